@@ -9,8 +9,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
-// A proxy that keeps Host, and an inspector on another port, reach every verb that listens by
-// --allow-host and --allow-origin; without them the refusal names the flags (trap 20).
+// With --allow-host and --allow-origin, requests through a proxy that keeps Host, and from an
+// inspector on another port, reach every verb that listens; without the flags the refusal names
+// them (trap 20).
 func TestAllowedHostsAndOrigins(t *testing.T) {
 	flags := []string{"--allow-host", "mcp.example.com", "--allow-origin", "http://localhost:6274", "--allow-origin", "https://app.example.com"}
 	verbs := map[string]string{
@@ -23,7 +24,7 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 	for verb, url := range verbs {
 		for _, tt := range []struct {
 			name, method, host, origin string
-			status                     int // zero: anything but 403
+			status                     int // zero: any status but 403
 			says                       string
 		}{
 			{"a loopback name", "GET", "localhost:1", "", 0, ""},
@@ -44,7 +45,7 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Host = tt.host
-			req.Header.Set("Accept", "application/json") // what is admitted is refused then, and not a stream
+			req.Header.Set("Accept", "application/json") // an admitted request then gets an error, and not a stream
 			if tt.origin != "" {
 				req.Header.Set("Origin", tt.origin)
 				req.Header.Set("Access-Control-Request-Method", "POST")
@@ -66,7 +67,7 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 	}
 }
 
-// Values that no request can have, and flags that mean nothing over stdio, are refused with what to type.
+// Impossible values, and flags without a meaning over stdio, are refused with advice.
 func TestAllowFlags(t *testing.T) {
 	for _, tt := range []struct {
 		args, want string

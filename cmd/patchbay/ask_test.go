@@ -9,11 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// atTerminal runs the program as if a person sat at a terminal without colours and
-// typed input.
+// atTerminal runs the program as if a person typed input at a terminal without colours.
 func atTerminal(t *testing.T, input string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	t.Setenv("HOME", t.TempDir()) // no configuration of the person who runs the tests
+	t.Setenv("HOME", t.TempDir()) // without the configuration of the person who runs the tests
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	var out, talk strings.Builder
 	a := newApp(t.Context(), strings.NewReader(input), &out, &talk)
@@ -23,19 +22,19 @@ func atTerminal(t *testing.T, input string, args ...string) (stdout, stderr stri
 	return out.String(), talk.String(), code
 }
 
-// TestFormInTerminal fills in a form of every kind of field, with mistakes, and
-// changes an answer before it is sent.
+// TestFormInTerminal fills in a form with every kind of field, with mistakes, and changes an answer
+// before it is sent.
 //
 // Ledger: ELIC-26-003, ELIC-26-004, ELIC-26-005, ELIC-26-014, ELIC-26-029, ELIC-26-030, ELIC-2506-002, -003.
 func TestFormInTerminal(t *testing.T) {
 	input := strings.Join([]string{
 		"2",              // untitledSingle by number
-		"nope", "second", // titledSingle by nothing there is, by the wrong name,
+		"nope", "second", // titledSingle by an unknown name, by the wrong name,
 		"Second option",         // and by its title
 		"",                      // legacyEnum is left out
 		"1, option3",            // untitledMulti by number and name
 		"value1",                // titledMulti by value
-		"edit",                  // not yet
+		"edit",                  // change the answers first
 		"", ":skip", "", "", "", // the second is left out
 		"y",
 	}, "\n") + "\n"
@@ -47,8 +46,8 @@ func TestFormInTerminal(t *testing.T) {
 	}
 }
 
-// TestDefaultsInTerminal takes the defaults of a form by Enter alone (ELIC-26-014), and
-// sees that what does not fit is asked again.
+// TestDefaultsInTerminal accepts the defaults of a form with Enter (ELIC-26-014); invalid values
+// are asked for again.
 func TestDefaultsInTerminal(t *testing.T) {
 	stdout, stderr, code := atTerminal(t, "\nold\n31\n\n\n\n\n", "call", "everything/test_elicitation_sep1034_defaults")
 	golden(t, "defaults", stderr)
@@ -57,7 +56,7 @@ func TestDefaultsInTerminal(t *testing.T) {
 	}
 }
 
-// TestRefusalInTerminal refuses and dismisses questions at every place (ELIC-26-004).
+// TestRefusalInTerminal declines and cancels at every step (ELIC-26-004).
 func TestRefusalInTerminal(t *testing.T) {
 	tests := []struct{ name, input, want string }{
 		{"word for decline", ":decline\n", "action=decline"},
@@ -98,8 +97,8 @@ func TestPageInTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalIsNotObeyed shows text of a server that would move the cursor or change
-// colours as what it is.
+// TestTerminalIsNotObeyed: control characters in text of a server, which would move the cursor or
+// change colours, are made visible.
 func TestTerminalIsNotObeyed(t *testing.T) {
 	stdout, _, _ := atTerminal(t, "", "call", "everything/echo", `{"message":"\u001b[31mred\u009b2J\u202e"}`)
 	if strings.ContainsAny(stdout, "\x1b\u009b\u202e") {

@@ -19,8 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/everything"
 )
 
-// bridged runs "patchbay bridge" with more arguments, which have it listen, and returns
-// the URL.
+// bridged runs "patchbay bridge" with arguments that make it listen, and returns the URL.
 func bridged(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -47,7 +46,7 @@ func bridged(t *testing.T, args ...string) string {
 	return ""
 }
 
-// child is a command line that serves "everything" over stdio in one revision.
+// child returns a command line that serves "everything" over stdio in one revision.
 func child(t *testing.T, r mcp.Revision) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -57,7 +56,7 @@ func child(t *testing.T, r mcp.Revision) []string {
 	return []string{"--env", testRun + "=patchbay", "--", self, "serve", "everything", "--revision", string(r)}
 }
 
-// answering is a client of one revision that answers questions.
+// answering returns a client of one revision that answers questions.
 func answering(r mcp.Revision) *mcp.Client {
 	return &mcp.Client{
 		Name: "tester", Revisions: []mcp.Revision{r},
@@ -71,8 +70,8 @@ func answering(r mcp.Revision) *mcp.Client {
 	}
 }
 
-// wantThrough wants calls, questions, progress and updates to pass a bridge to a server of
-// the revision behind.
+// wantThrough checks that calls, questions, progress and updates pass a bridge to a server of
+// revision behind.
 func wantThrough(t *testing.T, s *mcp.Session, behind mcp.Revision) {
 	t.Helper()
 	call := func(tool string, args any, want string, opts ...mcp.CallOption) {
@@ -109,7 +108,7 @@ func wantThrough(t *testing.T, s *mcp.Session, behind mcp.Revision) {
 	t.Error("no update of the resource that was touched")
 }
 
-// TestBridgeCommand puts servers of stdio behind HTTP, each revision behind each.
+// TestBridgeCommand puts stdio servers behind HTTP, in each pair of revisions.
 func TestBridgeCommand(t *testing.T) {
 	for _, behind := range mcp.Revisions() {
 		t.Run(string(behind), func(t *testing.T) {
@@ -133,7 +132,7 @@ func TestBridgeCommand(t *testing.T) {
 	}
 }
 
-// TestBridgeURL puts servers of HTTP, and of HTTP+SSE, behind stdio.
+// TestBridgeURL puts HTTP and HTTP+SSE servers behind stdio.
 func TestBridgeURL(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -147,7 +146,7 @@ func TestBridgeURL(t *testing.T) {
 		mux.Handle(sseEndpoint, sse)
 		mux.Handle(ssePosts, sse)
 		at := listen.Path
-		if behind == mcp.V2024_11_05 { // which has no other transport over HTTP
+		if behind == mcp.V2024_11_05 { // it has no other HTTP transport
 			at = sseEndpoint
 		}
 		web := httptest.NewServer(mux)
@@ -168,14 +167,14 @@ func TestBridgeURL(t *testing.T) {
 	}
 }
 
-// TestBridgeSessions wants clients with sessions to have servers of their own, if the
-// server is one that may keep something between calls, and to share one if that is wished.
+// TestBridgeSessions wants a separate server for each client with a session if the server may keep
+// state between calls, and a shared one on request.
 func TestBridgeSessions(t *testing.T) {
 	tests := []struct {
 		name   string
 		flags  []string
 		behind mcp.Revision
-		second string // what the second client is told
+		second string // the second client's answer
 	}{
 		{"an old server", nil, mcp.V2025_06_18, "Added the tool transient_tool."},
 		{"a new server", nil, mcp.V2026_07_28, "Removed the tool transient_tool."},
@@ -199,8 +198,8 @@ func TestBridgeSessions(t *testing.T) {
 	}
 }
 
-// TestBridgeHealth (trap 32): a bridge has /healthz and /readyz and is in "patchbay status", also
-// while its server ends again and again, which it says as "up" does.
+// TestBridgeHealth (trap 32): a bridge has /healthz and /readyz and is listed by "patchbay status",
+// also while its server keeps crashing, which it reports like up.
 func TestBridgeHealth(t *testing.T) {
 	runtimeFolder(t)
 	get := func(url, path string) (int, health.Report) {
@@ -231,7 +230,7 @@ func TestBridgeHealth(t *testing.T) {
 	}
 }
 
-// A bridge whose server ends again and again says so once for each state, with what it said last.
+// A bridge whose server keeps crashing reports each state once, with the last output of the server.
 func TestBridgeToCrashing(t *testing.T) {
 	runtimeFolder(t)
 	self, err := os.Executable()

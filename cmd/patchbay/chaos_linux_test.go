@@ -24,8 +24,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// misdeeds are what a server of chaos does when it is called, and whether it answers all the same.
-// Those that do answer come more than once, so that a process lives for some calls.
+// misdeeds are the faults of a chaos server when it is called, and whether it still answers. Those
+// with an answer occur more than once, so that a process survives a few calls.
 var misdeeds = []struct {
 	how     string
 	answers bool
@@ -47,12 +47,12 @@ type misdeed struct {
 	Text string `json:"text"`
 }
 
-// init makes the test binary a server of chaos where TestChaos starts it as one.
+// init makes the test binary a chaos server if TestChaos starts it as one.
 func init() {
 	if os.Getenv(testRun) != "chaos" {
 		return
 	}
-	s, out := &mcp.Server{Name: "chaos", Version: "1"}, os.Stdout // that of ServeStdio is out of reach
+	s, out := &mcp.Server{Name: "chaos", Version: "1"}, os.Stdout // ServeStdio's own writer is not accessible
 	if len(os.Args) > 1 {
 		s.Revisions = []mcp.Revision{mcp.Revision(os.Args[1])}
 	}
@@ -96,7 +96,7 @@ func init() {
 	os.Exit(0)
 }
 
-// chaosWeb is a server over HTTP that does the same to its requests.
+// chaosWeb is an HTTP server with the same faults.
 func chaosWeb(t *testing.T, seed uint64) string {
 	s := &mcp.Server{Name: "web", Version: "1"}
 	mcp.AddTool(s, mcp.Tool{Name: "do"}, func(_ context.Context, in misdeed) (string, error) { return "did " + in.Text, nil })
@@ -130,17 +130,18 @@ func chaosWeb(t *testing.T, seed uint64) string {
 	return srv.URL
 }
 
-// chaosTime is how long the servers of chaos are called; answerTime bounds each call and list.
+// chaosTime is the duration of the calls to the chaos servers; answerTime bounds each call and
+// list.
 const (
 	chaosTime  = 3 * time.Minute
 	answerTime = 45 * time.Second
 )
 
-// TestChaos has clients of every revision call servers that crash, hang, flood, write what is no
-// message, close half of their connection, stop and leave processes behind, at random, through one
-// "up". A call of a good server beside them is always answered, one of a bad server is answered
-// rightly or fails in time, and nothing is left afterwards: no process, descriptor, goroutine, file
-// or memory.
+// TestChaos has clients of every revision call servers through one "up". At random, the servers
+// crash, hang, flood, write invalid messages, half-close their connection, stop, and leave
+// processes behind. A call of a good server beside them is always answered; one of a bad server
+// gets the right answer or fails in time. Afterwards no process, descriptor, goroutine, file or
+// memory is left.
 func TestChaos(t *testing.T) {
 	long.Only(t)
 	if racing() {
@@ -164,7 +165,7 @@ func TestChaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A caller of 2026-07-28 has no session that could end: its processes end by "idle".
+	// A caller of 2026-07-28 has no session that could end: "idle" ends its processes.
 	bad := func(share string, args ...string) map[string]any {
 		return map[string]any{"command": "env", "args": append([]string{testRun + "=chaos", self}, args...),
 			"patchbay": map[string]any{"share": share, "callTimeout": "2s", "idle": "10s"}}
@@ -179,7 +180,7 @@ func TestChaos(t *testing.T) {
 		"person":  bad("principal", string(mcp.V2024_11_05)),
 		"web":     map[string]any{"url": chaosWeb(t, seed), "patchbay": map[string]any{"callTimeout": "2s"}},
 	})
-	// Calls before the measuring make what is made once.
+	// Warm-up calls: one-time allocations happen before the measurement.
 	if failed := chaosClient(t, r, mcp.V2025_11_25, rand.New(rand.NewPCG(seed, 2)), time.Now().Add(2*time.Second)); failed > 0 {
 		t.Logf("%d calls of bad servers failed at first", failed)
 	}
@@ -225,7 +226,7 @@ func recovered(t *testing.T, url string) {
 	}
 }
 
-// did calls a server of chaos in a session of its own.
+// did reports whether a call of a chaos server in a session of its own succeeds.
 func did(t *testing.T, url, tool string) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), answerTime)
 	defer cancel()
@@ -239,8 +240,7 @@ func did(t *testing.T, url, tool string) bool {
 	return err == nil && res.Text() == "did it"
 }
 
-// chaosClient makes calls in sessions that come and go, and returns how many calls of bad servers
-// have failed.
+// chaosClient makes calls in short sessions, and returns the number of failed calls of bad servers.
 func chaosClient(t *testing.T, r *running, rev mcp.Revision, rnd *rand.Rand, end time.Time) (failed int64) {
 	good := []string{"good", "here"}
 	bad := []string{"modern", "shared", "session", "person", "web"}
@@ -303,17 +303,17 @@ func chaosClient(t *testing.T, r *running, rev mcp.Revision, rnd *rand.Rand, end
 	return failed
 }
 
-// held is what a process and those below it hold.
+// held is the resources of a process and its descendants.
 type held struct{ fds, processes, megabytes int }
 
-// spareFDs and spareMB are how much more "up" may hold afterwards: what the runtime keeps, and idle
+// spareFDs and spareMB are how much more "up" may hold afterwards, for the runtime and idle
 // connections.
 const (
 	spareFDs = 16
 	spareMB  = 96
 )
 
-// mostGoroutines is how many "up" may have at rest, for a handful of servers.
+// mostGoroutines bounds the goroutines of an idle "up" with a handful of servers.
 const mostGoroutines = 200
 
 func holds(t *testing.T, pid int) held {
@@ -334,13 +334,13 @@ func holds(t *testing.T, pid int) held {
 	return held{len(fds), len(descendantsOf(pid)), kB >> 10}
 }
 
-// settled waits until a program holds no more than before, or for 4 minutes, and returns what it
-// holds then. Without a before it waits until that has not changed for 2 seconds.
+// settled waits, at most 4 minutes, until a program holds no more than before, and returns what it
+// holds then. If before is nil it waits until that has not changed for 2 seconds.
 func settled(t *testing.T, pid int, before *held) (now held) {
 	t.Helper()
 	var last held
 	still := time.Now()
-	for deadline := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // nobody tells
+	for deadline := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // there is no event to wait for
 		now = holds(t, pid)
 		if now.fds != last.fds || now.processes != last.processes {
 			still = time.Now()
@@ -355,7 +355,7 @@ func settled(t *testing.T, pid int, before *held) (now held) {
 	}
 }
 
-// goroutines ends a program with SIGQUIT and counts the goroutines that it had.
+// goroutines ends a program with SIGQUIT and counts its goroutines.
 func goroutines(t *testing.T, r *running) int {
 	t.Helper()
 	r.cmd.Process.Signal(syscall.SIGQUIT)

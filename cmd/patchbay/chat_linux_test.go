@@ -23,8 +23,7 @@ func atScreen(t *testing.T, args ...string) *tmux.Terminal {
 
 const ready = `❯ Say something`
 
-// TestChatAtTerminal talks to a model about a trip: an approval, the form of a question, a
-// resource that is mentioned.
+// TestChatAtTerminal plans a trip with a model: an approval, a form, a mentioned resource.
 func TestChatAtTerminal(t *testing.T) {
 	alone(t)
 	scripted(t, modeltest.MustParse(`
@@ -55,7 +54,8 @@ turns:
 	x.Wait(`(?m)^exit 0$`)
 }
 
-// TestChatIsToldAnswers has --on-elicit answer what a server asks, and asks for the approval.
+// TestChatIsToldAnswers: --on-elicit answers elicitation requests, and approvals are still asked
+// for.
 func TestChatIsToldAnswers(t *testing.T) {
 	alone(t)
 	scripted(t, modeltest.MustParse(`
@@ -75,8 +75,7 @@ turns:
 	x.Wait(`Then not\.\n\n` + ready)
 }
 
-// TestChatLeavesNothing ends the servers with the talk, however that ends, also in the middle of
-// a call.
+// TestChatLeavesNothing: the servers end with the chat, however it ends, also during a call.
 func TestChatLeavesNothing(t *testing.T) {
 	for _, how := range []string{"ctrl-C", "hang-up"} {
 		t.Run(how, func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestChatLeavesNothing(t *testing.T) {
 				x.Press("C-c", "C-c")
 				x.Wait(`(?m)^exit 0$`)
 				x.Type("echo")
-				x.Wait(`(?m)^echo`) // the terminal shows again what is typed
+				x.Wait(`(?m)^echo`) // the terminal echoes again
 				left = left[1:]
 			} else {
 				x.Hang()

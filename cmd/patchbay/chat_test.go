@@ -22,7 +22,7 @@ turns:
     answer: [text: "As I said."]
 `
 
-// Without a terminal chat reads lines and prints answers, and goes on with what was kept.
+// Without a terminal, chat reads lines, prints answers, and continues kept conversations.
 func TestChatLines(t *testing.T) {
 	alone(t)
 	scripted(t, modeltest.MustParse(dolphinModel))
@@ -65,7 +65,7 @@ func TestChatLines(t *testing.T) {
 	}
 }
 
-// With no model chat is a console, and says how to get one.
+// Without a model, chat is a console, and says how to configure a model.
 func TestChatConsole(t *testing.T) {
 	alone(t)
 	out := typed(t, "hello\n/call everything/add a=2 b=3\n/call everything/add a=x\n/read everything:test://static-text\n/quit\n/servers\n", "chat", "-s", "everything")
@@ -85,7 +85,8 @@ func TestChatConsole(t *testing.T) {
 	}
 }
 
-// Nobody can be asked without a terminal: what needs it is not called, and the model told.
+// Without a terminal nobody can be asked: a tool that needs approval is not called, and the model
+// gets that as the result.
 func TestChatAsksNobody(t *testing.T) {
 	alone(t)
 	scripted(t, modeltest.MustParse(`

@@ -14,7 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// remembers opens a memory of conversations as a process does.
+// remembers opens a memory of conversations, as a new process does.
 func remembers(t *testing.T, path string) *remembering {
 	t.Helper()
 	s, err := memory.Open(path)
@@ -26,7 +26,7 @@ func remembers(t *testing.T, path string) *remembering {
 	return r
 }
 
-// said adds something that the person says, and has it kept.
+// said adds a message of the person and keeps it.
 func said(ctx context.Context, c *host.Conversation, text string) error {
 	at := len(c.Entries)
 	c.Entries = append(c.Entries, host.Entry{Message: model.UserText(text), Time: time.Now(), Turn: at + 1})
@@ -34,7 +34,7 @@ func said(ctx context.Context, c *host.Conversation, text string) error {
 	return c.Keep(ctx, at, &c.Entries[at])
 }
 
-// texts are those that are kept of a conversation.
+// texts returns the kept texts of a conversation.
 func texts(t *testing.T, r *remembering, id string) string {
 	t.Helper()
 	_, entries, err := r.store.Load(t.Context(), id)
@@ -48,7 +48,7 @@ func texts(t *testing.T, r *remembering, id string) string {
 	return strings.Join(all, " ")
 }
 
-// Of two processes that go on with one conversation neither loses anything.
+// When two processes continue one conversation, neither loses anything.
 func TestTwoGoOnWithOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	r1, r2 := remembers(t, path), remembers(t, path)
@@ -94,7 +94,7 @@ func TestTwoGoOnWithOne(t *testing.T) {
 	}
 }
 
-// What could not be kept is kept the next time, from the first entry on.
+// Entries that could not be kept are kept the next time, from the first on.
 func TestKeepFails(t *testing.T) {
 	never, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -107,7 +107,7 @@ func TestKeepFails(t *testing.T) {
 			if fails {
 				ctx = never
 			}
-			if i == 3 { // one is taken back, and nobody may have noticed
+			if i == 3 { // one is removed, perhaps unnoticed
 				c.Entries = c.Entries[:2]
 				if err := c.Keep(ctx, 2, nil); (err != nil) != fails {
 					t.Errorf("with %s failing: Undo is kept: %v", failing, err)
@@ -136,7 +136,7 @@ func TestKeepFails(t *testing.T) {
 	}
 }
 
-// A conversation is found by the beginning of its id, and deleted by all of it.
+// A conversation is found by a prefix of its id, and deleted by the full id.
 func TestResumeAndForget(t *testing.T) {
 	r := remembers(t, filepath.Join(t.TempDir(), "c.db"))
 	for _, id := range []string{"abcd1111", "abcd2222"} {

@@ -29,7 +29,8 @@ func TestCommandLinePage(t *testing.T) {
 	}
 }
 
-// commandLinePage is a page with its two parts about verbs made anew: a table, and a reference.
+// commandLinePage returns a page with its two generated parts about verbs renewed: a table and a
+// reference.
 func commandLinePage(t *testing.T, page string) string {
 	t.Helper()
 	var table, reference strings.Builder
@@ -59,7 +60,7 @@ func commandLinePage(t *testing.T, page string) string {
 	return replaced(t, page, "reference", reference.String())
 }
 
-// replaced puts a text between the marks of a part of a page.
+// replaced replaces the text between the marks of a part of a page.
 func replaced(t *testing.T, page, part, text string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "<!-- "+part+" -->\n")
@@ -70,7 +71,7 @@ func replaced(t *testing.T, page, part, text string) string {
 	return before + "<!-- " + part + " -->\n" + text + "<!-- end -->" + after
 }
 
-// fenced puts indented lines of a text into blocks of code.
+// fenced puts indented lines of a text into code blocks.
 func fenced(text string) string {
 	var out []string
 	code := false

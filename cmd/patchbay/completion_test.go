@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
-// completing prepares a folder of caches and a configuration with the stub as a server, and
-// returns the folder of an executable "patchbay".
+// completing prepares a cache folder and a configuration with the stub as a server, and returns the
+// folder of an executable "patchbay".
 func completing(t *testing.T) (bin string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -45,7 +45,7 @@ func TestSuggest(t *testing.T) {
 	completing(t)
 	tests := []struct {
 		words []string // the last is the current one
-		want  string   // with commas; "…" at the end: and more
+		want  string   // separated by commas; "…" at the end: and more
 	}{
 		{[]string{"ca"}, "call"},
 		{[]string{"complet"}, "complete,completion"},
@@ -61,13 +61,13 @@ func TestSuggest(t *testing.T) {
 		{[]string{"call", "mine/args", "size="}, "size=small,size=large"},
 		{[]string{"call", "args", "-s", "mine", "on=t"}, "on=true"},
 		{[]string{"call", "mine/args", "size=small", "s"}, ""},
-		{[]string{"call", "free"}, ""}, // nobody is started who is not named
+		{[]string{"call", "free"}, ""}, // a server that is not named is not started
 		{[]string{"prompt", "everything/test_prompt_with_arguments", "arg1=par"}, "arg1=paris,arg1=park,arg1=party"},
 		{[]string{"read", "-s", "everything", "test://static-t"}, "test://static-text"},
 		{[]string{"complete", "-s", "everything", "test://temp"}, "test://template/{id}/data"},
 		{[]string{"completion", "p"}, "powershell"},
 		{[]string{"help", "ex"}, "exits"},
-		{[]string{"help", "config", "rem"}, "remove"}, // trap 31, and those below
+		{[]string{"help", "config", "rem"}, "remove"}, // trap 31: verbs below a verb
 		{[]string{"help", "serve", "sh"}, "shop"},
 		{[]string{"help", "li"}, "limits"},
 		{[]string{"config", "import", "cur"}, "cursor"},
@@ -96,14 +96,14 @@ func TestSuggest(t *testing.T) {
 			t.Errorf("%q: suggested %q, want %q", tt.words, got, tt.want)
 		}
 	}
-	// Lists are kept, so that the next key starts nothing.
+	// Lists are cached, so that the next key starts nothing.
 	kept, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "*", "completion", "*.json"))
 	if runtime.GOOS == "linux" && (err != nil || len(kept) == 0) {
 		t.Errorf("nothing is kept: %v, %v", kept, err)
 	}
 }
 
-// TestBash sources the script in bash, and has it complete lines as bash would.
+// TestBash sources the script in bash, and completes lines as bash would.
 func TestBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil || runtime.GOOS == "windows" {
@@ -114,7 +114,7 @@ func TestBash(t *testing.T) {
 		{"patchbay cal", "call"},
 		{"patchbay call mine/arg", "mine/args"},
 		{"patchbay call mine/args si", "size="},
-		{"patchbay call mine/args size=", "small large"}, // bash has taken "size=" apart
+		{"patchbay call mine/args size=", "small large"}, // bash has split "size="
 		{"patchbay call 'mine'/args size=s", "small"},
 		{"patchbay read -s everything test://static-t", "//static-text"},
 		{"patchbay complete -s everything test://templ", `//template/\{id\}/data`},

@@ -18,14 +18,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What the clients of up show stays with up: a server behind it gets none of their
-// credentials, in no header, URL or message. And up is no authorization server for them, which
-// would lend them the consent that somebody gave for it (the confused deputy): nothing of one is there.
-// AUTH-26-115.
+// Credentials of up's clients stay with up: a server behind it gets them in no header, URL or
+// message. And up is not an authorization server for its clients, which could pass on a consent
+// that somebody else gave (the confused deputy): it has no such endpoint. AUTH-26-115.
 func TestUpKeepsCredentials(t *testing.T) {
 	runtimeFolder(t)
 	var mu sync.Mutex
-	var got bytes.Buffer // all that was sent to the server behind
+	var got bytes.Buffer // everything sent to the server behind
 	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		mu.Lock()
@@ -34,7 +33,7 @@ func TestUpKeepsCredentials(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		stubHTTP.ServeHTTP(w, r)
 	}))
-	t.Cleanup(behind.Close) // after the end of up, which listens there
+	t.Cleanup(behind.Close) // after up has ended, which connects to it
 	key, entry := auth.NewAPIKey("alice")
 	line, err := json.Marshal(entry)
 	if err != nil {

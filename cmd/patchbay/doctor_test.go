@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A command that fails is told of what it seems to need of the person's environment, by name
-// and never by value.
+// After a command fails, the report names the variables of the person's environment that it seems
+// to need, never their values.
 func TestDoctorOfEnvironment(t *testing.T) {
 	t.Setenv("ACMEHUB_TOKEN", "planted-right")
 	if runtime.GOOS == "windows" {

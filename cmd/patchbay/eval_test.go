@@ -45,7 +45,7 @@ rules:
     usage: {input: 50, output: 10}
 `
 
-// timeless replaces what differs from run to run.
+// timeless replaces the parts that differ between runs.
 func timeless(table string) string {
 	var out []string
 	for line := range strings.Lines(table) {

@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// gone bounds the end of all descendants of a program that was killed.
+// gone bounds the end of all descendants of a killed program.
 const gone = 3 * time.Second
 
-// TestKilledProgramLeavesNothing kills the program with a signal that it cannot
-// catch, in the middle of a call, and wants all that it started to be gone: the
-// server, and what the server's shell started in the background.
+// TestKilledProgramLeavesNothing kills the program with SIGKILL during a call. Everything that it
+// started must end: the server, and the background processes of the server's shell.
 //
 // Ledger: 2026-07-28, basic/transports/stdio, Shutdown.
 func TestKilledProgramLeavesNothing(t *testing.T) {
@@ -44,8 +43,7 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestInterruptedProgramLeavesNothing ends the program by ctrl-C in the middle of a
-// call.
+// TestInterruptedProgramLeavesNothing ends the program with ctrl-C during a call.
 func TestInterruptedProgramLeavesNothing(t *testing.T) {
 	cmd, descendants := startTree(t, `(trap '' TERM HUP; sleep 1000; echo) & (setsid sleep 1000 &); exec "$STUB"`)
 	cmd.Process.Signal(syscall.SIGINT)
@@ -56,8 +54,8 @@ func TestInterruptedProgramLeavesNothing(t *testing.T) {
 	wantGone(t, descendants)
 }
 
-// TestKilledGuardEndsTheServer kills the guard itself: its command must not stay, and
-// the program must not wait for it.
+// TestKilledGuardEndsTheServer kills the guard: its command must end, and the program must not wait
+// for it.
 func TestKilledGuardEndsTheServer(t *testing.T) {
 	cmd, descendants := startTree(t, `exec "$STUB"`)
 	syscall.Kill(descendants[0], syscall.SIGKILL)
@@ -68,8 +66,8 @@ func TestKilledGuardEndsTheServer(t *testing.T) {
 	wantGone(t, descendants)
 }
 
-// startTree starts the program with a shell script for a server, waits until it is in
-// a call, and returns it with its descendants, the guard first.
+// startTree starts the program with a shell script as the server, waits until a call is in
+// progress, and returns the program with its descendants, the guard first.
 func startTree(t *testing.T, script string) (*exec.Cmd, []int) {
 	t.Helper()
 	self, err := os.Executable()
@@ -97,11 +95,11 @@ func startTree(t *testing.T, script string) (*exec.Cmd, []int) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the call has not begun within 20 s; descendants %v; stderr: %s", descendantsOf(cmd.Process.Pid), stderr.String())
 		}
-		time.Sleep(10 * time.Millisecond) // a process of another program tells nobody
+		time.Sleep(10 * time.Millisecond) // there is no event to wait for
 	}
 }
 
-// wantGone waits until processes have ended, and kills those that stay.
+// wantGone waits until processes have ended, and kills the remaining ones.
 func wantGone(t *testing.T, pids []int) {
 	t.Helper()
 	deadline := time.Now().Add(gone)
@@ -126,7 +124,7 @@ func wantGone(t *testing.T, pids []int) {
 	}
 }
 
-// descendantsOf lists the processes below one, parents before children.
+// descendantsOf returns the descendants of a process, parents before children.
 func descendantsOf(root int) []int {
 	children := map[int][]int{}
 	entries, _ := os.ReadDir("/proc")
@@ -146,7 +144,7 @@ func descendantsOf(root int) []int {
 	return out
 }
 
-// stat reads what the kernel knows of a process.
+// stat reads the state of a process from the kernel.
 func stat(pid int) (parent int, state, name string, ok bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
-// TestHintsRun pastes the hint of each error into the program (trap 47): it is a command that is
-// accepted, with the flags that were typed.
+// TestHintsRun runs the hint of each error (trap 47): it is a valid command with the flags that
+// were typed.
 func TestHintsRun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "AppData"} {
@@ -62,7 +62,7 @@ func TestHintsRun(t *testing.T) {
 	}
 }
 
-// A host and port where a tool may stand is the server that a person means.
+// A host and port in the place of a tool is the server that the person means.
 func TestServerAloneIsAnAddress(t *testing.T) {
 	ownFolders(t)
 	t.Chdir(t.TempDir())

@@ -9,9 +9,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A tool whose x-mcp-header annotations break the rules is left out by the verbs as by up, which
-// say so once, and is not called (trap 42; HTTP-26-044 to -046). Up to 2025-11-25 the annotations
-// mean nothing.
+// A tool with invalid x-mcp-header annotations is left out by the verbs and by up, with one
+// warning, and is not called (trap 42; HTTP-26-044 to -046). Up to 2025-11-25 the annotations have
+// no meaning.
 func TestToolsWithBadHeadersAreLeftOut(t *testing.T) {
 	called := 0
 	handler := mcp.HandlerFunc(func(_ context.Context, r *mcp.Request) (mcp.Result, error) {

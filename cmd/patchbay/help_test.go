@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHelpFitsOneScreen holds the help of every verb against a screen of 80 columns
-// and 30 lines, and wants an example before all else.
+// TestHelpFitsOneScreen: the help of every verb fits 80 columns and 30 lines, and begins with an
+// example.
 func TestHelpFitsOneScreen(t *testing.T) {
 	topics := [][]string{{"help"}}
 	for _, p := range helpPages {

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// script is a model that gives its answers in turn, one for each request, and keeps what it was asked.
+// script is a model that returns its answers in turn, one per request, and records the requests.
 type script struct {
 	answers []model.Message
 	asked   []*model.Request
@@ -34,7 +34,7 @@ func calls(tool, args string) model.Message {
 	return model.Message{Role: model.Assistant, Parts: []model.Part{{Call: &model.Call{ID: "1", Name: tool, Arguments: json.RawMessage(args)}}}}
 }
 
-// testApp is a run of the program without a person.
+// testApp returns a run of the program without a person.
 func testApp(t *testing.T) (*app, *bytes.Buffer) {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -96,7 +96,7 @@ func TestHostingWithoutAnyServer(t *testing.T) {
 	}
 }
 
-// What approvals are kept for tells servers apart, by what is not shown of them too, and has no
+// Identities for approvals distinguish servers, also by parts that are not shown, and contain no
 // secrets.
 func TestIdentities(t *testing.T) {
 	a, _ := testApp(t)
@@ -147,7 +147,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// What mcp.json says of tools holds for a model.
+// Tool filters of mcp.json apply to a model.
 func TestHostingOffersWhatIsEnabled(t *testing.T) {
 	a, _ := testApp(t)
 	h, err := a.newHost()

@@ -26,7 +26,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 )
 
-// fortress is a process of "serve everything" with --auth, and what it has said.
+// fortress is a process of "serve everything" with --auth, and its output.
 type fortress struct {
 	addr   string
 	stderr *transcript
@@ -50,13 +50,13 @@ func startFortress(t *testing.T, specs ...string) fortress {
 	return fortress{addressIn(t, stderr.String()), stderr}
 }
 
-// with is a good request with further headers.
+// with returns a valid request with more headers.
 func (g fortress) with(header string) string {
 	return sized(strings.Replace(goodHeader, "\r\n\r\n", "\r\n"+header+"\r\n\r\n", 1), goodBody)
 }
 
-// Credentials that are none, too many, too long or where they do not belong let nobody in, and
-// are in no answer and no line of the log.
+// Credentials that are invalid, too many, too long or in the wrong place admit nobody, and appear
+// in no response and no log line.
 func TestHostileCredentials(t *testing.T) {
 	key, entry := auth.NewAPIKey("alice")
 	line, err := json.Marshal(entry)
@@ -74,7 +74,7 @@ func TestHostileCredentials(t *testing.T) {
 	write(file, append(line, '\n'))
 	write(secret, []byte("0123456789abcdef0123456789abcdef"))
 	g := startFortress(t, "apikeys:"+file, "hmac:"+secret+",audience=x")
-	const mark = "MARKED0SECRET" // in each credential that is no good
+	const mark = "MARKED0SECRET" // in each invalid credential
 	good := "Authorization: Bearer " + key
 	b64 := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	unsigned := b64(`{"alg":"none"}`) + "." + b64(`{"sub":"`+mark+`","aud":"x","exp":99999999999}`) + "."
@@ -150,11 +150,11 @@ func TestHostileCredentials(t *testing.T) {
 	}
 }
 
-// issuer is an authorization server, with a key that signs.
+// issuer is an authorization server with a signing key.
 type issuer struct {
 	*httptest.Server
 	signer jose.Signer
-	looks  atomic.Int64 // at the keys
+	looks  atomic.Int64 // requests for the keys
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -172,13 +172,13 @@ func newIssuer(t *testing.T) *issuer {
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
 	t.Cleanup(func() { close(gone) })
-	// Each path is an issuer of its own: its metadata, its keys.
+	// Each path is an issuer of its own, with its metadata and keys.
 	kinds := map[string]http.HandlerFunc{
 		"good": func(w http.ResponseWriter, r *http.Request) {
 			i.looks.Add(1)
 			json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &private.PublicKey, KeyID: "good", Algorithm: "ES256", Use: "sig"}}})
 		},
-		"hangs": func(w http.ResponseWriter, r *http.Request) { // also the end of the request is not heard
+		"hangs": func(w http.ResponseWriter, r *http.Request) { // it does not even notice the end of the request
 			w.(http.Flusher).Flush()
 			<-gone
 		},
@@ -220,7 +220,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// token makes a token of an issuer for the audience x. Kid is said to be its key.
+// token returns a token of an issuer for the audience x; kid is the key id it claims.
 func (i *issuer) token(t *testing.T, kind, kid string) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{"iss": i.URL + "/" + kind, "sub": "ada", "aud": "x", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()})
@@ -242,8 +242,8 @@ func (i *issuer) token(t *testing.T, kind, kid string) string {
 	return token
 }
 
-// Issuers that hang, break, redirect or send without end cost their own tokens, and nobody else
-// anything: a request is answered in time, with 503.
+// Issuers that hang, break, redirect or send without end affect only their own tokens: a request is
+// answered in time, with 503.
 func TestHostileIssuers(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -253,7 +253,7 @@ func TestHostileIssuers(t *testing.T) {
 				t.Parallel()
 				g := startFortress(t, how+":"+i.URL+"/"+kind+",audience=x", "jwt:"+i.URL+"/good,audience=x")
 				var asking sync.WaitGroup
-				for n := range 40 { // more than are asked about at once
+				for n := range 40 { // more than are checked at once
 					token := i.token(t, kind, fmt.Sprint("kid-", n))
 					asking.Go(func() {
 						a := attack(t, g.addr, g.with("Authorization: Bearer "+token))
@@ -262,7 +262,7 @@ func TestHostileIssuers(t *testing.T) {
 						}
 					})
 				}
-				if how == "jwt" { // tokens say whose they are
+				if how == "jwt" { // JWTs name their issuer
 					if a := attack(t, g.addr, g.with("Authorization: Bearer "+i.token(t, "good", "good"))); a.status != 200 {
 						t.Errorf("a token of another issuer = %d %.300s\n%s", a.status, a.body, g.stderr)
 					}
@@ -273,8 +273,8 @@ func TestHostileIssuers(t *testing.T) {
 	}
 }
 
-// Tokens that name ten thousand keys which their issuer does not have do not make anybody look
-// for them as often, or fill the log.
+// Tokens that name ten thousand unknown keys do not cause as many requests for keys, and do not
+// fill the log.
 func TestUnknownKeys(t *testing.T) {
 	i := newIssuer(t)
 	g := startFortress(t, "jwt:"+i.URL+"/good,audience=x")
@@ -311,10 +311,10 @@ func TestUnknownKeys(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := i.looks.Load(); n > 10 { // one a minute
+	if n := i.looks.Load(); n > 10 { // one per minute
 		t.Errorf("the keys were looked at %d times", n)
 	}
-	if lines := strings.Count(g.stderr.String(), "\n"); lines > 200 { // one a second
+	if lines := strings.Count(g.stderr.String(), "\n"); lines > 200 { // one per second
 		t.Errorf("the log has %d lines", lines)
 	}
 	if a := attack(t, g.addr, good); a.status != 200 {
@@ -322,7 +322,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 }
 
-// Trap 4: the streams of a key that is taken out of its file end, of both revisions.
+// Trap 4: when a key is removed from its file, its streams end, in both eras.
 func TestStreamsOfARevokedKeyEnd(t *testing.T) {
 	key, entry := auth.NewAPIKey("alice")
 	line, err := json.Marshal(entry)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Bodies that come a byte now and then, or not at all, are given up wherever they are sent to, be
-// they read or not, and nobody waits for them meanwhile.
+// Bodies that arrive slowly or not at all are given up on every path, whether the handler reads
+// them or not, and other requests do not wait.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	addr := startServe(t)
@@ -53,7 +53,7 @@ func TestSlowBodies(t *testing.T) {
 			go func() { // ends with conn
 				_, err := io.WriteString(conn, head)
 				for drips && err == nil {
-					time.Sleep(500 * time.Millisecond) // that is the attack
+					time.Sleep(500 * time.Millisecond) // the attack
 					_, err = io.WriteString(conn, " ")
 				}
 			}()
@@ -76,8 +76,8 @@ func TestSlowBodies(t *testing.T) {
 	stillServes(t, addr)
 }
 
-// A flood of requests is answered with 429 and the time to wait, of one tool or of one address;
-// what a client says of its address is not heard. The gateway is bounded like a server.
+// A flood of requests for one tool or from one address gets 429 with Retry-After; a client's claims
+// about its address are ignored. The gateway is limited like a server.
 func TestFloodsOfRequests(t *testing.T) {
 	flood := func(addr, header string) (ok int, last outcome) {
 		for ok < 50 {
@@ -114,7 +114,7 @@ func TestFloodsOfRequests(t *testing.T) {
 	stillServes(t, addressIn(t, r.url))
 }
 
-// nameIn is the tool that a header names.
+// nameIn returns the tool that a header names.
 func nameIn(header string) string {
 	_, rest, _ := strings.Cut(header, "Mcp-Name: ")
 	name, _, _ := strings.Cut(rest, "\r\n")

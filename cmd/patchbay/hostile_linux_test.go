@@ -13,10 +13,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A command that floods, on either stream and with or without lines, that starts others,
-// or that prints what is no message harms neither the program nor the servers beside it.
-// That what they started ends with the program is what TestUpLeavesNothing and
-// TestKilledProgramLeavesNothing see.
+// A command that floods either stream, with or without lines, that starts other processes, or that
+// prints invalid messages, harms neither the program nor the servers beside it. TestUpLeavesNothing
+// and TestKilledProgramLeavesNothing check that the processes end with the program.
 //
 // Ledger: STDIO-26-002, STDIO-26-004.
 func TestHostileChildren(t *testing.T) {
@@ -61,14 +60,14 @@ func TestHostileChildren(t *testing.T) {
 	}
 	most := 400 // MiB
 	if racing() {
-		most *= 3 // the race detector keeps as much again, and more
+		most *= 3 // the race detector needs a multiple of the memory
 	}
 	if kb, _ := strconv.Atoi(string(m[1])); kb > most<<10 {
 		t.Errorf("the program took %d MiB, want %d at most", kb>>10, most)
 	}
 }
 
-// racing tells whether this is built with the race detector.
+// racing reports whether the race detector is on.
 func racing() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

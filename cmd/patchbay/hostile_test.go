@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// The requests here are written to sockets byte by byte, as no well-behaved client
-// would. docs/security.md has the table of these attacks.
+// These tests write requests to sockets byte by byte, unlike a well-behaved client.
+// docs/security.md has the table of these attacks.
 
-// A request that is fine. What an attack changes of it is replaced; ADDR stands for the
-// address of the server and LENGTH for the bytes of the body.
+// A valid request. An attack replaces parts of it; ADDR stands for the address of the server and
+// LENGTH for the length of the body.
 const (
 	goodHeader = "POST /mcp HTTP/1.1\r\nHost: ADDR\r\nContent-Type: application/json\r\n" +
 		"Accept: application/json, text/event-stream\r\nContent-Length: LENGTH\r\n\r\n"
@@ -37,8 +37,7 @@ const (
 		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}}}`
 )
 
-// startServe starts the program's "serve everything" over HTTP, with further flags, and returns
-// its address.
+// startServe starts "serve everything" over HTTP, with more flags, and returns its address.
 func startServe(t *testing.T, more ...string) string {
 	t.Helper()
 	cmd, stderr := program(t, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, more...)...)
@@ -53,7 +52,7 @@ func startServe(t *testing.T, more ...string) string {
 	return addressIn(t, stderr.String())
 }
 
-// program makes a command of this program, whose standard error is collected.
+// program returns a command of this program; the transcript collects its standard error.
 func program(t *testing.T, args ...string) (*exec.Cmd, *transcript) {
 	t.Helper()
 	self, err := os.Executable()
@@ -75,16 +74,16 @@ func addressIn(t *testing.T, text string) string {
 	return u.Host
 }
 
-// outcome is what came back for the bytes of one attack.
+// outcome is the response to the bytes of one attack.
 type outcome struct {
-	status int // of the first response; 0: none came
+	status int // of the first response; 0: none
 	header http.Header
 	body   string
-	closed bool // the server ended the connection after it
+	closed bool // the server closed the connection after it
 }
 
-// attack sends bytes over a connection of their own. Whether the connection ends is
-// only looked at if the first response says so.
+// attack sends bytes over a new connection. It waits for the end of the connection only if the
+// first response announces it.
 func attack(t *testing.T, addr, bytes string) outcome {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -108,7 +107,7 @@ func attack(t *testing.T, addr, bytes string) outcome {
 	return a
 }
 
-// sized puts the length of a body where a header wants it.
+// sized inserts the length of a body into a header.
 func sized(header, body string) string {
 	return strings.ReplaceAll(header, "LENGTH", strconv.Itoa(len(body))) + body
 }
@@ -122,7 +121,7 @@ func bothEnds(t *testing.T, test func(t *testing.T, addr string)) {
 	})
 }
 
-// stillServes wants the server to answer as if nothing had been.
+// stillServes checks that the server still answers.
 func stillServes(t *testing.T, addr string) {
 	t.Helper()
 	if a := attack(t, addr, sized(goodHeader, goodBody)); a.status != 200 || !strings.Contains(a.body, `"protocolVersion":"2025-11-25"`) {
@@ -136,17 +135,17 @@ func TestHostileHTTP(t *testing.T) {
 		host = "Host: ADDR\r\n"
 		kind = "Content-Type: application/json\r\n"
 		size = "Content-Length: LENGTH\r\n"
-		last = "\r\n\r\n" // where another header goes
+		last = "\r\n\r\n" // where another header can be inserted
 	)
 	with := func(header string) string { return "\r\n" + header + last }
 	tests := []struct {
-		name, old, new string // of the header of a good request
+		name, old, new string // in the header of a valid request
 		status         int
-		closed         bool // the connection must end with the answer
+		closed         bool // the connection must end with the response
 	}{
 		{"nothing is wrong", "", "", 200, false},
 
-		// Host, as a page sees to that has its name lead to this machine.
+		// Host, as under DNS rebinding.
 		{"no Host", host, "", 400, true},
 		{"no Host, HTTP/1.0", "HTTP/1.1\r\n" + host, "HTTP/1.0\r\n", 403, true},
 		{"empty Host", host, "Host: \r\n", 403, false},
@@ -180,7 +179,7 @@ func TestHostileHTTP(t *testing.T) {
 		{"two Origins", last, with("Origin: http://ADDR\r\nOrigin: http://evil.example"), 403, false},
 		{"preflight of a foreign page", last, with("Origin: http://evil.example\r\nAccess-Control-Request-Method: POST"), 403, false},
 
-		// What a page can send without a preflight.
+		// Requests that a page can send without a preflight.
 		{"text", kind, "Content-Type: text/plain\r\n", 415, false},
 		{"form", kind, "Content-Type: application/x-www-form-urlencoded\r\n", 415, false},
 		{"form with files", kind, "Content-Type: multipart/form-data; boundary=x\r\n", 415, false},
@@ -193,14 +192,14 @@ func TestHostileHTTP(t *testing.T) {
 		{"TRACE", "POST /mcp", "TRACE /mcp", 405, false},
 		{"CONNECT", "POST /mcp", "CONNECT evil.example:443", 404, false},
 
-		// Characters that end a line, or should.
+		// Characters that end a line, or may.
 		{"NUL in a value", last, with("X-A: a\x00b"), 400, true},
 		{"CR in a value", last, with("X-A: a\rb"), 400, true},
 		{"control character in a session id", last, with("Mcp-Session-Id: a\x01b"), 400, true},
 		{"space before a colon", last, with("Transfer-Encoding : chunked"), 400, true},
 		{"name with a NUL", last, with("X\x00A: b"), 400, true},
 
-		// Where two servers in a row may see different ends of a request.
+		// Requests that two servers in a row may split differently.
 		{"two lengths", last, with("Content-Length: 5"), 400, true},
 		{"list of lengths", size, "Content-Length: 5, 6\r\n", 400, true},
 		{"length with a sign", size, "Content-Length: +LENGTH\r\n", 400, true},
@@ -213,7 +212,7 @@ func TestHostileHTTP(t *testing.T) {
 		{"length and chunks", last, with("Transfer-Encoding: chunked"), 400, true},
 		{"start of HTTP/2", "POST /mcp HTTP/1.1", "PRI * HTTP/2.0", 400, true},
 
-		// Too much.
+		// Over the limits.
 		{"length over the limit", size, "Content-Length: 99999999999\r\n", 413, true},
 		{"long header", last, with("X-A: " + strings.Repeat("a", 256<<10)), 431, true},
 		{"many headers", last, with(strings.TrimSuffix(strings.Repeat("X-A: a\r\n", 32<<10), "\r\n")), 431, true},
@@ -227,7 +226,7 @@ func TestHostileHTTP(t *testing.T) {
 			if header == goodHeader && tt.old != tt.new {
 				t.Fatalf("%s: %q is not in the request", tt.name, tt.old)
 			}
-			a := attack(t, addr, sized(header, goodBody+"\r\n")) // ends the line of a chunk's length, too
+			a := attack(t, addr, sized(header, goodBody+"\r\n")) // also ends the line of a chunk's length
 			if a.status != tt.status || tt.closed && !a.closed {
 				t.Errorf("%s = %d, closed %v, want %d, closed %v; the body is %.300q", tt.name, a.status, a.closed, tt.status, tt.closed, a.body)
 			}
@@ -239,7 +238,7 @@ func TestHostileHTTP(t *testing.T) {
 	})
 }
 
-// A second request in what a proxy took for the body of the first is not served.
+// A second request inside what a proxy considers the body of the first is not served.
 func TestSmuggledRequest(t *testing.T) {
 	bothEnds(t, func(t *testing.T, addr string) {
 		hidden := sized(goodHeader, goodBody)
@@ -257,13 +256,13 @@ func TestSmuggledRequest(t *testing.T) {
 func TestHostileMessages(t *testing.T) {
 	body := func(old, new string) string { return strings.Replace(modernBody, old, new, 1) }
 	tests := []struct {
-		name, header, body string // of a modern request; "": a good one
+		name, header, body string // of a modern request; "": a valid one
 		status             int
-		want               string // in the answer
+		want               string // in the response
 	}{
 		{"nothing is wrong", "", modernBody, 200, `"hi"`},
 
-		// What one reader takes and another does not.
+		// Bodies that parsers read differently.
 		{"member twice", "", body(`"method":`, `"method":"tools/list","method":`), 400, "same name"},
 		{"member twice, once escaped", "", body(`"method":`, `"\u006dethod":"tools/list","method":`), 400, "same name"},
 		{"argument twice", "", body(`"message":"hi"`, `"message":"hi","message":"ho"`), 400, "same name"},
@@ -279,14 +278,14 @@ func TestHostileMessages(t *testing.T) {
 		{"control character", "", body(`"hi"`, "\"a\nb\""), 400, "-32700"},
 		{"__proto__ is data", "", body(`"message":"hi"`, `"message":"hi","__proto__":{"message":"ho"}`), 200, "__proto__"},
 
-		// Too much of it.
+		// Over the limits.
 		{"deep", "", body(`"hi"`, strings.Repeat(`[`, 100_000)), 400, "nested deeper than 128"},
 		{"huge id", "", body(`"id":1`, `"id":1e400`), 400, "-32600"},
 		{"huge number", "", body(`"hi"`, `1e999999999`), 200, "isError"},
 		{"long number", "", body(`"hi"`, strings.Repeat("9", 1<<20)), 200, "isError"},
 		{"many members", "", body(`"message"`, `"message":"hi",`+manyMembers(100_000)+`"x"`), 200, "message"},
 
-		// Headers that say something else than the message.
+		// Headers that contradict the message.
 		{"other name", "Mcp-Name: evil", modernBody, 400, "-32020"},
 		{"two names", "Mcp-Name: echo\r\nMcp-Name: evil", modernBody, 400, "-32020"},
 		{"two names, the good one last", "Mcp-Name: evil\r\nMcp-Name: echo", modernBody, 400, "-32020"},
@@ -321,7 +320,7 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// A body that becomes gigabytes when it is unpacked is not unpacked.
+// A compressed body that expands to gigabytes is not decompressed.
 func TestDecompressionBomb(t *testing.T) {
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)
@@ -367,15 +366,14 @@ func TestEndlessRequest(t *testing.T) {
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || sent > 64<<20 {
 			t.Errorf("%d bytes were taken, until %v", sent, err)
 		}
-		if got := <-status; got != 413 && got != 0 { // the end of the connection may overtake the answer
+		if got := <-status; got != 413 && got != 0 { // the end of the connection may come before the response
 			t.Errorf("status %d, want 413", got)
 		}
 		stillServes(t, addr)
 	})
 }
 
-// Clients that send their headers a byte now and then are cut off, and nobody waits
-// for them meanwhile.
+// Clients that send their headers slowly are disconnected, and others do not wait meanwhile.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	addr := startServe(t)
@@ -393,7 +391,7 @@ func TestSlowHeaders(t *testing.T) {
 				if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nX-A: "); err != nil {
 					break
 				}
-				time.Sleep(500 * time.Millisecond) // that is the attack
+				time.Sleep(500 * time.Millisecond) // the attack
 			}
 		}()
 		go func() {
@@ -410,8 +408,8 @@ func TestSlowHeaders(t *testing.T) {
 	stillServes(t, addr)
 }
 
-// Where others could reach it, the program does not serve without being told in plain
-// words (HTTP-26-004, SHTTP-25-004, SEC-26-015).
+// Without an explicit flag, the program does not serve where others could reach it (HTTP-26-004,
+// SHTTP-25-004, SEC-26-015).
 func TestRefusesToBeReachable(t *testing.T) {
 	for _, args := range [][]string{
 		{"serve", "everything", "--http", "0.0.0.0:0"},

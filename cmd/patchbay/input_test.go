@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 )
 
-// asking is an app at which a person sits, who types what is given.
+// asking returns an app at a terminal, with the given input.
 func asking(t *testing.T, typed string) (*app, *strings.Builder) {
 	t.Helper()
 	var said strings.Builder
@@ -78,7 +78,7 @@ func TestInputIsAskedOnce(t *testing.T) {
 	}
 }
 
-// LOG-26-008: what is a password is in no line that the program writes.
+// LOG-26-008: no line that the program writes contains a password.
 func TestInputIsHidden(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_KEY", "sekrit")
 	a, said := asking(t, "")

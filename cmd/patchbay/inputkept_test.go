@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ownFolders has the test, and programs that it starts, use folders of settings that are new,
-// and leave the system's keyring alone. It returns the file that a vault cannot be without.
+// ownFolders makes new settings folders for the test and the programs that it starts, without the
+// system's keyring. It returns the file that a vault needs.
 func ownFolders(t *testing.T) (vaultFolder string) {
 	t.Helper()
 	home := t.TempDir()
@@ -30,7 +30,7 @@ func ownFolders(t *testing.T) (vaultFolder string) {
 	return filepath.Join(dir, "patchbay", "vault")
 }
 
-// locked is a server over HTTP that wants a key.
+// locked is an HTTP server that requires a key.
 func locked(t *testing.T, key string) (url string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,8 +54,7 @@ func inputFile(t *testing.T, path, url string) {
 	}
 }
 
-// typedRun runs the program with a person who types, if typed is not empty, and returns what
-// it printed and said.
+// typedRun runs the program; if typed is not empty, a person types it. It returns the whole output.
 func typedRun(t *testing.T, typed string, want int, args ...string) string {
 	t.Helper()
 	var out, said strings.Builder
@@ -72,8 +71,8 @@ func typedRun(t *testing.T, typed string, want int, args ...string) string {
 	return out.String() + said.String()
 }
 
-// An answer is asked for once, kept for the next run, where nobody need be at the terminal,
-// listed, and forgotten.
+// An answer is asked for once, kept for the next run, which needs no terminal, listed, and
+// forgotten.
 func TestInputIsKept(t *testing.T) {
 	dir := ownFolders(t)
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -112,7 +111,7 @@ func TestInputIsKept(t *testing.T) {
 		t.Errorf("logout: %s", got)
 	}
 	typedRun(t, "", exitLocal, ping...)
-	// What is kept outlives the file, and is forgotten all the same.
+	// Answers outlive the file, and can still be forgotten.
 	typedRun(t, "planted-right\n", exitOK, ping...)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -126,8 +125,8 @@ func TestInputIsKept(t *testing.T) {
 	}
 }
 
-// A wrong answer is asked for again when the server refuses it; where nobody can be asked, it
-// is said how to forget it.
+// When the server refuses an answer, the program asks again; without a terminal it says how to
+// forget the answer.
 func TestRefusedInputIsAskedAgain(t *testing.T) {
 	ownFolders(t)
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -143,7 +142,7 @@ func TestRefusedInputIsAskedAgain(t *testing.T) {
 	typedRun(t, "", exitOK, ping...)
 }
 
-// A file that changes does not get what was kept for somebody else: a person is asked first.
+// After a file changes, the kept answer goes to another server only if the person agrees.
 func TestKeptInputIsForItsServer(t *testing.T) {
 	ownFolders(t)
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -165,7 +164,7 @@ func TestKeptInputIsForItsServer(t *testing.T) {
 	typedRun(t, "", exitOK, ping...)
 }
 
-// A vault that cannot be opened or written to loses no answer.
+// If the vault cannot be opened or written, the answer still counts.
 func TestAnswerOutlivesTheVault(t *testing.T) {
 	dir := ownFolders(t)
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -197,7 +196,7 @@ func TestAnswerOutlivesTheVault(t *testing.T) {
 	})
 }
 
-// The variable goes before what is kept, and is not kept.
+// The variable overrides the kept answer, and is not kept.
 func TestVariableGoesBeforeKeptInput(t *testing.T) {
 	ownFolders(t)
 	file := filepath.Join(t.TempDir(), "mcp.json")

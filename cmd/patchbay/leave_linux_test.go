@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// leaving runs a call of a stub that does not end at once, and tells how long the
-// program took to end after it had printed the result, and what it had started.
+// leaving calls a stub that does not end at once. It returns how long the program ran after it had
+// printed the result, and the processes that it started.
 func leaving(t *testing.T, stub ...string) (took time.Duration, descendants []int) {
 	t.Helper()
 	self, err := os.Executable()
@@ -45,11 +45,11 @@ func leaving(t *testing.T, stub ...string) (took time.Duration, descendants []in
 	return time.Since(printed), descendants
 }
 
-// TestLeavesDeafServer wants a call to end soon after its result, though the server ends
-// neither with its input nor by SIGTERM, and that server to be gone soon.
+// TestLeavesDeafServer: a call ends soon after its result even if the server ends neither at the
+// end of its input nor by SIGTERM, and that server ends soon after.
 func TestLeavesDeafServer(t *testing.T) {
 	took, descendants := leaving(t, "deaf")
-	// It is 0.2 s, and on a busy machine more; to wait for the server took 2.5 s.
+	// It takes 0.2 s, and more on a busy machine; waiting for the server took 2.5 s.
 	if took > 1500*time.Millisecond {
 		t.Errorf("the program ended %v after its result, want at most 0.3 s", took)
 	}
@@ -59,8 +59,8 @@ func TestLeavesDeafServer(t *testing.T) {
 	wantGone(t, descendants)
 }
 
-// TestLeavesTidyServer wants a server that needs longer than the program waits to get to
-// its end, though it speaks to a standard error that nobody reads.
+// TestLeavesTidyServer: a server that needs longer to shut down than the program waits can finish,
+// even though it writes to a standard error that nobody reads.
 func TestLeavesTidyServer(t *testing.T) {
 	note := filepath.Join(t.TempDir(), "note")
 	_, descendants := leaving(t, "tidy", note)

@@ -10,13 +10,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// F2, with a command as a server: a silent call ends at its limit in up and bridge, its place under
-// --limit concurrent= is free again, and a command of which nothing is heard in three calls in a
-// row is started again, which status tells. So is one that floods its output with a line that has
-// no end.
+// F2, with a command as the server: a silent call ends at its limit in up and bridge and frees its
+// place under --limit concurrent=. A command that is silent in three calls in a row is restarted,
+// and status shows that. So is one that floods its output with an endless line.
 func TestStuckServer(t *testing.T) {
 	runtimeFolder(t)
-	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} { // a process per client, and one for all
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} { // one process per client, and one for all
 		t.Run(string(rev), func(t *testing.T) {
 			t.Parallel()
 			server := stubServer(t, "stuck", string(rev))
@@ -83,7 +82,7 @@ func TestStuckServer(t *testing.T) {
 	}
 }
 
-// The limits of up and bridge are those that the command line says, or else the configuration.
+// The limits of up and bridge come from the command line, or else from the configuration.
 func TestLimitsOfServers(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/health"
 )
 
-// again is the configuration of this program as a command, in words that env takes.
+// again returns the configuration of this program as a command, in words for env.
 func again(t *testing.T, words ...string) map[string]any {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -26,7 +26,7 @@ func again(t *testing.T, words ...string) map[string]any {
 	return map[string]any{"command": "env", "args": append([]string{testRun + "=patchbay", self}, words...)}
 }
 
-// freePort is a port that nobody listens on.
+// freePort returns an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,9 +38,9 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// An up whose file leads back to it leaves those servers out, says so, and serves the others once
-// (trap 1): by its address in every spelling, as a command in this file and by a link to it, by a
-// wrapper, and by a bridge that passes requests back to it.
+// An up whose file leads back to it leaves those servers out with a message, and serves the others
+// once (trap 1). It recognizes itself by its address in every spelling, as a command in the file
+// and by a link to it, by a wrapper, and by a bridge that passes requests back to it.
 func TestUpLeadsBackToItself(t *testing.T) {
 	runtimeFolder(t)
 	dir, port := t.TempDir(), freePort(t)
@@ -104,13 +104,13 @@ func TestUpLeadsBackToItself(t *testing.T) {
 	if got := typedRun(t, "", exitOK, "tools", "--json", "-s", "http://127.0.0.1:"+port+"/mcp"); strings.Count(got, `"name"`) != 1 {
 		t.Errorf("the tools are %s, want those of the other server once", got)
 	}
-	// Nobody wakes anybody: what a loop would log is more than this.
+	// The servers do not restart each other: a loop would log more than this.
 	if n := strings.Count(said.String(), "\n"); n > 30 {
 		t.Errorf("%d lines were logged: %s", n, said)
 	}
 }
 
-// Two gateways that have each other as servers serve each other's other servers, and end there.
+// Two gateways that have each other as servers serve each other's other servers, without a loop.
 func TestUpsHaveEachOther(t *testing.T) {
 	runtimeFolder(t)
 	ports := []string{freePort(t), freePort(t)}
@@ -149,14 +149,14 @@ func TestUpsHaveEachOther(t *testing.T) {
 	}
 }
 
-// typedOut is what a run of the program prints, however it ends.
+// typedOut returns the output of a run, whatever its exit code.
 func typedOut(t *testing.T, words ...string) string {
 	t.Helper()
 	return typed(t, "", words...).stdout
 }
 
-// An environment that was cleared on the way hides nothing where the system shows the ancestors: an up
-// that a wrapper starts with env -i or without its variable ends with the first process (trap 1).
+// Clearing the environment on the way hides nothing where the system shows the ancestors: an up
+// that a wrapper starts with env -i, or without its variable, ends with the first process (trap 1).
 func TestLineageOfClearedEnvironment(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the environments of ancestors are looked at on Linux alone")

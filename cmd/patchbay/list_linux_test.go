@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A verb that wants an entry of a server that is ready does not wait for another that is starting.
+// A verb that needs an entry of a ready server does not wait for another server that is starting.
 func TestListWaitsForNoOther(t *testing.T) {
 	t.Parallel()
 	r := startUp(t, map[string]any{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// At a terminal the log of the libraries reads as the lines of the program do; elsewhere it has
+// At a terminal, log records of libraries look like the program's own lines; elsewhere they have
 // the form of log/slog.
 func TestLogIsForPeople(t *testing.T) {
 	var stderr strings.Builder

@@ -16,14 +16,14 @@ import (
 	"testing"
 )
 
-// guarded is an MCP server that wants a login, and its authorization server, where a user
-// agrees to everything. All its tokens have "planted" in them.
+// guarded is an MCP server that requires a login, and its authorization server, at which a user
+// agrees to everything. All its tokens contain "planted".
 type guarded struct {
 	*httptest.Server
 	mu      sync.Mutex
 	n       int
 	revoked int
-	over    bool // no token is good, and none is given
+	over    bool // no token is valid, and none is issued
 }
 
 func newGuarded(t *testing.T) *guarded {
@@ -65,7 +65,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(map[string]any{"access_token": fmt.Sprint("planted-access-", g.n), "token_type": "Bearer", "expires_in": 3600, "refresh_token": fmt.Sprint("planted-refresh-", g.n)})
 	case "/revoke":
 		g.revoked++
-		g.n++ // no token is good any more
+		g.n++ // invalidates all tokens
 	default:
 		if g.n == 0 || r.Header.Get("Authorization") != fmt.Sprint("Bearer planted-access-", g.n) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+g.URL+`/.well-known/oauth-protected-resource/mcp"`)
@@ -76,10 +76,10 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// visitor is a standard error that a person reads: they go where it says.
+// visitor is a standard error whose reader follows its links.
 type visitor struct {
 	said  bytes.Buffer
-	paste io.Writer // nil: the browser is here; else what it ends at is typed
+	paste io.Writer // nil: the browser is on this machine; else the final address is typed
 }
 
 func (v *visitor) Write(p []byte) (int, error) {
@@ -94,7 +94,7 @@ func (v *visitor) visit(page string) {
 	if err != nil {
 		return
 	}
-	res, err := http.DefaultTransport.RoundTrip(req) // without redirects
+	res, err := http.DefaultTransport.RoundTrip(req) // does not follow redirects
 	if err != nil {
 		return
 	}
@@ -106,8 +106,8 @@ func (v *visitor) visit(page string) {
 	}
 }
 
-// A login is kept, used by all verbs silently, lent, shown without its token, and ended. Nothing
-// but "token get" shows a token: every output and file is searched.
+// A login is kept, used by all verbs silently, passed on, shown without its token, and ended. Only
+// "token get" shows a token: the test searches every output and file.
 func TestLoginLife(t *testing.T) {
 	for _, paste := range []bool{false, true} {
 		t.Run(fmt.Sprint("paste=", paste), func(t *testing.T) { testLoginLife(t, paste) })
@@ -169,7 +169,7 @@ func testLoginLife(t *testing.T, paste bool) {
 	}
 	has(stderr, "an access token for "+g.URL)
 	g.mu.Lock()
-	g.n++ // the access token is over
+	g.n++ // the access token has expired
 	g.mu.Unlock()
 	do(0, "call", "args", "count=1", "-s", "web")
 	do(0, "logout", "web")
@@ -180,7 +180,7 @@ func testLoginLife(t *testing.T, paste bool) {
 	_, stderr = do(0, "logout", "web")
 	has(stderr, "nobody was logged in")
 
-	// The consent is taken back: neither token is good any more.
+	// The consent is revoked: neither token is valid.
 	do(0, "login", "web", "--no-browser")
 	g.mu.Lock()
 	g.n, g.over = g.n+1, true

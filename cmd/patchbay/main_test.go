@@ -28,10 +28,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// testRun names what the test binary is to be, when a test starts it again.
+// testRun selects the program that the test binary runs as, when a test starts it again.
 const testRun = "PATCHBAY_TEST_RUN"
 
-// testSoon, if set, has up print its table as soon as it does for people.
+// testSoon, if set, makes up print its table as soon as it does for people.
 const testSoon = "PATCHBAY_TEST_SOON"
 
 func TestMain(m *testing.M) {
@@ -48,14 +48,14 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"patchbay": main, "stub": stub})
 }
 
-// stub is a server to be started by the tests, with what the built-in ones lack.
+// stub is a server for the tests, with features that the built-in ones lack.
 func stub() {
 	if len(os.Args) > 1 && os.Args[1] == "die" {
 		fmt.Fprintln(os.Stderr, "stub: no configuration\nstub: giving up")
 		os.Exit(3)
 	}
 	if len(os.Args) > 1 && os.Args[1] == "loud" {
-		fmt.Println("stub: ready") // where only messages belong
+		fmt.Println("stub: ready") // on the stream for messages
 	}
 	if len(os.Args) > 1 && os.Args[1] == "prints" {
 		for i := range 20 {
@@ -91,7 +91,7 @@ func stub() {
 		mcp.AddTool(s, mcp.Tool{Name: "env"}, func(_ context.Context, in variable) (string, error) { return os.Getenv(in.Name), nil })
 		s.ServeStdio(ctx)
 	case "stuck":
-		s, out := newStub(), os.Stdout // that of ServeStdio is out of reach
+		s, out := newStub(), os.Stdout // ServeStdio's own writer is not accessible
 		if len(os.Args) > 2 {
 			s.Revisions = []mcp.Revision{mcp.Revision(os.Args[last])}
 		}
@@ -167,8 +167,8 @@ func newStub() *mcp.Server {
 	return s
 }
 
-// TestScripts runs the program as a person does: each script says what is typed, what
-// is printed where, and the exit code.
+// TestScripts runs the program as a person does: each script has the input, the output of each
+// stream, and the exit code.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -191,7 +191,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LOCKED", srv.URL+"/mcp")
 			e.Setenv("LOCKED_HOST", srv.Listener.Addr().String())
 			secure := httptest.NewUnstartedServer(stubHTTP)
-			secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of those who speak http
+			secure.Config.ErrorLog = log.New(io.Discard, "", 0) // errors of clients that speak http
 			secure.StartTLS()
 			e.Defer(secure.Close)
 			e.Setenv("TLS", strings.Replace(secure.URL, "https:", "http:", 1)+"/mcp")
@@ -247,12 +247,12 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// awaits waits until a file that another process writes has a text, a regular expression: awaits
-// REGEXP FILE.
+// awaits waits until a file that another process writes matches a regular expression: awaits REGEXP
+// FILE.
 func awaits(ts *testscript.TestScript, _ bool, args []string) {
 	want := regexp.MustCompile("(?m)" + args[0])
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // files tell nobody
-		text, _ := os.ReadFile(ts.MkAbs(args[1])) // it may not be there yet
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // there is no event for files
+		text, _ := os.ReadFile(ts.MkAbs(args[1])) // it may not exist yet
 		if want.Match(text) {
 			return
 		}
@@ -262,12 +262,12 @@ func awaits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// bearer makes a variable of the header that a credential in a file goes in: bearer NAME FILE.
+// bearer sets a variable to the header for the credential in a file: bearer NAME FILE.
 func bearer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], "Authorization: Bearer "+strings.TrimSpace(ts.ReadFile(args[1])))
 }
 
-// scriptedModel serves a script of package modeltest as the models of OpenAI: model FILE.
+// scriptedModel serves a script of package modeltest as models of OpenAI: model FILE.
 func scriptedModel(ts *testscript.TestScript, _ bool, args []string) {
 	script, err := modeltest.Load(ts.MkAbs(args[0]))
 	if err != nil {
@@ -279,7 +279,7 @@ func scriptedModel(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("OPENAI_API_KEY", "key-of-the-test")
 }
 
-// visits waits for the link of a login in a file, and goes there as a browser does: visits FILE.
+// visits waits for the link of a login in a file, and opens it like a browser: visits FILE.
 func visits(ts *testscript.TestScript, _ bool, args []string) {
 	awaits(ts, false, []string{`^  http`, args[0]})
 	text, err := os.ReadFile(ts.MkAbs(args[0]))
@@ -291,7 +291,7 @@ func visits(ts *testscript.TestScript, _ bool, args []string) {
 	(&visitor{}).visit("http" + page)
 }
 
-// listening waits until somebody listens on an address.
+// listening waits until an address accepts connections.
 func listening(ts *testscript.TestScript, _ bool, args []string) {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -303,6 +303,6 @@ func listening(ts *testscript.TestScript, _ bool, args []string) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("nobody listens on %s: %v", args[0], err)
 		}
-		time.Sleep(10 * time.Millisecond) // another process tells nobody
+		time.Sleep(10 * time.Millisecond) // there is no event for another process
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// modelServer lists models to who has the right key.
+// modelServer lists models to callers with the right key.
 func modelServer(t *testing.T) (base string) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func modelServer(t *testing.T) (base string) {
 	return srv.URL
 }
 
-// inFolder has a test work in a new folder with an mcp.json.
+// inFolder runs a test in a new folder with an mcp.json.
 func inFolder(t *testing.T, text string) (dir string) {
 	t.Helper()
 	ownFolders(t)
@@ -114,7 +114,7 @@ func TestDoctorOfModels(t *testing.T) {
 	}
 }
 
-// A model that no file tells of is looked at as run reaches it: the environment says how.
+// A model that no file lists is examined as run reaches it, with the settings of the environment.
 func TestDoctorOfUnlistedModels(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", modelServer(t)+"/v1")
 	t.Setenv("OPENAI_API_KEY", "planted-right")
@@ -139,8 +139,8 @@ func TestDoctorOfUnlistedModels(t *testing.T) {
 	}
 }
 
-// An authority that the command line names is trusted by all that reaches a model, and no
-// certificate is shown to one.
+// A CA that the command line names is trusted on every path to a model; no client certificate is
+// sent to a model.
 func TestModelTLS(t *testing.T) {
 	shown := make(chan int, 100)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +177,7 @@ func TestModelTLS(t *testing.T) {
 	}
 }
 
-// A key is asked for once, kept for the address, and never shown.
+// A key is asked for once, kept for its address, and never shown.
 func TestModelAddWithKey(t *testing.T) {
 	base := modelServer(t)
 	inFolder(t, `{"mcpServers": {"a": {"builtin": "everything"}}} // mine`)
@@ -201,7 +201,7 @@ func TestModelAddWithKey(t *testing.T) {
 	if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "models", "--json")), &rows); err != nil || len(rows) != 1 || !rows[0].HasKey || rows[0].Key != "kept" || !rows[0].Default {
 		t.Errorf("config models: %+v, %v", rows, err)
 	}
-	// The file changes, and sends the key elsewhere.
+	// The file changes, and directs the key elsewhere.
 	changed := strings.Replace(string(text), base, "http://127.0.0.1:1", 1)
 	if err := os.WriteFile("mcp.json", []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestModelVerbs(t *testing.T) {
 	}
 }
 
-// Models of the person's own file hold in every folder; those of the folder go before.
+// Models of the person's own file are available in every folder; those of the folder override them.
 func TestModelsOfTheOwnFile(t *testing.T) {
 	inFolder(t, `{"patchbay": {"models": {"fast": {"provider": "openai", "name": "here"}}}}`)
 	own, ok := config.UserFile()
@@ -279,7 +279,7 @@ func TestModelsOfTheOwnFile(t *testing.T) {
 	}
 }
 
-// A model that is wrong keeps nobody from a server.
+// A faulty model does not prevent the use of a server.
 func TestModelFaultsAreNoHindrance(t *testing.T) {
 	inFolder(t, `{"mcpServers": {"a": {"builtin": "everything"}}, "patchbay": {"models": {"m": {"provider": "openai", "key": "${NEVER_SET_AT_ALL}"}}}}`)
 	typedRun(t, "", 0, "call", "a/echo", "message=hi")

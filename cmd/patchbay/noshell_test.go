@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Commands and their arguments are run as they are written: no shell takes them apart, in the file
-// that "up" serves and behind "--".
+// Commands and their arguments run as they are written, without a shell, both from the file that
+// "up" serves and after "--".
 func TestNoShell(t *testing.T) {
 	runtimeFolder(t)
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// TestExamplesAreHarmless: what a server wrote into its schema is not run by the shell that an
-// example is pasted into, and leaves out what shells and terminals obey.
+// TestExamplesAreHarmless: a shell into which an example is pasted does not run text of the
+// server's schema, and the example has no characters that shells or terminals obey.
 func TestExamplesAreHarmless(t *testing.T) {
 	for _, value := range []string{"$TOKEN", "$TOKEN $(id)", "a\nid", "\x1b[31mred"} {
 		quoted, _ := json.Marshal(value)

@@ -9,9 +9,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A policy decides behind up for each server, by the server's name and the tool's own. Its
-// file is followed: a client that listens is told that lists have changed, and what it
-// may do is what the file says then. A file with faults changes nothing.
+// Behind up, a policy decides for each server, by the server's name and the tool's own. It follows
+// its file: listening clients are notified that lists have changed, and the new rules decide at
+// once. A faulty file changes nothing.
 func TestUpFollowsItsPolicy(t *testing.T) {
 	runtimeFolder(t)
 	rules := filepath.Join(t.TempDir(), "policy.yaml")
@@ -88,8 +88,8 @@ func TestUpFollowsItsPolicy(t *testing.T) {
 	}
 }
 
-// Trap 22: rules see the hints of a server that mcp.json calls trusted, of one that is built in, and
-// of no other; what is trusted follows the file.
+// Trap 22: rules see the annotations of servers that mcp.json trusts and of trusted built-in ones
+// only; trust follows the file.
 func TestHintsOfUntrusted(t *testing.T) {
 	runtimeFolder(t)
 	self, err := os.Executable()

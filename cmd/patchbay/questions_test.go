@@ -15,7 +15,8 @@ import (
 )
 
 // TestQuestionsThroughTheProgram (trap 6): each question of an older server over stdio reaches the
-// user, whatever runs beside it, in a hundred rounds (the long form), through "up" and "bridge", over HTTP and stdio.
+// user, whatever runs beside it, in a hundred rounds (the long form), through "up" and "bridge",
+// over HTTP and stdio.
 func TestQuestionsThroughTheProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

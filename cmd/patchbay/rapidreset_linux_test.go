@@ -22,9 +22,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/testcert"
 )
 
-// A client that opens requests without an end and resets all others at once (CVE-2023-44487)
-// costs the headers of those that wait for a place: net/http keeps four times as many as a
-// connection may have open (trap 27). So that number is bounded, and others are served after it.
+// A client that opens requests without end and resets all others at once (CVE-2023-44487) costs the
+// headers of the requests that wait for a place: net/http keeps four times as many as a connection
+// may have open (trap 27). So that number is bounded, and other clients are served afterwards.
 func TestRapidReset(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ca := testcert.New(t, "ca.pem")
@@ -67,7 +67,7 @@ func TestRapidReset(t *testing.T) {
 		if open != listen.MaxStreams {
 			t.Errorf("a connection may have %d requests open, want %d", open, listen.MaxStreams)
 		}
-		go func() { // what is answered must not hold up the attack; ends with the connection
+		go func() { // responses must not delay the attack; ends with the connection
 			in := http2.NewFramer(nil, conn)
 			for {
 				if _, err := in.ReadFrame(); err != nil {
@@ -90,7 +90,7 @@ func TestRapidReset(t *testing.T) {
 				err = fr.WriteRSTStream(id, http2.ErrCodeCancel)
 			}
 			if err != nil {
-				return nil // the server has had enough
+				return nil // the server has closed the connection
 			}
 		}
 		return nil
@@ -110,7 +110,7 @@ func TestRapidReset(t *testing.T) {
 	}
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	kb, _ := strconv.Atoi(string(m[1]))
-	t.Logf("the program took %d MiB", kb>>10) // how much depends on the speed of the machine
+	t.Logf("the program took %d MiB", kb>>10) // the amount depends on the speed of the machine
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get("https://" + addr + "/nowhere")

@@ -8,8 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
-// Clients that go away in the middle of things leave nothing in the program, and a
-// program that is killed leaves no process. bench/rude does this for as long as one likes.
+// Clients that disconnect during requests leave nothing behind in the program, and a killed program
+// leaves no process. bench/rude does this for any length of time.
 func TestRude(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

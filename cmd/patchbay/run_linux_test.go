@@ -12,8 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
 
-// Ctrl-C in the middle of a call ends the run and the server, also one that would not end by
-// itself.
+// Ctrl-C during a call ends the run and the server, also one that would not end by itself.
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	dir := alone(t)
 	ready := filepath.Join(dir, "ready")
@@ -30,7 +29,7 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cmd.Process.Kill()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // another process tells nobody
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // there is no event for another process
 		if _, err := os.Stat(ready); err == nil {
 			break
 		}

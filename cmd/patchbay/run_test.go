@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
 
-// scriptedRun gives a test the program with a model by a script; its server is the shop.
+// scriptedRun runs the program with a scripted model; its server is the shop.
 func scriptedRun(t *testing.T, script string) func(stdin string, args ...string) ran {
 	t.Helper()
 	alone(t)
@@ -53,7 +53,7 @@ func TestRunEndsWithinItsTime(t *testing.T) {
 	patchbay("", "what is there?", "--within", "300ms").expect(t, exitBound, "", "not done in 300ms", "--within 600ms")
 }
 
-// What is silent on standard input takes no longer than the whole may take.
+// The wait for standard input is part of --within.
 func TestRunWaitsForInputWithinItsTime(t *testing.T) {
 	scriptedRun(t, "rules: [{answer: [text: So]}]")
 	silent, w := io.Pipe()
@@ -63,7 +63,7 @@ func TestRunWaitsForInputWithinItsTime(t *testing.T) {
 	ran{code, stdout.String(), stderr.String()}.expect(t, exitBound, "", "not done in 300ms", "--within 600ms")
 }
 
-// A task from standard input is none where that is a terminal.
+// If standard input is a terminal, no task is read from it.
 func TestRunWithTaskOfTerminal(t *testing.T) {
 	for _, task := range [][]string{nil, {"-"}, {" "}} {
 		a, _ := testApp(t)
@@ -101,7 +101,7 @@ turns:
 	}
 }
 
-// What comes on standard input goes along, and nobody takes it for what a person has written.
+// Standard input becomes part of the message, but does not count as written by a person.
 func TestRunReadsInput(t *testing.T) {
 	patchbay := scriptedRun(t, `
 turns:
@@ -145,7 +145,7 @@ func TestRunIsUsedWrongly(t *testing.T) {
 	alone(t)
 	for _, tt := range []struct {
 		args string
-		env  string // that is set
+		env  string // is set in the environment
 		want string
 	}{
 		{"run -m openai/x", "OPENAI_API_KEY", "the task is missing"},

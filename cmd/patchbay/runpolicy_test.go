@@ -29,8 +29,8 @@ func writeRules(t *testing.T, rule string) {
 	}
 }
 
-// The rules of --policy and the bounds of --limit hold for what a model calls, whoever approved it. The
-// principal is local#NAME, and the words are those that a caller of up gets.
+// The rules of --policy and the limits of --limit apply to the calls of a model, whoever approved
+// them. The principal is local#NAME, and the errors are those that a caller of up gets.
 func TestRunPolicy(t *testing.T) {
 	const script = `
 turns:
@@ -84,8 +84,8 @@ turns:
 	})
 }
 
-// A conversation follows edits of the file of rules: the next call is decided by them, and lists show
-// what they leave.
+// A conversation follows edits of the policy file: the new rules decide the next call, and filter
+// the lists.
 func TestChatFollowsItsPolicy(t *testing.T) {
 	alone(t)
 	writeRules(t, `name == "add-to-cart" && arguments.product == "prd-1013"`)

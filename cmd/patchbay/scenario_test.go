@@ -15,19 +15,19 @@ import (
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
 
-// The scenarios of a host, each over the three APIs of providers and in text mode: a script in
-// testdata/host is the model, and the program is run as a person runs it.
+// The scenarios of a host, each over the three provider APIs and in text mode: a script in
+// testdata/host is the model, and the program runs as a person runs it.
 
-// apis are what --model begins with.
+// apis are prefixes of --model.
 var apis = []string{"openai", "openai-responses", "anthropic", "text"}
 
-// ran is what became of a run of the program.
+// ran is the result of a run of the program.
 type ran struct {
 	code           int
 	stdout, stderr string
 }
 
-// alone gives a test an environment of its own: nobody's configuration, data and keys.
+// alone gives a test an environment without configuration, data and keys.
 func alone(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -41,7 +41,7 @@ func alone(t *testing.T) (dir string) {
 	return dir
 }
 
-// scripted starts a model by a script, and has the environment lead to it.
+// scripted starts a scripted model, and sets the environment to it.
 func scripted(t *testing.T, script *modeltest.Script) *modeltest.Server {
 	t.Helper()
 	s, url := modeltest.Start(t, script)
@@ -61,7 +61,7 @@ func typed(t *testing.T, stdin string, args ...string) ran {
 	return ran{code, stdout.String(), stderr.String()}
 }
 
-// expect holds a run against the exit code, standard output, and parts of standard error.
+// expect compares a run with an exit code, standard output, and parts of standard error.
 func (o ran) expect(t *testing.T, code int, stdout string, stderr ...string) {
 	t.Helper()
 	if o.code != code || o.stdout != stdout {
@@ -92,7 +92,7 @@ func overAPIs(t *testing.T, script string, scenario func(t *testing.T, model str
 	}
 }
 
-// dolphins makes a database.
+// dolphins creates a database.
 func dolphins(t *testing.T, file string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)
@@ -113,7 +113,7 @@ func TestScenarioDolphins(t *testing.T) {
 			t.Fatal(err)
 		}
 		typed(t, "", "config", "trust")
-		// Whoever asks need not allow what only reads.
+		// Read-only tools of the built-in server need no --allow.
 		typed(t, "", "run", "list tables", "-m", model).expect(t, exitOK,
 			"There are two tables: dolphin_species and evolutionary_relationships.\n",
 			"I look them up.\n", "→ sqlite/list_tables {}", "← sqlite/list_tables", "2 steps, 1 call, 1900+50 tokens")

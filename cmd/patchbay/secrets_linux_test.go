@@ -23,7 +23,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What is planted, each in its place. All have characters that encodings change.
+// The planted secrets, each in its place. All contain characters that encodings change.
 const (
 	inHeader   = "planted/header+1"
 	inQuery    = "planted/query+2"
@@ -41,15 +41,15 @@ const (
 	inBasic    = "planted/basic+14"
 	inKey      = "pb_planted_SECRETPLANTEDKEY15"
 	inPhrase   = "planted/phrase+16"
-	inShell    = "planted/shell+17"   // of the person's environment; nobody declares it
-	inUnnamed  = "planted/unnamed+18" // under names that do not say so; of the question of trust
+	inShell    = "planted/shell+17"   // of the person's environment, undeclared
+	inUnnamed  = "planted/unnamed+18" // under names that are not those of secrets; of the question of trust
 )
 
 var allPlanted = []string{
 	inHeader, inQuery, inUser, inEnv, inDSN, inVariable, inArg, inInput, inFlag, inEnvFlag, inAccess, inRefresh, inClient, inBasic, inKey, inPhrase, inShell, inUnnamed,
 }
 
-// leaks fails the test if a text shows what was planted, as it is or encoded.
+// leaks fails the test if a text contains a planted secret, plain or encoded.
 func leaks(t *testing.T, what, text string, but ...string) {
 	t.Helper()
 	for _, secret := range allPlanted {
@@ -72,12 +72,12 @@ func leaks(t *testing.T, what, text string, but ...string) {
 	}
 }
 
-// TestSecretsLeakNowhere plants a secret wherever one may be, runs the program as a person
-// does, against servers that say again what they are told, and searches everything that it
-// prints, writes, answers over HTTP, and starts.
+// TestSecretsLeakNowhere plants a secret in every place for one, runs the program as a person does,
+// against servers that echo their input, and searches everything that it prints, writes, answers
+// over HTTP, and starts.
 //
-// LOG-26-008, and: secrets are in no argument and no environment of those that do not need
-// them, in no log, trace, error or report.
+// LOG-26-008, and: no argument or environment of a process that does not need them, no log, trace,
+// error or report contains secrets.
 func TestSecretsLeakNowhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a hundred programs")
@@ -175,7 +175,7 @@ func TestSecretsLeakNowhere(t *testing.T) {
 	}
 }
 
-// runProgram runs the program to its end, and returns what it printed and said.
+// runProgram runs the program to its end, and returns its whole output.
 func runProgram(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -199,7 +199,7 @@ func secretive(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// planted are servers that were given secrets.
+// planted are servers with secrets.
 type planted struct{ echo string }
 
 // plantedServers writes an mcp.json of servers with secrets, and a login to the vault.
@@ -222,7 +222,7 @@ func plantedServers(t *testing.T) planted {
 	good := httptest.NewServer(stubHTTP)
 	t.Cleanup(good.Close)
 	echo, breaks := refuse(http.StatusUnauthorized), refuse(http.StatusInternalServerError)
-	// The resource server of a login, whose authorization server says what it is told.
+	// The resource server of a login, whose authorization server echoes its input.
 	idp := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := said(r)
 		w.Header().Set("Content-Type", "application/json")
@@ -279,8 +279,8 @@ func plantedServers(t *testing.T) planted {
 	return planted{echo.URL + "/mcp"}
 }
 
-// plantedUp runs up on the servers, asks it for everything, looks at what it has started, and
-// has it crash.
+// plantedUp runs up on the servers, sends it every request, examines the processes that it started,
+// and makes it crash.
 func plantedUp(t *testing.T, file string) {
 	t.Helper()
 	out, said := new(transcript), new(transcript)
@@ -335,7 +335,7 @@ func plantedUp(t *testing.T, file string) {
 	}
 }
 
-// plantedProcesses looks at the arguments and environments of what up has started.
+// plantedProcesses examines the arguments and environments of the processes that up started.
 func plantedProcesses(t *testing.T, pid int) {
 	t.Helper()
 	bare, child := 0, 0
@@ -343,7 +343,7 @@ func plantedProcesses(t *testing.T, pid int) {
 		args, err1 := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
 		env, err2 := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p))
 		if err1 != nil || err2 != nil || strings.Contains(string(args), "--api-key") {
-			continue // it has ended, or is the one whose arguments a person has written so
+			continue // it has ended, or a person wrote its arguments with the secret
 		}
 		leaks(t, "a process's arguments", string(args))
 		switch {
@@ -360,7 +360,7 @@ func plantedProcesses(t *testing.T, pid int) {
 	}
 }
 
-// plantedServe has a server refuse credentials.
+// plantedServe makes a server refuse credentials.
 func plantedServe(t *testing.T) {
 	t.Helper()
 	if text, code := runProgram(t, "token", "key", "alice", "--file", "keys.jsonl"); code != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// The folder that a shell is in is named PWD, as a password may be, and is none (trap 23): lines that
-// name it, such as a command to paste, stay as they are.
+// The variable PWD, the current folder, is named like a password but is not a secret (trap 23):
+// lines that contain it, such as a command to paste, stay as they are.
 func TestFoldersAreNoSecrets(t *testing.T) {
 	for name, want := range map[string]bool{"PWD": false, "OLDPWD": false, "pwd": true, "DB_PWD": true, "PASSWORD": true, "GITHUB_TOKEN": true, "HOME": false} {
 		if got := secrets.Name(name); got != want {
@@ -26,8 +26,8 @@ func TestFoldersAreNoSecrets(t *testing.T) {
 	}
 }
 
-// What --header sets is a secret, whatever the header is called, unless HTTP gives it a meaning or
-// it is a word (trap 23).
+// The value of --header is a secret, whatever the name of the header, unless HTTP defines the
+// header or the value is a word (trap 23).
 func TestHeadersOfFlagsAreSecrets(t *testing.T) {
 	a := &app{secrets: secrets.New(), globals: &globals{}}
 	a.Header = []string{"X-Custom: tok-77aB12cd", "X-Environment: production", "Accept: application/json; q=0.5", "X-Word: swordfish"}
@@ -45,7 +45,7 @@ func TestHeadersOfFlagsAreSecrets(t *testing.T) {
 	}
 }
 
-// A private key that a server writes to its standard error is not shown, with -v.
+// With -v, a private key that a server writes to its standard error is not shown.
 func TestKeysOfServersAreNotShown(t *testing.T) {
 	var out strings.Builder
 	a := &app{secrets: secrets.New(), globals: &globals{}}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A command that would say nothing says why (trap 25): one that waits for a host's messages, where a
-// person sits, and a call whose tool has answered without any content.
+// A command without output says why (trap 25): one that waits at a terminal for a host's messages,
+// and a call whose result has no content.
 func TestSilenceIsExplained(t *testing.T) {
 	var out, stderr strings.Builder
 	a := newApp(t.Context(), strings.NewReader(""), &out, &stderr)

@@ -20,9 +20,9 @@ const (
 	soakSessions = 1000
 )
 
-// TestSoak keeps a thousand sessions of all revisions open at an "up", which come and go for
-// minutes. Each call is answered; memory and descriptors stay as they were after the first minute,
-// and return when all are gone.
+// TestSoak keeps a thousand sessions of all revisions open at an "up" for minutes, and replaces
+// them steadily. Each call is answered; memory and descriptors stay as they were after the first
+// minute, and return to the start when all sessions are closed.
 func TestSoak(t *testing.T) {
 	long.Only(t)
 	if racing() {
@@ -35,7 +35,7 @@ func TestSoak(t *testing.T) {
 	pid := r.cmd.Process.Pid
 	before := settled(t, pid, nil)
 	began := time.Now()
-	var full sync.WaitGroup // until each slot has its first session
+	var full sync.WaitGroup // until each slot has had its first session
 	var sessions, calls atomic.Int64
 	var all sync.WaitGroup
 	const workers = 20
@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 			open := make([]*mcp.Session, soakSessions/workers)
 			once := sync.OnceFunc(full.Done)
 			defer once()
-			// A worker has connections of its own, as clients on other machines have.
+			// Each worker has connections of its own, like a client on another machine.
 			pool := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}}
 			for k := 0; time.Since(began) < soakTime && !t.Failed(); k++ {
 				slot := k % len(open)
@@ -90,7 +90,7 @@ func TestSoak(t *testing.T) {
 	time.Sleep(time.Until(began.Add(soakTime / 5))) // caches and pools are full by then
 	first := holds(t, pid)
 	n := sessions.Load()
-	time.Sleep(time.Until(began.Add(soakTime - 2*time.Second))) // this is what takes long
+	time.Sleep(time.Until(began.Add(soakTime - 2*time.Second))) // most of the test's time
 	last := holds(t, pid)
 	came := sessions.Load() - n
 	all.Wait()

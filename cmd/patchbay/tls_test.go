@@ -28,7 +28,7 @@ func clientCert(t *testing.T, uri string) *x509.Certificate {
 	return &x509.Certificate{Subject: pkix.Name{CommonName: "client"}, URIs: []*url.URL{u}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }
 
-// startListening starts the program, and returns the URL that it says it listens at.
+// startListening starts the program, and returns the URL that it prints.
 func startListening(t *testing.T, args ...string) (url string, said *transcript) {
 	t.Helper()
 	cmd, said := program(t, args...)
@@ -43,8 +43,8 @@ func startListening(t *testing.T, args ...string) (url string, said *transcript)
 	return regexp.MustCompile(`https?://\S+/mcp`).FindString(said.String()), said
 }
 
-// A server with a certificate and an authority of its clients knows them by theirs, on every
-// revision; the program shows one by flags or by mcp.json.
+// A server with a certificate and a client CA authenticates its clients by their certificates, in
+// every revision; the program takes its own from flags or mcp.json.
 func TestMutualTLS(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()
@@ -118,8 +118,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// TLS alone is no authentication: off loopback it takes more. Flags that make no sense are
-// refused before anything is served.
+// TLS alone is not authentication: off loopback the program requires more. Flags that do not fit
+// together are refused before anything is served.
 func TestTLSFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	ca := testcert.New(t, "ca.pem")
@@ -144,7 +144,7 @@ func TestTLSFlags(t *testing.T) {
 	}
 }
 
-// up over TLS: its pages, its table and its state are those of https.
+// up over TLS: its pages, its table and its state have https URLs.
 func TestUpOverTLS(t *testing.T) {
 	runtimeFolder(t)
 	ownFolders(t)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// At a terminal a person is asked once for each content of a file that came with a folder, and
-// shown what it starts, without values (trap 24).
+// At a terminal a person is asked once for each content of a file that came with a folder. They see
+// what it starts, without values (trap 24).
 func TestAsksForTrust(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()
@@ -54,8 +54,8 @@ func TestAsksForTrust(t *testing.T) {
 	}
 }
 
-// The variables of an environment file that change what runs belong to what the yes is to, and are
-// shown; another may change.
+// The agreement to a file covers the variables of environment files that change what runs, and they
+// are shown; others may change.
 func TestTrustKnowsEnvFiles(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()
@@ -94,8 +94,8 @@ func TestTrustKnowsEnvFiles(t *testing.T) {
 	}
 }
 
-// A yes is to what was shown: a file that changed during the question is not used, and blanks do not
-// push what follows off the screen.
+// An agreement covers what was shown: a file that changed during the question is not used, and runs
+// of blanks do not push text off the screen.
 func TestTrustOfAFileThatChanges(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// ctrl-C ends everything within 5 seconds, also a server that does not want to and a
-// call that never ends; kill -9 leaves nothing behind.
+// ctrl-C ends everything within 5 seconds, also a server that ignores it and a call that never
+// ends; kill -9 leaves nothing behind.
 func TestUpLeavesNothing(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"ctrl-C": syscall.SIGINT, "kill -9": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestUpLeavesNothing(t *testing.T) {
 	}
 }
 
-// A server that is taken out of the configuration ends with all that it has started, also if
-// it ignores its end and has left processes in sessions of their own.
+// A server that is removed from the configuration ends with all its processes, even if it ignores
+// the end of its input and has started processes in sessions of their own.
 func TestRemovedServerLeavesNothing(t *testing.T) {
 	runtimeFolder(t)
 	self, err := os.Executable()
@@ -84,7 +84,7 @@ func TestRemovedServerLeavesNothing(t *testing.T) {
 	wantGone(t, descendants)
 }
 
-// A file that was a pipe for a moment is followed on, whoever writes the pipe (trap 24).
+// A file that was a pipe for a moment is still followed, whoever writes to the pipe (trap 24).
 func TestUpFollowsAfterAPipe(t *testing.T) {
 	runtimeFolder(t)
 	one := map[string]any{"builtin": "conjugate"}

@@ -23,11 +23,11 @@ type running struct {
 	cmd    *exec.Cmd
 	url    string
 	file   string // its mcp.json
-	banner string // what it printed
+	banner string // its first output
 	stderr *transcript
 }
 
-// transcript collects what a program says while it runs.
+// transcript collects the output of a running program.
 type transcript struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
@@ -45,13 +45,13 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-// await waits until the program has said something, a regular expression.
+// await waits until the output matches a regular expression.
 func (s *transcript) await(t *testing.T, want string) {
 	t.Helper()
 	until(t, "standard error has "+want, func() bool { return regexp.MustCompile(want).MatchString(s.String()) })
 }
 
-// until waits until something is so that nobody tells about.
+// until polls until is returns true; what names that in the error.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
@@ -61,8 +61,8 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// runtimeFolder makes a folder for sockets, whose paths must be short, and has programs
-// that are started from now on use it.
+// runtimeFolder makes a folder for sockets, whose paths must be short, and sets it for programs
+// that are started afterwards.
 func runtimeFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pb")
@@ -74,7 +74,7 @@ func runtimeFolder(t *testing.T) string {
 	return dir
 }
 
-// writeConfig writes servers to an mcp.json as careful programs do.
+// writeConfig writes servers to an mcp.json, atomically.
 func writeConfig(t *testing.T, file string, servers map[string]any) {
 	t.Helper()
 	config, err := json.Marshal(map[string]any{"mcpServers": servers})
@@ -89,8 +89,8 @@ func writeConfig(t *testing.T, file string, servers map[string]any) {
 	}
 }
 
-// startUp starts the program's "up" on a configuration of the given servers, and
-// waits until it has printed what it serves.
+// startUp starts "up" on a configuration of the given servers, and waits until it has printed its
+// table.
 func startUp(t *testing.T, servers map[string]any, flags ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
@@ -129,8 +129,8 @@ func startUp(t *testing.T, servers map[string]any, flags ...string) *running {
 	return r
 }
 
-// stubServer is the configuration of the stub as a command. Its environment is set
-// by the command, since that of the configuration is the guard's too.
+// stubServer returns the configuration of the stub as a command. The command sets its environment,
+// since the guard shares that of the configuration.
 func stubServer(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	self, err := os.Executable()
@@ -143,8 +143,8 @@ func stubServer(t *testing.T, args ...string) map[string]any {
 	return map[string]any{"command": "env", "args": append([]string{testRun + "=stub", self}, args...)}
 }
 
-// Several servers, one of which is broken and one dies at once, are one endpoint for
-// clients of every revision.
+// Several servers, of which one is faulty and one ends at once, are one endpoint for clients of
+// every revision.
 func TestUp(t *testing.T) {
 	r := startUp(t, map[string]any{
 		"stub":    stubServer(t),
@@ -163,7 +163,7 @@ func TestUp(t *testing.T) {
 			t.Errorf("up printed\n%swant a line like %s", r.banner, want)
 		}
 	}
-	// What a host pastes is an address in JSON.
+	// A host gets an address in JSON.
 	for _, line := range strings.Split(r.banner, "\n") {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "{") && !json.Valid([]byte(line)) {
 			t.Errorf("no JSON to paste: %s", line)
@@ -204,7 +204,7 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// A server that dies is started again, and callers find it under its name.
+// A server that ends is restarted, and callers reach it under its name.
 func TestUpStartsAServerAgain(t *testing.T) {
 	r := startUp(t, map[string]any{"stub": stubServer(t)})
 	s, err := (&mcp.Client{Name: "host", Version: "1"}).Dial(t.Context(), r.url)
@@ -225,11 +225,11 @@ func TestUpStartsAServerAgain(t *testing.T) {
 		if !errors.As(err, &rpc) || time.Now().After(deadline) {
 			t.Fatalf("call after the death of the server = %v, %v", res, err)
 		}
-		time.Sleep(50 * time.Millisecond) // the program tells its callers, but not at what moment it is asked
+		time.Sleep(50 * time.Millisecond) // callers are notified, but not at a known time
 	}
 }
 
-// Trap F10: what mcp.json says of tools holds in up, and what does not hold there is named.
+// Trap F10: tool filters of mcp.json apply in up, and up names settings that do not apply there.
 func TestUpHonoursTools(t *testing.T) {
 	runtimeFolder(t)
 	stub := stubServer(t)
@@ -244,7 +244,7 @@ func TestUpHonoursTools(t *testing.T) {
 	}
 }
 
-// Lines that a server prints among its messages are told once.
+// Lines that a server prints between its messages are reported once.
 func TestPrintedLinesAreToldOnce(t *testing.T) {
 	r := startUp(t, map[string]any{"prints": stubServer(t, "prints")})
 	if !regexp.MustCompile(`(?m)^prints +5 `).MatchString(r.banner) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The lines that up prints to paste have a place for the credential where callers need one, and none
-// that starts a gateway without.
+// Where callers need a credential, the lines that up prints to paste have a place for it, and no
+// line starts a gateway without one.
 func TestLinesWithCredentials(t *testing.T) {
 	h := &upServer{url: "http://127.0.0.1:7420/mcp", plan: &plan{path: "/p/mcp.json", stdio: []string{"up", "--stdio", "--config", "/p/mcp.json"}}, guarded: true}
 	lines := h.lines()

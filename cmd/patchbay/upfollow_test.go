@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Servers are added, changed and removed while the program runs. A call in progress with
-// a server that is removed or changed is answered by it.
+// Servers are added, changed and removed while the program runs. A removed or changed server still
+// answers its call in progress.
 func TestUpFollowsItsFile(t *testing.T) {
 	runtimeFolder(t)
 	r := startUp(t, map[string]any{"stays": stubServer(t), "changes": stubServer(t), "leaves": stubServer(t)})
@@ -72,8 +72,8 @@ func TestUpFollowsItsFile(t *testing.T) {
 	}
 }
 
-// A file with faults is told of and changes nothing, nor does one that is gone; one
-// that is written in place, half first, is taken when it is whole.
+// A faulty or missing file changes nothing, and a fault is reported; a file that is written in
+// place, half first, is used when it is complete.
 func TestUpKeepsWhatRunsOverFaults(t *testing.T) {
 	runtimeFolder(t)
 	r := startUp(t, map[string]any{"one": stubServer(t)})
@@ -124,7 +124,7 @@ func callOnce(t *testing.T, url, tool string) (*mcp.ToolResult, error) {
 	return s.CallTool(t.Context(), tool, map[string]any{})
 }
 
-// What an envFile says is followed too, wherever it is.
+// up also follows an envFile, in any folder.
 func TestUpFollowsEnvFile(t *testing.T) {
 	runtimeFolder(t)
 	env := filepath.Join(t.TempDir(), "colours")

@@ -24,8 +24,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// /healthz and /readyz tell how the program is. Pages of other origins and rebound
-// names are refused, and what comes through a proxy learns no names and reasons.
+// /healthz and /readyz report the state of the program. Requests from other origins and to rebound
+// names are refused, and requests through a proxy get no names and reasons.
 func TestHealth(t *testing.T) {
 	runtimeFolder(t)
 	r := startUp(t, map[string]any{"stub": stubServer(t), "dies": stubServer(t, "die")})
@@ -72,8 +72,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// status finds each up of the user, and forgets those that were killed. A port that
-// one has is said to be its.
+// status lists each up of the user, and drops those that were killed. The error for a taken port
+// names the up that has it.
 func TestStatus(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs the command env")
@@ -155,19 +155,19 @@ func TestUpOverStdio(t *testing.T) {
 		said.await(t, `(?m)^patchbay: serves all, stub over stdio \(.*mcp.json\)$`)
 		start := time.Now()
 		s.Close()
-		// The session gives it half a second, and then a signal.
+		// The session waits half a second, and then sends a signal.
 		if took := time.Since(start); took > 3*time.Second || cmd.ProcessState == nil || !cmd.ProcessState.Success() {
 			t.Errorf("%s: it took %v to end, with %v", rev, took, cmd.ProcessState)
 		}
 	}
 }
 
-// A server that wants a login has that state, with the command to run; a login in another
-// process is noticed without a restart, and so is its end.
+// A server that requires a login has that state, with the command to run; up notices a login and a
+// logout of another process without a restart.
 func TestUpNeedsLogin(t *testing.T) {
 	runtimeFolder(t)
 	ownFolders(t)
-	var good atomic.Value // the token that is
+	var good atomic.Value // the valid token
 	good.Store("planted-1")
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -231,8 +231,8 @@ func TestUpNeedsLogin(t *testing.T) {
 	}
 }
 
-// A kept answer that a server refuses is a login that is needed: the command asks for another,
-// and up takes that without a restart.
+// If a server refuses a kept answer, its state is that it needs a login; the command asks for
+// another answer, and up uses that without a restart.
 func TestUpRefusedInput(t *testing.T) {
 	runtimeFolder(t)
 	ownFolders(t)
@@ -254,8 +254,8 @@ func TestUpRefusedInput(t *testing.T) {
 	said.await(t, `web: ready, 5 tools`)
 }
 
-// Trap 13 (F5, F6): a server that says nothing keeps nobody waiting: "up" is ready, and answers a
-// first list with the tools of the others.
+// Trap 13 (F5, F6): a silent server delays nobody: "up" is ready, and answers a first list with the
+// tools of the others.
 func TestMuteServerDelaysNobody(t *testing.T) {
 	runtimeFolder(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")

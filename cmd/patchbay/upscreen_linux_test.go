@@ -10,9 +10,9 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/tmux"
 )
 
-// TestUpAsksWhileItFollows: an open question about a file stops nothing. The file is
-// followed meanwhile: a question about what the file no longer says is withdrawn, and a yes is one to
-// what is on the screen (trap 24).
+// TestUpAsksWhileItFollows: an open question about a file stops nothing. Meanwhile up follows the
+// file: when its content changes, the question is withdrawn, and a yes covers the content on the
+// screen (trap 24).
 func TestUpAsksWhileItFollows(t *testing.T) {
 	ownFolders(t)
 	runtimeFolder(t)
@@ -46,7 +46,7 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	x.Wait(`three: ready, 1 tools`)
 	servers("one", "four")
 	x.Wait(`four: conjugate\n  one: conjugate\n.*\[y/N\]`)
-	servers("one", "three") // as it was: there is nothing to ask
+	servers("one", "three") // the trusted content: no question
 	x.Wait(`the question is withdrawn`)
 	servers("one", "three", "five")
 	x.Wait(`five: conjugate\n  one: conjugate\n  three: conjugate\n.*\[y/N\]`)
@@ -59,8 +59,9 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	}
 }
 
-// TestTypedBeforeTheQuestion: what was typed before the question about a file could be read does not
-// answer it: lines that wait in the terminal, lines that the program has read, and half a line (trap 24).
+// TestTypedBeforeTheQuestion: input from before a person could read the question about a file does
+// not answer it: lines in the terminal's buffer, lines that the program has read, and half a line
+// (trap 24).
 func TestTypedBeforeTheQuestion(t *testing.T) {
 	ownFolders(t)
 	runtimeFolder(t)
@@ -134,8 +135,8 @@ func TestTypedBeforeTheQuestion(t *testing.T) {
 	refuses("half a line, typed for the question before", "Enter")
 }
 
-// The table of up comes soon, also if a server says nothing: that one is starting, and a line says
-// when it is ready.
+// The table of up comes soon even if a server is silent: that one is shown as starting, and a line
+// says when it is ready.
 func TestUpTableIsSoon(t *testing.T) {
 	t.Setenv(testSoon, "1")
 	runtimeFolder(t)

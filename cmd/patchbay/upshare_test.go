@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// F8: three windows of one person use an older server. What says whose its processes are, and how
-// many there are besides the one for lists.
+// F8: three windows of one person use an older server. "share" decides who shares its processes,
+// and how many there are besides the one for lists.
 func TestUpShare(t *testing.T) {
 	runtimeFolder(t)
 	key, entry := auth.NewAPIKey("alice")
@@ -29,7 +29,7 @@ func TestUpShare(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		file      string // "share" at the top of the file
-		server    string // that of the server
+		server    string // "share" of the server
 		flags     []string
 		share     string
 		processes int
@@ -61,7 +61,7 @@ func TestUpShare(t *testing.T) {
 				}
 				return row
 			}
-			if tt.file != "" { // the file is followed
+			if tt.file != "" { // up follows the file
 				config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"stub": server}, "patchbay": map[string]any{"share": tt.file}})
 				if err != nil {
 					t.Fatal(err)

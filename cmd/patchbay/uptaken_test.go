@@ -8,8 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
-// Trap 29: up tells another up at its address by what it sees and guesses nothing: one that status
-// sees by its process, one that it does not see, and another program.
+// Trap 29: up describes the owner of its address only by facts: an up that status lists by its
+// process, one that it does not list, and another program.
 func TestAddressIsTaken(t *testing.T) {
 	runtimeFolder(t)
 	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}})

@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
-// eachVerb calls do for every verb and those below it, with the path of each.
+// eachVerb calls do for every verb, including verbs below verbs, with its path.
 func eachVerb(do func(v *verb, path string)) {
 	var walk func(list []*verb, before string)
 	walk = func(list []*verb, before string) {
@@ -34,7 +34,8 @@ func patchbay(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestVerbsAreWhole wants of each verb what help, completion and the page are made from, and a parser.
+// TestVerbsAreWhole: each verb has everything that help, completion and the page need, and a
+// parser.
 func TestVerbsAreWhole(t *testing.T) {
 	eachVerb(func(v *verb, path string) {
 		if v.name == "" || v.summary == "" || !strings.HasSuffix(v.summary, ".") {
@@ -54,10 +55,10 @@ func TestVerbsAreWhole(t *testing.T) {
 	})
 }
 
-// aroundExample is what a shell, and not the program, reads of an example.
+// aroundExample matches the parts of an example that are for the shell.
 var aroundExample = regexp.MustCompile(`^TOKEN=\$\(|\)$| (<|>|>>) \S+$`)
 
-// TestExamplesParse reads every example with the flags and arguments of its verb.
+// TestExamplesParse parses every example with the flags and arguments of its verb.
 func TestExamplesParse(t *testing.T) {
 	check := func(path, example string) {
 		words, ok := complete.Split(aroundExample.ReplaceAllString(example, ""))
@@ -101,8 +102,8 @@ func (c *trialCmd) Run(a *app) error {
 	return nil
 }
 
-// TestTrialVerb adds a verb by one line in the list. It runs, and it is in the overview, in help, in
-// completion and on the page.
+// TestTrialVerb adds a verb by one line in the list. It runs, and is part of the overview, help,
+// completion and the page.
 func TestTrialVerb(t *testing.T) {
 	before := verbs
 	t.Cleanup(func() { verbs = before })
@@ -136,7 +137,7 @@ func TestTrialVerb(t *testing.T) {
 	}
 }
 
-// TestEachVerbHasAScript wants of each verb that a script of testdata runs the program with it, as a person does.
+// TestEachVerbHasAScript: a script of testdata runs the program with each verb, as a person does.
 func TestEachVerbHasAScript(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txt")
 	if err != nil {

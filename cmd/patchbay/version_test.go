@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The version that go install records is used; every other build is on the way to the next one (trap 45).
+// The version that go install records is used; every other build is a development version of the
+// next one (trap 45).
 func TestVersionOf(t *testing.T) {
 	tests := []struct{ module, want string }{
 		{"v0.1.0", "0.1.0"},

@@ -14,8 +14,8 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/everything"
 )
 
-// TestWatch watches a resource and the lists of a server over HTTP, on every revision, while
-// somebody else changes them, until ctrl-C.
+// TestWatch watches a resource and the lists of a server over HTTP, in every revision, while
+// another client changes them, until ctrl-C.
 func TestWatch(t *testing.T) {
 	srv := httptest.NewServer(everything.New())
 	t.Cleanup(srv.Close)
@@ -50,8 +50,8 @@ func TestWatch(t *testing.T) {
 				methods = append(methods, line.Method)
 				return line
 			}
-			next() // what is watched
-			next() // the resource as it is
+			next() // the line about what is watched
+			next() // the current resource
 			call := func(tool string, args any) {
 				t.Helper()
 				if res, err := other.CallTool(ctx, tool, args); err != nil || res.IsError {
