@@ -12,30 +12,31 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// The results of a modern server that a client keeps (2026-07-28, server/utilities/caching):
+// The cache of a client for the results of a modern server (2026-07-28, server/utilities/caching):
 //
-//   - Complete results of the six cacheable methods, for ttlMs after they came. Nothing
-//     is fetched before somebody asks for it.
-//   - One cache per Session, which is one principal to its server: nothing private is
-//     shared. Results of forwarded requests are kept only if they are public.
-//   - A notification that something changed drops what it is about, also if the answer
-//     to an earlier request is still on its way.
-//   - Answers to questions are no part of a key, so what they led to is not kept.
+//   - - It holds complete results of the six cacheable methods, for ttlMs after they arrived. It
+//     does not prefetch.
+//   - - Each Session has one cache, as it is one principal to its server: private results are not
+//     shared. Results of forwarded requests are cached only if they are public.
+//   - - A notification of a change drops the results it affects, including the answer to an earlier
+//     request that has not arrived yet.
+//   - - Answers to questions are not part of a key, so the results of a call that asked are not
+//     cached.
 
-// cacheUse says what a request takes from the cache and leaves there.
+// cacheUse says how a request uses the cache.
 type cacheUse uint8
 
 const (
 	cacheNone   cacheUse = iota
-	cachePublic          // what anybody may see
-	cacheOwn             // also what is private to the session
-	cacheFill            // nothing is taken, all is left
+	cachePublic          // results for everybody
+	cacheOwn             // also results private to the session
+	cacheFill            // nothing is read, everything is stored
 )
 
 // maxFresh bounds ttlMs, so that times cannot overflow.
 const maxFresh = 365 * 24 * time.Hour
 
-// cache keeps results. The zero value keeps none. It is safe for several goroutines.
+// cache stores results. The zero value stores none. It is safe for several goroutines.
 type cache struct {
 	most int // bytes; set before it is used
 
@@ -43,7 +44,7 @@ type cache struct {
 	bytes   int                       // guarded by mu
 	entries map[string]*chain.Element // of *cached, by key; guarded by mu
 	order   chain.List                // least recently used last; guarded by mu
-	changes map[string]int            // by topic, so that late answers are known; guarded by mu
+	changes map[string]int            // changes by topic, to recognize late answers; guarded by mu
 }
 
 type cached struct {
@@ -55,14 +56,14 @@ type cached struct {
 
 func (e *cached) size() int { return len(e.key) + len(e.uri) + len(e.raw) + 200 }
 
-// ticket is the state of things when a request was sent.
+// ticket is the state of the cache when a request was sent.
 type ticket struct {
 	key, method, uri string
 	change           int
 }
 
-// topic is what a change is about: all entries of a topic are dropped at once, or not
-// kept when they come late.
+// topic returns the key for changes: a change drops all entries of a topic, and late results of the
+// topic are not cached.
 func topic(method string) string {
 	if method == revision.MethodTemplates {
 		return revision.MethodResources // one notification stands for both lists
@@ -85,7 +86,7 @@ func (c *cache) ticket(method string, params, caps json.RawMessage) ticket {
 	return t
 }
 
-// get returns a fresh result. Its ttlMs is what is left of it.
+// get returns a fresh result. Its ttlMs is the time that remains.
 func (c *cache) get(t ticket, use cacheUse) (json.RawMessage, bool) {
 	if use != cachePublic && use != cacheOwn {
 		return nil, false
@@ -109,7 +110,7 @@ func (c *cache) get(t ticket, use cacheUse) (json.RawMessage, bool) {
 	return jsonx.With(nil, e.raw, "ttlMs", strconv.AppendInt(nil, left.Milliseconds(), 10)), true
 }
 
-// put keeps a complete result that has just come, if the server allows it and nothing
+// put caches a complete result that has just arrived, if the server allows it and nothing has
 // changed since the request was sent.
 func (c *cache) put(t ticket, use cacheUse, raw json.RawMessage) {
 	ttl, public := Freshness(raw)
@@ -135,8 +136,8 @@ func (c *cache) put(t ticket, use cacheUse, raw json.RawMessage) {
 	}
 }
 
-// Freshness reads how long, and for whom, a result is good. A value that is missing, negative or
-// meaningless stands for 0, or for private.
+// Freshness reads how long, and for whom, a result may be cached. A missing, negative or malformed
+// value counts as 0 or as private.
 func Freshness(raw json.RawMessage) (ttl time.Duration, public bool) {
 	v, _ := jsonx.Lookup(raw, "ttlMs")
 	if ms, err := strconv.ParseFloat(string(v), 64); err == nil && ms > 0 {
@@ -146,14 +147,15 @@ func Freshness(raw json.RawMessage) (ttl time.Duration, public bool) {
 	return ttl, string(scope) == `"public"`
 }
 
-// remove drops an entry. It is called with mu held.
+// remove drops an entry; mu is held.
 func (c *cache) remove(el *chain.Element) {
 	e := c.order.Remove(el).(*cached)
 	delete(c.entries, e.key)
 	c.bytes -= e.size()
 }
 
-// drop drops all entries of a method's topic, and does not keep those on their way.
+// drop drops all entries of a method's topic, and prevents caching of results that have not arrived
+// yet.
 func (c *cache) drop(method string) {
 	c.dropIf(method, func(*cached) bool { return true })
 }
@@ -172,7 +174,7 @@ func (c *cache) dropIf(method string, hit func(*cached) bool) {
 	}
 }
 
-// changed drops what a notification of the server is about (CACHE-26-014).
+// changed drops the entries that a notification of the server affects (CACHE-26-014).
 func (c *cache) changed(method string, params json.RawMessage) {
 	switch method {
 	case revision.NoteToolsChanged:
@@ -182,14 +184,14 @@ func (c *cache) changed(method string, params json.RawMessage) {
 	case revision.NoteResourcesChanged:
 		c.drop(revision.MethodResources)
 	case revision.NoteResourceUpdated:
-		// A part of a resource, such as a file in a folder, changes the resource too.
+		// A change of a part, such as a file in a folder, also changes the whole resource.
 		raw, _ := jsonx.Lookup(params, "uri")
 		uri, _ := jsonx.Unquote(raw)
 		c.dropIf(revision.MethodRead, func(e *cached) bool { return strings.HasPrefix(uri, e.uri) })
 	}
 }
 
-// close drops everything and keeps nothing more.
+// close drops everything and stores nothing more.
 func (c *cache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,77 +16,77 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Call is one request on its way to a server, over all its rounds: one of the client itself, which
-// Begin begins, or one that is forwarded. The zero value is ready for Begin.
+// Call is one request to a server, over all its rounds: a request of the client itself, which Begin
+// begins, or a forwarded one. The zero value is ready for Begin.
 type Call struct {
 	r        *Remote
 	method   string
 	params   json.RawMessage
 	caps     json.RawMessage // capabilities to declare
 	self     json.RawMessage // Implementation to name, nil for the client's own
-	hops     json.RawMessage // who has forwarded it, this process last; nil for a request of the client itself
+	hops     json.RawMessage // the forwarders of the request, this process last; nil for a request of the client itself
 	logLevel string
-	memo     *engine.Call // keeps what outlives a run of a forwarded call; nil for others
+	memo     *engine.Call // keeps data between the runs of a forwarded call; nil for others
 	header   http.Header  // of Options
 
-	ours  bool        // it is a request of the client itself, whose timer begins before run
-	waits bool        // a task is waited for
+	ours  bool        // a request of the client itself; its timer begins before run
+	waits bool        // wait for a task
 	hit   bool        // the result came from the cache
-	told  bool        // nothing more is; guarded by noteMu
-	begun atomic.Bool // the server has asked something in it, or made a task of it
+	told  bool        // no more notifications; guarded by noteMu
+	begun atomic.Bool // the server has asked a question in it, or made a task of it
 
 	tokenID  int64 // of progress; 0: none
 	tokenRaw [20]byte
 	tokenLen uint8
 	cache    cacheUse
 
-	out engine.Outgoing // the round under way
+	out engine.Outgoing // the current round
 
 	timer    idleTimer
 	listener Listener
-	asked    int64 // Remote.asked as the request began
+	asked    int64 // Remote.asked when the request began
 
-	front  *engine.Call    // the call that is forwarded, nil for one of the client itself
-	turn   *turn           // of a call that is forwarded to a legacy server, else nil
+	front  *engine.Call    // the call that is forwarded; nil for one of the client itself
+	turn   *turn           // of a call forwarded to a legacy server, else nil
 	handle json.RawMessage // of the task that a forwarded call became
 
-	// ask has questions answered. Nil: by the call in front, or else by the functions of
-	// the client.
+	// ask answers questions. Nil: the call in front does, or else the functions of the client.
 	ask func(context.Context, []engine.Question) ([]json.RawMessage, error)
 
-	// note gets what belongs to the call. Nil: the call in front does, or else the listener.
+	// note receives the notifications of the call. Nil: the call in front does, or else the
+	// listener.
 	note func(method string, params json.RawMessage)
 
-	// onTask turns the handle of a task into the result. Nil: the handle of a forwarded
-	// call is kept, a task is waited for if waits is set, or else is an error.
+	// onTask turns the handle of a task into the result. Nil: the handle of a forwarded call is
+	// kept, a task is waited for if waits is set, and otherwise a task is an error.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
 
-	noteMu sync.Mutex // orders what arrives on several streams
+	noteMu sync.Mutex // orders notifications from several streams
 
-	late late // what came outside of the request's own stream
+	late late // notifications from outside of the request's own stream
 }
 
-// Listener gets the notifications that belong to a call, one after the other and before the call
-// returns.
+// Listener receives the notifications of a call, one at a time and before the call returns.
 type Listener interface {
 	Note(method string, params json.RawMessage)
 }
 
-// Options are those of a call of the client itself.
+// Options are the options of a call of the client itself.
 type Options struct {
-	Idle     time.Duration // without a word of the server; zero or less: no bound
-	Listener Listener      // nil: the Remote has what belongs to the call
-	Progress bool          // progress is asked for in any case
-	Fresh    bool          // nothing is taken from the cache
+	Idle     time.Duration // without a message of the server; zero or less: no bound
+	Listener Listener      // nil: notifications of the call go to the Remote
+	Progress bool          // ask for progress in any case
+	Fresh    bool          // do not read from the cache
 	Header   http.Header   // sent with the request over HTTP, with names in canonical form
 }
 
-// Request sends a request of the client itself and returns its result, in the inner form. Questions
-// are answered by the functions of the client. A task that the server makes of it is waited for.
+// Request sends a request of the client itself and returns its result, in the inner form. The
+// functions of the client answer questions. If the server makes a task of the request, Request
+// waits for it.
 func (r *Remote) Request(ctx context.Context, method string, params json.RawMessage) (raw json.RawMessage, err error) {
 	x := new(Call)
 	x.Begin(ctx, r, method, params, Options{Idle: r.Limits.Idle})
-	defer func() { err = x.End(err) }() // what the call tells may end the goroutine
+	defer func() { err = x.End(err) }() // a notification's function may end the goroutine
 	return x.Wait()
 }
 
@@ -104,27 +104,27 @@ func (x *Call) Begin(ctx context.Context, r *Remote, method string, params json.
 	x.timer.idle, x.timer.total = o.Idle, r.Limits.CallLimit
 	x.begin(ctx)
 	x.logLevel = r.Owner.LogLevel()
-	// Without a token a server that works hard and says so could not be told
-	// from one that is stuck.
+	// Without a progress token, a server that works for long and reports progress could not be
+	// distinguished from one that is stuck.
 	if revision.Asks(method) && (o.Progress || o.Idle > 0) {
 		x.setToken()
 	}
 }
 
-// Wait sends the request and waits for its result, in the inner form. A task that the server makes
-// of it is waited for.
+// Wait sends the request and waits for its result, in the inner form. If the server makes a task of
+// it, Wait waits for the task.
 func (x *Call) Wait() (json.RawMessage, error) {
 	x.waits = true
 	return x.run(x.ctx())
 }
 
-// Once is Wait for a request that becomes no task.
+// Once is Wait for a request that cannot become a task.
 func (x *Call) Once() (json.RawMessage, error) { return x.run(x.ctx()) }
 
-// Remote is the Remote that the call was begun with.
+// Remote returns the Remote that the call was begun with.
 func (x *Call) Remote() *Remote { return x.r }
 
-// Cached tells whether the result came from the cache.
+// Cached reports whether the result came from the cache.
 func (x *Call) Cached() bool { return x.hit }
 
 // End finishes a request of the client itself and turns its error into one for the user. It may be
@@ -145,9 +145,8 @@ func (x *Call) fail(err error) error {
 	return err
 }
 
-// begunError is the error of a call that its server had begun with: it has asked something or
-// made a task of it before. Whatever the error is, the call may have had an effect. Callers tell by
-// the method.
+// begunError is the error of a call that its server had begun: it had asked a question or made a
+// task of it. The call may therefore have had an effect. Callers detect it by the method Begun.
 type begunError struct{ error }
 
 func (e *begunError) Unwrap() error { return e.error }
@@ -159,10 +158,10 @@ func (x *Call) begin(ctx context.Context) {
 	x.r.timers.begin(&x.timer)
 }
 
-// ctx is the context of the call, after begin.
+// ctx returns the context of the call, after begin.
 func (x *Call) ctx() context.Context { return &x.timer.Part }
 
-// over stops the timer, and ends what is left of the call. It may be called more than once.
+// over stops the timer and releases the call's resources. It may be called more than once.
 func (x *Call) over() {
 	x.timer.end()
 	x.timer.Cancel(nil)
@@ -173,7 +172,7 @@ func (x *Call) setToken() {
 	x.tokenLen = uint8(len(strconv.AppendInt(x.tokenRaw[:0], x.tokenID, 10)))
 }
 
-// token is tokenID as it is sent, nil for none.
+// token returns tokenID in its wire form, nil for none.
 func (x *Call) token() json.RawMessage {
 	if x.tokenID == 0 {
 		return nil
@@ -181,21 +180,21 @@ func (x *Call) token() json.RawMessage {
 	return x.tokenRaw[:x.tokenLen]
 }
 
-// listen has notifications with the token of the call reach it, until Forget.
+// listen routes notifications with the token of the call to it, until Forget.
 func (x *Call) listen() {
 	x.r.mu.Lock()
 	defer x.r.mu.Unlock()
 	x.r.tokens[x.tokenID] = x
 }
 
-// Forget stops notifications with the token of the call, which come on another stream, from reaching it.
+// Forget stops routing notifications with the token of the call, which arrive on another stream.
 func (x *Call) Forget() {
 	x.r.mu.Lock()
 	defer x.r.mu.Unlock()
 	delete(x.r.tokens, x.tokenID)
 }
 
-// answer has questions answered.
+// answer answers questions of the server.
 func (x *Call) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()
@@ -218,7 +217,7 @@ func (x *Call) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMes
 	return answers, nil
 }
 
-// withValues is a context that has the values of another one too.
+// withValues is a context with the values of a second context too.
 type withValues struct {
 	context.Context
 	values context.Context
@@ -249,10 +248,10 @@ func (x *Call) notify(method string, params json.RawMessage) {
 	}
 }
 
-// callInbox is a call as the wire sees it.
+// callInbox is a call as its wire's inbox.
 type callInbox Call
 
-// LogLevel is the least level of log messages that the call wants, for a server in this process.
+// LogLevel returns the minimum level of log messages for the call, for a server in this process.
 func (i *callInbox) LogLevel() string { return i.logLevel }
 
 // Note implements engine.Inbox.
@@ -311,8 +310,7 @@ func (x *Call) run(ctx context.Context) (json.RawMessage, error) {
 	return raw, err
 }
 
-// asTask makes a call to a server of 2025-11-25 that has to be a task, and waits for it
-// (T-104).
+// asTask makes a call to a server of 2025-11-25 that must be a task, and waits for it (T-104).
 func (x *Call) asTask(ctx context.Context) (json.RawMessage, error) {
 	d, ok := x.r.cancels.add(ctx)
 	if !ok {
@@ -331,8 +329,8 @@ func (x *Call) asTask(ctx context.Context) (json.RawMessage, error) {
 	return x.finishPending(d, handle)
 }
 
-// bare is a further request on behalf of the call: what is asked and told meanwhile
-// belongs to the call.
+// bare returns a further request on behalf of the call: its questions and notifications belong to
+// the call.
 func (x *Call) bare() *Call {
 	return &Call{r: x.r, turn: x.turn, caps: x.caps, self: x.self, hops: x.hops, logLevel: x.logLevel, note: x.notify,
 		ask: func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
@@ -359,7 +357,7 @@ func (x *Call) plain(ctx context.Context, params json.RawMessage) (json.RawMessa
 	return object(x.r.Send(ctx, &x.out))
 }
 
-// tied ties the answer to a question of a task to it, as the question is (TASK-25-034).
+// tied ties the answer to a question of a task to the task, as the question is (TASK-25-034).
 func tied(answer, params json.RawMessage) json.RawMessage {
 	raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId")
 	id, err := jsonx.Unquote(raw)

@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// appendLegacy appends params with what a request before 2026-07-28 says of its hop: a progress
-// token, and who has forwarded it. Either may be nil.
+// appendLegacy appends params with the _meta members of a request before 2026-07-28: the progress
+// token and the list of forwarders. Either may be nil.
 func appendLegacy(dst []byte, params, token, hops json.RawMessage) []byte {
 	meta, ok := jsonx.Lookup(params, "_meta")
 	if ok || params[len(params)-1] != '}' {
@@ -35,7 +35,8 @@ func appendLegacy(dst []byte, params, token, hops json.RawMessage) []byte {
 	return append(dst, `}}`...)
 }
 
-// openMeta appends params, which end with '}' and have no _meta, up to the members of one.
+// openMeta appends params, which end with '}' and have no _meta, up to the first member of a new
+// _meta.
 func openMeta(dst []byte, params json.RawMessage) []byte {
 	dst = append(dst, params[:len(params)-1]...)
 	if jsonx.KindOf(params[1:]) == '"' {
@@ -44,22 +45,22 @@ func openMeta(dst []byte, params json.RawMessage) []byte {
 	return append(dst, `"_meta":{`...)
 }
 
-// Envelope is what a request of 2026-07-28 says of its client.
+// Envelope describes the client in a request of 2026-07-28.
 type Envelope struct {
 	Self, Caps json.RawMessage // Implementation, nil for that of the Remote; capabilities
 
 	level string          // of log messages, empty for none
 	token json.RawMessage // of progress, nil for none
-	hops  json.RawMessage // who has forwarded it, nil for nobody
+	hops  json.RawMessage // the forwarders, nil for none
 }
 
-// ModernParams puts the Envelope of 2026-07-28 around params: who asks, what it
-// can answer, and in which revision.
+// ModernParams wraps params in the Envelope of 2026-07-28: the client, its capabilities, and the
+// revision.
 func (r *Remote) ModernParams(params json.RawMessage, e Envelope) json.RawMessage {
 	return r.appendModern(nil, params, e)
 }
 
-// appendModern appends what ModernParams returns.
+// appendModern appends the result of ModernParams.
 func (r *Remote) appendModern(dst []byte, params json.RawMessage, e Envelope) []byte {
 	switch {
 	case !r.Local:
@@ -93,7 +94,7 @@ func (r *Remote) appendModern(dst []byte, params json.RawMessage, e Envelope) []
 	return jsonx.With(dst, params, "_meta", meta)
 }
 
-// appendEnvelope is appendModern for params without a _meta, in one go.
+// appendEnvelope is appendModern for params without a _meta, in one pass.
 func (r *Remote) appendEnvelope(out []byte, params json.RawMessage, e Envelope) []byte {
 	out = openMeta(out, params)
 	out = append(out, `"`+engine.MetaVersion+`":"`...)
@@ -112,7 +113,7 @@ func (r *Remote) appendEnvelope(out []byte, params json.RawMessage, e Envelope) 
 	return append(out, `}}`...)
 }
 
-// inner removes from a result, in place, what belongs to the wire of 2026-07-28.
+// inner removes, in place, the members of a result that belong to the wire of 2026-07-28.
 func inner(raw json.RawMessage) json.RawMessage {
 	p := strip{meta: resultMeta, gone: resultGone}
 	return p.append(raw[:0], raw)
@@ -124,17 +125,17 @@ var (
 	resultMeta = revision.Known{engine.MetaServerInfo}
 )
 
-// strip takes members away from params or a result, in one pass.
+// strip removes members from params or a result, in one pass.
 type strip struct {
-	gone revision.Known // members that are taken away
-	meta revision.Known // members of _meta that are; and _meta, if it has no others
+	gone revision.Known // members to remove
+	meta revision.Known // members of _meta to remove; _meta itself if it has no others
 
 	method string         // whose params they are; empty for a result
-	known  revision.Known // members of the params, all that are defined
+	known  revision.Known // all defined members of the params
 	fault  error          // the first member of params that could be taken for another
 }
 
-// append appends obj to dst, which may be obj[:0], without what is taken away.
+// append appends obj to dst, which may be obj[:0], without the removed members.
 func (p *strip) append(dst, obj json.RawMessage) json.RawMessage {
 	mixed := false
 	dst = jsonx.Filter(dst, obj, func(name []byte, value json.RawMessage) bool {
@@ -162,7 +163,7 @@ func (p *strip) append(dst, obj json.RawMessage) json.RawMessage {
 	return dst
 }
 
-// check looks for what could be taken for another member.
+// check records a member that could be taken for another.
 func (p *strip) check(name []byte, value json.RawMessage) {
 	if p.known == nil || p.fault != nil {
 		return
@@ -172,7 +173,7 @@ func (p *strip) check(name []byte, value json.RawMessage) {
 	}
 }
 
-// WithoutMeta removes members of _meta, and _meta if nothing is left of it.
+// WithoutMeta removes members of _meta, and _meta itself if it becomes empty.
 func WithoutMeta(obj json.RawMessage, names ...string) json.RawMessage {
 	meta, ok := jsonx.Lookup(obj, "_meta")
 	if !ok {

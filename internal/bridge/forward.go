@@ -39,23 +39,23 @@ func (q Request) text(param string) (string, error) {
 	return s, nil
 }
 
-// Answer is what a forwarded request is answered with.
+// Answer is the answer to a forwarded request.
 type Answer struct {
 	JSON json.RawMessage // the result, or the handle of a task
 	Task bool            // it is a handle
-	Drop func()          // gives the task up, if its handle does not reach the caller; nil: there is nothing to do
+	Drop func()          // cancels the task if its handle does not reach the caller; nil: there is nothing to cancel
 }
 
-// ToolFailure is the error of a forwarded call of a tool that its caller gets as the result of the
-// tool, with isError: its revision has no error for it, and a model can act on the text.
+// ToolFailure is an error of a forwarded tool call that its caller gets as a tool result with
+// isError: the caller's revision has no error for it, and a model can act on the text.
 type ToolFailure struct{ Text string }
 
 func (e *ToolFailure) Error() string { return e.Text }
 
 // Forward forwards a request to the server, and its questions, progress and log messages to the
-// caller, whatever revisions the two speak. Ids, progress tokens, and what _meta says about a hop
-// belong to that hop and are made anew (T-01, T-04 of the translation rules). Call is nil for a
-// request that belongs to no call; then nobody is asked or told.
+// caller, whatever revisions the two speak. Ids, progress tokens, and the _meta members of one hop
+// are created anew for each hop (T-01, T-04 of the translation rules). Call is nil for a request
+// that belongs to no call; its questions and notifications then reach no caller.
 func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
 	if revision.OfTasks(req.Method) && (r.Rev.Sessions || r.mayBecome(call)) {
 		return r.forwardTask(ctx, call, req)
@@ -69,7 +69,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	}
 	x := &Call{r: r, method: req.Method, cache: cachePublic, params: params, front: call}
 	x.hops = req.Hops
-	if call == nil || !call.Peer.Local { // a caller in this process is not another hop
+	if call == nil || !call.Peer.Local { // a caller in this process does not count as a hop
 		x.hops = r.hopsAfter(req.Hops)
 	}
 	if own := call != nil && r.Own != nil && call.Session() == r.Own; own {
@@ -100,7 +100,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	x.logLevel = call.LogLevel()
 	r.wantLevel(ctx, call)
 	x.memo = call
-	// The caller may want no progress; it shows all the same that the server is at work.
+	// Even if the caller wants no progress, it shows that the server is at work.
 	if call.ProgressWanted() || revision.Asks(req.Method) && x.timer.idle > 0 {
 		x.setToken()
 	}
@@ -151,7 +151,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	return Answer{JSON: raw}, nil
 }
 
-// forwardFailure is what the caller in front gets of a request without a result.
+// forwardFailure returns the error for the caller in front of a request that failed.
 func (r *Remote) forwardFailure(call *engine.Call, method string, err error) error {
 	var end *unsupportedQuestion
 	var none *noAnswer
@@ -196,16 +196,16 @@ func (r *Remote) forwardError(call *engine.Call, method string, err error) error
 	return err
 }
 
-// hops is who forwards by a session.
+// hops identifies the forwarder of a session's requests.
 type hops struct {
 	once sync.Once
 	id   string
-	own  json.RawMessage // the list of a request that nobody has forwarded before
-	head http.Header     // the same
+	own  json.RawMessage // the list for a request without earlier forwarders
+	head http.Header     // the same as a header
 }
 
-// hop is the id of who forwards by the session: of a gateway, whose id is among the headers of the
-// client, or else the session's own.
+// hop returns the id of the forwarder: of a gateway, if the client's headers carry its id, or else
+// of the session itself.
 func (r *Remote) hop() string {
 	h := &r.hops
 	h.once.Do(func() {
@@ -217,7 +217,7 @@ func (r *Remote) hop() string {
 	return h.id
 }
 
-// hopsAfter is the list of a request that the session forwards after others.
+// hopsAfter returns list with the session's own id appended.
 func (r *Remote) hopsAfter(list json.RawMessage) json.RawMessage {
 	id := r.hop()
 	if len(list) == 0 {
@@ -226,8 +226,8 @@ func (r *Remote) hopsAfter(list json.RawMessage) json.RawMessage {
 	return hop.Append(list, id)
 }
 
-// Hops is the list of those who have forwarded a request before it came here, nil for nobody. It is
-// an error if the request goes in circles, or has been forwarded too often.
+// Hops returns the list of those that have already forwarded a request, nil for none. It returns an
+// error if the request is in a loop or has been forwarded too many times.
 func (r *Remote) Hops(call *engine.Call, params json.RawMessage) (list json.RawMessage, err error) {
 	if call != nil && call.Msg != nil {
 		list, _ = call.Msg.ParamIn("_meta", hop.Meta)
@@ -240,8 +240,9 @@ func (r *Remote) Hops(call *engine.Call, params json.RawMessage) (list json.RawM
 	return list, nil
 }
 
-// EnvelopeOf describes a caller in front to a modern server that it listens to, also for tasks if tasks
-// is set: a caller of 2025-11-25 cannot declare them there. It may share bytes with the request of the call.
+// EnvelopeOf describes a caller in front to a modern server for a subscription. With tasks it
+// declares tasks too: a caller of 2025-11-25 cannot declare them there. The Envelope may share
+// bytes with the request of the call.
 func EnvelopeOf(call *engine.Call, tasks bool) Envelope {
 	e := Envelope{Self: forwardIdentity(call), Caps: forwardCapabilities(call)}
 	if tasks {
@@ -250,8 +251,8 @@ func EnvelopeOf(call *engine.Call, tasks bool) Envelope {
 	return e
 }
 
-// forwardCapabilities declares to a modern server what the caller can answer (T-15). It
-// may share bytes with the request.
+// forwardCapabilities declares the caller's capabilities to a modern server (T-15). The result may
+// share bytes with the request.
 func forwardCapabilities(call *engine.Call) json.RawMessage {
 	caps := jsonx.OrObject(call.Peer.Capabilities)
 	for name := range jsonx.Members(caps) {
@@ -274,8 +275,8 @@ func forwardCapabilities(call *engine.Call) json.RawMessage {
 	return caps
 }
 
-// clientCapabilities are taskOwners on. Of the others that a client may declare, which it may make
-// up, these stay behind, and what a lax reader takes for any of them.
+// clientCapabilities are passed on. A client may also declare capabilities of its own; of these,
+// hiddenCapabilities are left out, and any name that a lax reader takes for one of either list.
 var (
 	clientCapabilities = revision.Known{"elicitation", "sampling", "roots", "extensions"}
 	hiddenCapabilities = revision.Known{"tasks", "experimental"}
@@ -285,13 +286,12 @@ func hides(capability []byte) bool {
 	return hiddenCapabilities.Has(capability) || hiddenCapabilities.Check(capability) != nil || clientCapabilities.Check(capability) != nil
 }
 
-// MaxIdentity bounds what is taskOwners on of how a caller describes itself: it goes with each
-// request.
+// MaxIdentity bounds, in bytes, the description of a caller that is passed on with each request.
 const MaxIdentity = 4 << 10
 
-// forwardIdentity is how the caller names itself, for a modern server (T-11); nil if that is
-// not as the specification wants it, so that this client names itself. It may share bytes with
-// the request.
+// forwardIdentity returns the caller's Implementation for a modern server (T-11). It is nil if the
+// caller's does not conform to the specification; this client then names itself. It may share bytes
+// with the request.
 func forwardIdentity(call *engine.Call) json.RawMessage {
 	info := call.Peer.Info
 	if len(info) > MaxIdentity {
@@ -318,14 +318,14 @@ func forwardIdentity(call *engine.Call) json.RawMessage {
 
 var identityNames = revision.Known{"name", "version", "title", "description", "websiteUrl", "icons"}
 
-// takingTasks declares the extension of tasks.
+// takingTasks declares the tasks extension.
 func takingTasks(caps json.RawMessage) json.RawMessage {
 	ext, _ := jsonx.Lookup(caps, "extensions")
 	return jsonx.With(nil, caps, "extensions", jsonx.With(nil, jsonx.OrObject(ext), revision.Tasks, []byte(`{}`)))
 }
 
-// needsTask tells whether a server of 2026-07-28 refused a call because it would not be
-// taken a task from.
+// needsTask reports whether a server of 2026-07-28 refused a call because its caller does not
+// accept tasks.
 func needsTask(err error) bool {
 	if err == nil {
 		return false
@@ -338,8 +338,8 @@ func needsTask(err error) bool {
 	return ok
 }
 
-// insideTask makes a call again, for a caller whose revision cannot say that it takes a
-// task: the task is waited for here (T-108, T-109).
+// insideTask repeats a call for a caller whose revision cannot declare that it accepts tasks, and
+// waits for the task here (T-108, T-109).
 func (x *Call) insideTask(ctx context.Context) (json.RawMessage, error) {
 	again := &Call{r: x.r, method: x.method, params: x.params, caps: takingTasks(x.caps), self: x.self, hops: x.hops,
 		logLevel: x.logLevel, tokenID: x.tokenID, tokenRaw: x.tokenRaw, tokenLen: x.tokenLen, front: x.front, memo: x.memo}
@@ -369,17 +369,17 @@ func (r *Remote) forwardNote(call *engine.Call, method string, params json.RawMe
 			return
 		}
 	case revision.NoteToolsChanged, revision.NotePromptsChanged, revision.NoteResourcesChanged, revision.NoteResourceUpdated:
-		r.Note(method, params) // for those who listen, whatever stream it came on
+		r.Note(method, params) // for subscribers, whatever stream it came on
 		return
 	case revision.NoteCancelled, revision.NoteAcknowledged:
 		return // it names a request of this hop, or none (T-01)
 	}
-	// A caller that is gone ends the call by its context.
+	// The context of the call ends when its caller is gone.
 	_ = call.Emit(method, params)
 }
 
-// comesBack tells whether a caller may be asked something, by a result, and come back with
-// the answer: one that does not wait and can answer anything.
+// comesBack reports whether a caller can be asked by a result and come back with the answer: it
+// does not wait, and it declares something to answer.
 func comesBack(call *engine.Call) bool {
 	if call.Peer.Revision.Sessions || call.Peer.Local {
 		return false
@@ -393,8 +393,8 @@ func comesBack(call *engine.Call) bool {
 	return false
 }
 
-// straight runs a call to a legacy server for a caller that is asked, if at all, while it
-// waits. No question is open any more when it returns.
+// straight makes a call to a legacy server for a caller that is asked, if at all, while it waits.
+// When it returns, all questions are closed.
 func (x *Call) straight(ctx context.Context) (raw json.RawMessage, err error) {
 	if err := x.r.enter(ctx, x.turn); err != nil {
 		return nil, err
@@ -425,13 +425,13 @@ func (x *Call) straight(ctx context.Context) (raw json.RawMessage, err error) {
 	}
 	raw, err = x.run(ctx)
 	var end *unsupportedQuestion
-	if errors.As(context.Cause(ctx), &end) { // whatever the server says to that
+	if errors.As(context.Cause(ctx), &end) { // this takes precedence over the server's answer
 		return nil, end
 	}
 	return raw, err
 }
 
-// openQuestions are those that a caller is asked while its call waits for the server.
+// openQuestions are the questions to a caller while its call waits for the server.
 type openQuestions struct {
 	wg sync.WaitGroup // Add is guarded by mu
 
@@ -443,7 +443,7 @@ type openQuestions struct {
 
 var errAnsweredUnasked = errors.New("the server has answered without waiting for the answer")
 
-// begin counts a question, unless it comes too late. Ctx is that of the call.
+// begin counts a question; ok is false if the call is over. Ctx is that of the call.
 func (o *openQuestions) begin(ctx context.Context) (asking context.Context, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -457,7 +457,7 @@ func (o *openQuestions) begin(ctx context.Context) (asking context.Context, ok b
 	return o.ctx, true
 }
 
-// end takes open questions back, and waits for that.
+// end cancels open questions and waits for their end.
 func (o *openQuestions) end() {
 	o.mu.Lock()
 	o.over = true

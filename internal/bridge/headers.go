@@ -16,14 +16,14 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Arguments that travel in headers too (x-mcp-header of a tool's input schema;
-// 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters).
-// They exist in the modern era over HTTP alone.
+// Arguments that also travel in headers (x-mcp-header of a tool's input schema; 2026-07-28,
+// basic/transports/streamable-http, Custom Headers from Tool Parameters). Only the modern era over
+// HTTP has them.
 
-// SendsHeaders tells whether requests repeat names and arguments in headers.
+// SendsHeaders reports whether requests repeat names and arguments in headers.
 func (r *Remote) SendsHeaders() bool { return r.HTTP && r.Rev.ParamHeaders }
 
-// mustNotCall returns the fault of a call of a tool that must not be used.
+// mustNotCall returns an error for a call of a tool that must not be used.
 func (r *Remote) mustNotCall(method string, params json.RawMessage) error {
 	if method != revision.MethodCall {
 		return nil
@@ -41,8 +41,8 @@ func (r *Remote) mustNotCall(method string, params json.RawMessage) error {
 	return nil
 }
 
-// LearnHeaders keeps which arguments of a tool travel in headers. With an error that is new it is
-// logged, and a tool that must not be used over this transport is barred.
+// LearnHeaders records which arguments of a tool travel in headers. It logs an error that is new,
+// and bars a tool that must not be used over this transport.
 func (r *Remote) LearnHeaders(name string, schema json.RawMessage) error {
 	headers, err := streamable.ParamHeaders(schema)
 	if err != nil && r.bar(name, err) {
@@ -62,13 +62,13 @@ func (r *Remote) LearnHeaders(name string, schema json.RawMessage) error {
 		return err
 	}
 	if len(r.headers) >= maxLearnt {
-		clear(r.headers) // a call without its headers is refused, and they are learnt again
+		clear(r.headers) // the server refuses a call without its headers, and they are then learnt again
 	}
 	r.headers[name] = headers
 	return nil
 }
 
-// bar notes why a tool must not be used; false if that is known.
+// bar records why a tool must not be used; false if that is known.
 func (r *Remote) bar(name string, why error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,10 +82,10 @@ func (r *Remote) bar(name string, why error) bool {
 	return true
 }
 
-// forwardTools prepares a list of tools for callers in front, who may use them over HTTP in the
-// modern era. A server over HTTP of that era must not offer a tool whose annotations break the
-// rules, so that is left out (HTTP-26-046). For all others they mean nothing, and they are
-// removed in place of the tool (T-49).
+// forwardTools prepares a list of tools for callers in front, which may use HTTP in the modern era.
+// If the server itself uses HTTP in that era, a tool with annotations that break the rules is left
+// out (HTTP-26-046). From any other server such annotations mean nothing, so they are removed and
+// the tool stays (T-49).
 func (r *Remote) forwardTools(raw json.RawMessage) json.RawMessage {
 	r.mu.Lock()
 	known := len(r.headers)+len(r.barred) > 0
@@ -121,8 +121,8 @@ func (r *Remote) forwardTools(raw json.RawMessage) json.RawMessage {
 	return jsonx.With(nil, raw, "tools", append(out, ']'))
 }
 
-// checkForwarded compares the headers of a call in front with its arguments, as far as the
-// list of tools that it goes by has passed here (T-48).
+// checkForwarded compares the headers of a call in front with its arguments, if the caller got its
+// list of tools through this session (T-48).
 func (r *Remote) checkForwarded(call *engine.Call, method string, params json.RawMessage) error {
 	if method != revision.MethodCall || call.Header == nil || call.Peer.Local || !call.Peer.Revision.ParamHeaders {
 		return nil
@@ -145,10 +145,10 @@ func (r *Remote) checkForwarded(call *engine.Call, method string, params json.Ra
 	return nil
 }
 
-// maxLearnt bounds the tools that a session knows such things of.
+// maxLearnt bounds the tools that a session records headers for.
 const maxLearnt = 10_000
 
-// headersOf makes the headers of a call of a tool as far as its schema is known.
+// headersOf returns the headers of a tool call, as far as the tool's schema is known.
 func (r *Remote) headersOf(method string, params json.RawMessage) http.Header {
 	if !r.SendsHeaders() || method != revision.MethodCall {
 		return nil
@@ -170,7 +170,7 @@ func (r *Remote) headersOf(method string, params json.RawMessage) http.Header {
 	return h
 }
 
-// requestHeader adds to the headers of a call those of its caller, and who has forwarded it. h may be nil.
+// requestHeader adds the caller's headers and the list of forwarders to h, which may be nil.
 func (x *Call) requestHeader(h http.Header) http.Header {
 	if x.header != nil {
 		own := h
@@ -189,8 +189,8 @@ func (x *Call) requestHeader(h http.Header) http.Header {
 	return h
 }
 
-// relearn lists the tools again after a call was refused for its headers; it tells
-// whether that is worth another try.
+// relearn lists the tools again after a call was refused for its headers, and reports whether a
+// retry can succeed.
 func (r *Remote) relearn(ctx context.Context, method string, err error) bool {
 	if err == nil {
 		return false

@@ -8,13 +8,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// The time without a word of the server that a forwarded request has, where Limits does not say.
+// The idle limit of a forwarded request, where Limits does not set one.
 const (
 	forwardedCall = time.Minute
 	forwardedTool = 5 * time.Minute
 )
 
-// IdleLimit is how long the server may say nothing in a forwarded request; negative: there is no
+// IdleLimit returns how long the server may send nothing during a forwarded request; negative: no
 // bound.
 func (r *Remote) IdleLimit(method string) time.Duration {
 	switch {
@@ -26,10 +26,10 @@ func (r *Remote) IdleLimit(method string) time.Duration {
 	return forwardedCall
 }
 
-// idleTimers bound the calls of a session. One timer does for all: it fires when the first of them is
-// due, then ends those that are over and is set for the next. Calls that were heard of, or have
-// ended, meanwhile are found out then, so they cost no timer. The zero value is empty, but for
-// what watches a server that hears nothing any more.
+// idleTimers bound the calls of a session. One timer serves all calls: it fires when the first of
+// them is due, ends those that are over and is set for the next. It checks only then which calls
+// were active or have ended meanwhile, so these events do not touch the timer. The zero value is
+// empty, except for mute.
 type idleTimers struct {
 	mu    sync.Mutex
 	first *idleTimer    // guarded by mu
@@ -39,26 +39,26 @@ type idleTimers struct {
 
 	waiting int16 // questions that are open and may belong to any call; guarded by mu
 
-	exceeded func(limit time.Duration, total bool) error // the cause of the end of a call that reached a limit
+	exceeded func(limit time.Duration, total bool) error // returns the cause for a call that reached a limit
 
 	mute
 }
 
-// mute counts calls that reached a limit while nothing at all was heard of the server. A call
-// counts if it began after the one before it had ended: of calls that wait at the same time for a
-// server that works long, only one does. While an older call is inside its own limit none counts:
-// the server may do one thing after the other and be at work on that.
+// mute counts calls that reached a limit without any message from the server. A call counts if it
+// began after the previous one had ended: of calls that wait at the same time for a busy server,
+// only one counts. While an older call is within its limit, none counts: the server may process one
+// call after the other and be at work on that one.
 type mute struct {
-	most   int           // calls in a row, and the server is given up; 0: it never is
-	frames func() uint64 // frames that came from the server so far
+	most   int           // consecutive calls after which the server is given up; 0: never
+	frames func() uint64 // frames received from the server so far
 	giveUp func(calls int, limit time.Duration)
 
-	heard uint64 // frames at the last look; guarded by mu of idleTimers
-	calls int    // in a row; guarded by mu of idleTimers
-	round uint32 // of changes of heard and calls; guarded by mu of idleTimers
+	heard uint64 // frames at the last check; guarded by mu of idleTimers
+	calls int    // consecutive calls; guarded by mu of idleTimers
+	round uint32 // counts changes of heard and calls; guarded by mu of idleTimers
 }
 
-// idleTimer bounds one call, and is the context that ends with it. It is not a context before its Init.
+// idleTimer bounds one call and is the context that ends with it. Init makes it a context.
 type idleTimer struct {
 	engine.Part
 
@@ -66,15 +66,15 @@ type idleTimer struct {
 	idle, total time.Duration // the limits; zero or less: none
 
 	quiet, over time.Duration // when the server was idle, or the call took, too long, from all.epoch; 0: never; guarded by all.mu
-	left        time.Duration // until over, while the timer stands; guarded by all.mu
-	round       uint32        // mute.round as the call began
-	stands      int16         // reasons why it stands; guarded by all.mu
+	left        time.Duration // until over, while the timer is paused; guarded by all.mu
+	round       uint32        // mute.round when the call began
+	stands      int16         // number of pauses; guarded by all.mu
 	runs        bool          // between begin and end; guarded by all.mu
-	passed      bool          // a limit has; guarded by all.mu
+	passed      bool          // a limit has passed; guarded by all.mu
 	prev, next  *idleTimer    // guarded by all.mu
 }
 
-// begin bounds a call, whose timer was made a context by Init and has its limits. End must follow.
+// begin bounds a call. Init has made its timer a context with limits. End must follow.
 func (q *idleTimers) begin(c *idleTimer) {
 	if c.idle <= 0 && c.total <= 0 {
 		return
@@ -98,7 +98,7 @@ func (q *idleTimers) begin(c *idleTimer) {
 	}
 }
 
-// listen looks whether something was heard of the server; mu is held.
+// listen checks whether the server has sent anything; mu is held.
 func (q *idleTimers) listen() {
 	if n := q.frames(); n != q.heard {
 		q.heard, q.calls = n, 0
@@ -106,7 +106,7 @@ func (q *idleTimers) listen() {
 	}
 }
 
-// start has the timer go on; mu is held.
+// start resumes the timer; mu is held.
 func (c *idleTimer) start() {
 	if c.passed {
 		return
@@ -122,7 +122,7 @@ func (c *idleTimer) start() {
 	}
 }
 
-// stop has the timer stand; mu is held.
+// stop pauses the timer; mu is held.
 func (c *idleTimer) stop() {
 	if c.over > 0 {
 		c.left = max(c.over-time.Since(c.all.epoch), 0)
@@ -130,7 +130,7 @@ func (c *idleTimer) stop() {
 	c.quiet, c.over = 0, 0
 }
 
-// expect has the timer fire at a time; mu is held.
+// expect makes the timer fire at a time; mu is held.
 func (q *idleTimers) expect(at, now time.Duration) {
 	switch {
 	case q.due > 0 && at >= q.due:
@@ -154,13 +154,13 @@ func (q *idleTimers) fire() {
 	q.mu.Lock()
 	now := time.Since(q.epoch)
 	q.due = 0
-	var oldest *idleTimer // of the calls inside their limits
+	var oldest *idleTimer // of the calls within their limits
 	for c := q.first; c != nil; c = c.next {
 		if limit, _ := c.reached(now); !c.passed && limit == 0 {
 			oldest = c
 		}
 	}
-	busy := oldest != nil // an older call than c is inside its limit
+	busy := oldest != nil // an older call than c is within its limit
 	for c := q.first; c != nil; c = c.next {
 		if c == oldest {
 			busy = false
@@ -198,7 +198,7 @@ func (q *idleTimers) fire() {
 	}
 }
 
-// reached returns the limit that a call has reached, 0 if it has reached none; mu is held.
+// reached returns the limit that a call has reached, 0 for none; mu is held.
 func (c *idleTimer) reached(now time.Duration) (limit time.Duration, total bool) {
 	switch {
 	case c.quiet > 0 && c.quiet <= now:
@@ -209,7 +209,7 @@ func (c *idleTimer) reached(now time.Duration) (limit time.Duration, total bool)
 	return 0, false
 }
 
-// close ends the timer. Calls that begin later have one again.
+// close stops the timer. Calls that begin later start one again.
 func (q *idleTimers) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -219,8 +219,8 @@ func (q *idleTimers) close() {
 	}
 }
 
-// pause has the idleTimers of all calls stand, also of those that begin meanwhile, until resume is
-// called as often.
+// pause pauses the idleTimers of all calls, including those that begin meanwhile, until resume is
+// called as many times.
 func (q *idleTimers) pause() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -239,7 +239,7 @@ func (q *idleTimers) resume() {
 	}
 }
 
-// touch gives all calls their time anew: something was heard that may belong to any.
+// touch restarts the idle time of all calls, after a message that may belong to any of them.
 func (q *idleTimers) touch() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -248,7 +248,7 @@ func (q *idleTimers) touch() {
 	}
 }
 
-// extend gives the server its time anew; mu is held.
+// extend restarts the server's idle time; mu is held.
 func (c *idleTimer) extend() {
 	if c.quiet > 0 {
 		now := time.Since(c.all.epoch)
@@ -257,7 +257,7 @@ func (c *idleTimer) extend() {
 	}
 }
 
-// stand and goOn count reasons why the timer stands; mu is held.
+// stand and goOn count the pauses of the timer; mu is held.
 func (c *idleTimer) stand() {
 	if c.stands++; c.stands == 1 {
 		c.stop()
@@ -270,10 +270,11 @@ func (c *idleTimer) goOn() {
 	}
 }
 
-// touch tells that the server has said something in the call.
+// touch restarts the idle time, after a message of the server in the call.
 func (c *idleTimer) touch() { c.locked((*idleTimer).extend) }
 
-// pause has the timer stand, since the server waits for us, until resume is called as often.
+// pause pauses the timer, since the server waits for this side, until resume is called as many
+// times.
 func (c *idleTimer) pause() { c.locked((*idleTimer).stand) }
 
 func (c *idleTimer) resume() { c.locked((*idleTimer).goOn) }
@@ -290,7 +291,7 @@ func (c *idleTimer) locked(f func(*idleTimer)) {
 	}
 }
 
-// end takes the call out. It may be called more than once.
+// end removes the call. It may be called more than once.
 func (c *idleTimer) end() {
 	c.locked(func(c *idleTimer) {
 		if c.next != nil {

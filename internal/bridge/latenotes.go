@@ -7,9 +7,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 )
 
-// late holds notifications that somebody else than the goroutine of the call has read,
-// and who must go on reading. It owns a goroutine while there are some, which ends
-// before the call does.
+// late holds notifications that were read by a goroutine other than that of the call, one which
+// must go on reading. It owns a goroutine while it holds some; the goroutine ends before the call
+// does.
 type late struct {
 	mu      sync.Mutex
 	notes   *engine.Notes // nil before the first; guarded by mu
@@ -18,7 +18,7 @@ type late struct {
 	wg      sync.WaitGroup
 }
 
-// notifyLate passes on a notification of the call without waiting for that.
+// notifyLate passes on a notification of the call without waiting for its delivery.
 func (x *Call) notifyLate(method string, params json.RawMessage) {
 	l := &x.late
 	l.mu.Lock()
@@ -36,7 +36,7 @@ func (x *Call) notifyLate(method string, params json.RawMessage) {
 	}
 }
 
-// tellLate passes on what notifyLate holds.
+// tellLate delivers the notifications that notifyLate holds.
 func (x *Call) tellLate() {
 	l := &x.late
 	returned := false
@@ -65,7 +65,7 @@ func (x *Call) tellLate() {
 	}
 }
 
-// close waits until everything is told, and takes no more.
+// close waits until everything is delivered, and accepts no more.
 func (l *late) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -9,15 +9,15 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// serverLevel is the least level of log messages that a legacy server was told to send in a
-// session. It is that of Client.LogLevel, and becomes the lowest that any caller in front
-// has asked for; what is too much for the others is not taskOwners on to them (T-90).
+// serverLevel is the minimum level of log messages that a legacy server was asked to send in a
+// session. It begins as Client.LogLevel and falls to the lowest level that any caller in front has
+// asked for. A message below the level of a caller is not passed on to it (T-90).
 type serverLevel struct {
 	mu   sync.Mutex
-	name string // as the specification spells it, empty: the server was told none; guarded by mu
+	name string // as the specification spells it, empty: none was sent to the server; guarded by mu
 }
 
-// lower records a level, unless messages of it are sent already.
+// lower records a level; false if the server already sends messages of that level.
 func (l *serverLevel) lower(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,23 +34,22 @@ func (l *serverLevel) get() string {
 	return l.name
 }
 
-// wantLevel sees to it that a legacy server sends the log messages that a caller in front has
-// asked for.
+// wantLevel asks a legacy server for the log messages that a caller in front has asked for.
 func (r *Remote) wantLevel(ctx context.Context, call *engine.Call) {
 	if r.Rev.Sessions && r.level.lower(call.LogLevelSet()) {
 		r.TellLevel(ctx)
 	}
 }
 
-// Bounds of telling a server the level.
+// Bounds of setting the level at a server.
 const (
 	levelWait = 250 * time.Millisecond // that a call, or the opening of a session, waits for the answer
 	levelTime = 30 * time.Second       // for the answer
 )
 
-// TellLevel tells a legacy server the level of the client, or the one that callers in front have
-// lowered it to, again if that is another by then. Not every server
-// that declares logging answers, so that this goes on behind whoever waits.
+// TellLevel sets the level at a legacy server: that of the client, or the one that callers in front
+// have lowered it to, and sets it again if it has changed meanwhile. Some servers that declare
+// logging do not answer, so this may go on in the background after the caller stops waiting.
 func (r *Remote) TellLevel(ctx context.Context) {
 	r.level.lower(r.Owner.LogLevel())
 	if !r.has("logging") || r.level.get() == "" {

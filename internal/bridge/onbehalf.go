@@ -11,20 +11,20 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// OnBehalf sends a request of the client itself, whose questions, progress and log messages go to the
-// caller of another call, and returns its result in the inner form. A task that the server makes of it
-// is waited for. Of the options, Idle and Header count.
+// OnBehalf sends a request of the client itself and returns its result in the inner form.
+// Questions, progress and log messages go to the caller of another call. If the server makes a task
+// of the request, OnBehalf waits for it. Of the options, it uses Idle and Header.
 //
-// Where the caller is asked by results, the error is engine.ErrSuspended until the answer is there: the
-// handler of the other call returns it, runs again with the answer, and calls OnBehalf again. A server
-// that waits for the answer is left waiting meanwhile, as by [Remote.Forward].
+// If the caller is asked by results, the error is engine.ErrSuspended until the answer is there:
+// the handler of the other call returns it, runs again with the answer, and calls OnBehalf again.
+// Meanwhile a server that asks by requests keeps waiting, as with [Remote.Forward].
 func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string, params json.RawMessage, o Options) (json.RawMessage, error) {
 	var caps json.RawMessage
 	if !call.While(func() { caps = bytes.Clone(forwardCapabilities(call)) }) {
 		return nil, ErrNoCall
 	}
 	r.wantLevel(ctx, call)
-	params = bytes.Clone(params) // a server that is left waiting has them still
+	params = bytes.Clone(params) // a server that keeps waiting still has them
 	begin := func(caps json.RawMessage) *Call {
 		x := &Call{r: r, method: method, params: params, caps: caps, front: call, header: o.Header, logLevel: call.LogLevel(), waits: true, asked: r.asked.Load()}
 		x.timer.idle, x.timer.total = o.Idle, r.Limits.CallLimit
@@ -37,7 +37,7 @@ func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string,
 	var x *Call
 	var raw json.RawMessage
 	var err error
-	byResult := !r.Rev.Sessions && !r.Local // the server asks by results, so that nothing is left waiting
+	byResult := !r.Rev.Sessions && !r.Local // the server asks by results, so it does not wait
 	if byResult {
 		x = begin(withoutTasks(caps))
 		x.memo, x.turn = call, nil
@@ -60,7 +60,7 @@ func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string,
 	return raw, x.fail(err)
 }
 
-// withoutTasks declares no extension of tasks.
+// withoutTasks removes the tasks extension.
 func withoutTasks(caps json.RawMessage) json.RawMessage {
 	ext, ok := jsonx.Lookup(caps, "extensions")
 	if !ok {

@@ -13,11 +13,11 @@ import (
 // forwardParams returns a copy of the params of a request without what belongs to the
 // hop it came over.
 //
-// The server reads a name as its language likes: with encoding/json it takes "Name" for "name",
-// with pydantic "task_id" for "taskId". So that it sees what was decided on before it, params
-// with a member that it could take for one of the protocol are refused (-32602), in _meta for
-// what belongs to a hop. Other members pass, and so do arguments as they are: which names a tool
-// knows, and how it reads them, is known to the server alone.
+// Each server matches names as its language does: encoding/json accepts "Name" for "name", and
+// pydantic "task_id" for "taskId". The server must not read other params than the checks before it
+// did. So params with a member that could be taken for one of the protocol are refused (-32602); in
+// _meta that holds for the members of a hop. Other members pass, and so do the arguments: only the
+// server knows which names a tool accepts.
 func forwardParams(method string, params json.RawMessage) (json.RawMessage, error) {
 	params = jsonx.OrObject(params)
 	p := strip{meta: hopMeta, known: revision.ParamNames(method), method: method}
@@ -31,10 +31,9 @@ func forwardParams(method string, params json.RawMessage) (json.RawMessage, erro
 	return out, nil
 }
 
-// hopParams are the members of a request that may be answered by questions that belong to its
-// hop.
+// hopParams are the members of a request that belong to its hop.
 var hopParams = revision.Known{"inputResponses", "requestState", "task"}
 
-// hopMeta is what _meta says about a hop. The list of hops goes on, one longer.
+// hopMeta are the members of _meta that belong to a hop. The list of hops is passed on, one longer.
 var hopMeta = revision.Known{hop.Meta, engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities, engine.MetaLogLevel,
 	engine.MetaServerInfo, engine.MetaSubscription, "progressToken", "io.modelcontextprotocol/related-task"}

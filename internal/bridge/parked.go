@@ -21,16 +21,16 @@ const holdTime = 15 * time.Minute
 
 const memoHeld = "forward:held:" // and a scope
 
-// parkedCall is a call to a legacy server that may have to wait for a caller to
-// come back. It owns the goroutine that waits for the server, ended by cancel.
+// parkedCall is a call to a legacy server that may have to wait for a caller to come back. It owns
+// the goroutine that waits for the server; cancel ends it.
 type parkedCall struct {
-	front     atomic.Pointer[engine.Call] // who gets notifications; nil between two runs
+	front     atomic.Pointer[engine.Call] // gets notifications; nil between two runs
 	questions chan heldQuestion
 	done      chan heldAnswer // capacity 1
 	cancel    context.CancelCauseFunc
 
-	asked []heldQuestion                  // being asked; owned by whoever runs the call
-	n     int                             // questions so far; owned by whoever runs the call
+	asked []heldQuestion                  // being asked; owned by the goroutine that runs the call
+	n     int                             // questions so far; owned by the goroutine that runs the call
 	late  atomic.Pointer[json.RawMessage] // the last progress between two runs
 	timer *time.Timer
 }
@@ -48,9 +48,8 @@ type heldAnswer struct {
 	err error
 }
 
-// hold runs a call to a legacy server. A question that the caller cannot answer
-// within this run suspends it: the server's call stays open, and the run in which
-// the answer has come goes on with it.
+// hold makes a call to a legacy server. A question that the caller cannot answer within this run
+// suspends the call: the server's call stays open, and the run that brings the answer continues it.
 func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.RawMessage, error) {
 	var p *parkedCall
 	var ref json.RawMessage
@@ -59,7 +58,7 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 	}
 	if ref != nil {
 		if p = r.unpark(string(ref)); p == nil {
-			// Never a silent second run of something that may have side effects (T-37).
+			// A call that may have had effects is never silently made a second time (T-37).
 			return nil, errorf(jsonrpc.CodeInvalidParams, "the call's state is no longer valid; start it again")
 		}
 		p.front.Store(call)
@@ -103,7 +102,7 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 			return a.raw, a.err
 		case q := <-p.questions:
 			if len(p.done) > 0 {
-				continue // it is of another call, and goes to that when p is cancelled
+				continue // it belongs to another call, and goes to that when p is cancelled
 			}
 			p.gather(q)
 		case <-ctx.Done():
@@ -113,11 +112,11 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 	}
 }
 
-// gatherTime is how long the other questions of a server that asks several at once are waited
-// for, so that they are put together (T-36).
+// gatherTime is the wait for further questions of a server that asks several at once, so that they
+// are asked together (T-36).
 const gatherTime = 10 * time.Millisecond
 
-// gather takes a question, and those that come at the same time.
+// gather takes a question, and those that arrive at the same time.
 func (p *parkedCall) gather(q heldQuestion) {
 	t := time.NewTimer(gatherTime)
 	defer t.Stop()
@@ -183,7 +182,7 @@ func (r *Remote) place(ctx context.Context, call *engine.Call, x *Call) *parkedC
 	return p
 }
 
-// goneAnswer is the answer to a question whose caller is gone (T-38).
+// goneAnswer returns the answer to a question when the caller is gone (T-38).
 func goneAnswer(method string, cause error) ([]json.RawMessage, error) {
 	switch method {
 	case revision.MethodElicit:
@@ -196,8 +195,8 @@ func goneAnswer(method string, cause error) ([]json.RawMessage, error) {
 
 var errNeverAnswered = errors.New("the caller did not come back with an answer")
 
-// park keeps a call until unpark, at most holdTime, and names it. The name is
-// sealed into the caller's requestState, so only that caller can use it.
+// park keeps a call until unpark, for at most holdTime, and returns its name. The name is sealed
+// into the caller's requestState, so only that caller can use it.
 func (r *Remote) park(p *parkedCall) json.RawMessage {
 	name := rand.Text()
 	r.mu.Lock()
@@ -229,7 +228,7 @@ func (r *Remote) unpark(ref string) *parkedCall {
 	return p
 }
 
-// dropParked ends the calls that wait for their callers, when the session closes.
+// dropParked ends the parked calls when the session closes.
 func (r *Remote) dropParked() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,19 +10,20 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// A task goes on when its caller has left, so the server has to be told when nothing waits for it any more:
+// A task goes on after its caller has left, so the server is notified when nothing waits for the
+// task:
 //
-//   - A call that waits for a task, and is given up, has the task cancelled.
-//   - A call that is given up before its answer is there has the task cancelled that the
-//     answer makes known, if it comes all the same.
+//   - - A call that waits for a task and is given up cancels the task.
+//   - - A call that is given up before its answer arrives cancels the task that a late answer
+//     names.
 //   - A task whose handle did not reach the caller in front is cancelled.
-//   - Close does the same with all that waits, and then closes the wire.
+//   - - Close does the same for all pending calls, and then closes the wire.
 //
-// One case is left: a server answers over HTTP just when its caller hangs up. Its task goes on for
-// its time to live.
+// One case remains: if a server answers over HTTP just when its caller disconnects, the task goes
+// on for its time to live.
 
-// pendingCancels are the tasks, and calls that may become tasks, that a Remote has to cancel before it
-// closes the wire. The zero value is ready for use.
+// pendingCancels are the tasks, and calls that may become tasks, that a Remote must cancel before
+// it closes the wire. The zero value is ready for use.
 type pendingCancels struct {
 	mu      sync.Mutex
 	open    map[*pendingCancel]struct{} // guarded by mu
@@ -31,24 +32,24 @@ type pendingCancels struct {
 	empty   chan struct{}               // closed when closing and nothing is open; nil before closing; guarded by mu
 }
 
-// pendingCancel is a task that may have to be cancelled. The goroutine that has added it ends it by
+// pendingCancel is a task that may have to be cancelled. The goroutine that adds it also calls
 // done.
 type pendingCancel struct {
 	all    *pendingCancels
-	ctx    context.Context // of the work meanwhile; closing the Remote ends it
+	ctx    context.Context // of the work; closing the Remote ends it
 	cancel context.CancelCauseFunc
 }
 
 // Bounds of closing.
 const (
-	cancelGrace = 500 * time.Millisecond // for all that has to be cancelled
-	lateAnswer  = 250 * time.Millisecond // of that, for the answer to a call just given up
+	cancelGrace = 500 * time.Millisecond // for all cancellations
+	lateAnswer  = 250 * time.Millisecond // part of it, for the answer to a call just given up
 )
 
-// cancelTime bounds telling a server that nobody waits for a task any more.
+// cancelTime bounds the request that cancels a task.
 const cancelTime = 2 * time.Second
 
-// add begins work for which ctx is good; false if it is too late.
+// add begins work with ctx; false if the Remote is already closing.
 func (p *pendingCancels) add(ctx context.Context) (*pendingCancel, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,13 +82,13 @@ func (d *pendingCancel) done() {
 	}
 }
 
-// end takes no more; mu is held.
+// end accepts no more work; mu is held.
 func (p *pendingCancels) end() {
 	p.over = true
 	close(p.empty)
 }
 
-// doneAfter calls f on a goroutine of its own, and then done.
+// doneAfter calls f on a new goroutine, and then done.
 func (d *pendingCancel) doneAfter(f func()) {
 	go func() {
 		defer d.done()
@@ -95,8 +96,8 @@ func (d *pendingCancel) doneAfter(f func()) {
 	}()
 }
 
-// close ends the contexts of the work and waits for it, at most for cancelGrace. The channel is
-// closed when nothing is open; what is open then gives up when the wire is closed.
+// close cancels the contexts of the work and waits for it, at most for cancelGrace. The returned
+// channel is closed when no work is left; work that remains gives up when the wire is closed.
 func (p *pendingCancels) close() <-chan struct{} {
 	p.mu.Lock()
 	if !p.closing {
@@ -119,14 +120,14 @@ func (p *pendingCancels) close() <-chan struct{} {
 	return empty
 }
 
-// abandon tells the server that nobody waits for a task any more.
+// abandon cancels a task that nothing waits for.
 func (r *Remote) abandon(id string) {
 	if d, ok := r.cancels.add(context.Background()); ok {
 		d.doneAfter(func() { r.cancelTask(id) })
 	}
 }
 
-// cancelTask tells the server to give a task up, bounded in time.
+// cancelTask asks the server to cancel a task, bounded in time.
 func (r *Remote) cancelTask(id string) {
 	if r.Rev.CoreTasks && !r.has("tasks", "cancel") {
 		return
@@ -159,7 +160,7 @@ func (i *callInbox) GivenUp() (late func(result json.RawMessage)) {
 	}
 }
 
-// mayBecomeTask tells whether the server may make a task of the call.
+// mayBecomeTask reports whether the server may make a task of the call.
 func (x *Call) mayBecomeTask() bool {
 	switch {
 	case x.method != revision.MethodCall:
@@ -171,7 +172,7 @@ func (x *Call) mayBecomeTask() bool {
 	return x.r.CoreTasks()
 }
 
-// taskIn is the id of the task that the answer to a call tells of, empty for none.
+// taskIn returns the id of the task in the answer to a call, empty if there is none.
 func (r *Remote) taskIn(result json.RawMessage) string {
 	handle := result
 	if !r.Rev.Sessions {

@@ -18,23 +18,23 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// proxyTask is a task of a server of 2025-11-25 that a caller in front was given (T-100 to
-// T-103). To the server it is this session's, so what is known of its owner is here. Its
-// questions and its result come by tasks/result, which is open all the while; the caller
-// finds them in tasks/get.
+// proxyTask is a task of a server of 2025-11-25 whose handle a caller in front has (T-100 to
+// T-103). The server knows only this session as its owner, so the real owner is recorded here. Its
+// questions and its result arrive by a tasks/result request, which stays open; the caller finds
+// them with tasks/get.
 type proxyTask struct {
 	*engine.Task
 	owner string
 	ask   func(context.Context, []engine.Question) ([]json.RawMessage, error)
 
-	ended uint64 // its place among those of the session that ended, from 1; 0 before; guarded by its mu
+	ended uint64 // its position among the session's ended tasks, from 1; 0 before; guarded by its mu
 
 	done chan struct{} // closed when raw and err are set
 	raw  json.RawMessage
 	err  error
 
-	here *engine.TaskState // of a task made here, of which the server knows nothing; else nil
-	stop func()            // gives up a task made here
+	here *engine.TaskState // state of a task made here, unknown to the server; else nil
+	stop func()            // cancels a task made here
 	over atomic.Bool       // a task made here was cancelled
 }
 
@@ -42,7 +42,7 @@ const (
 	maxProxies    = 1000             // tasks of one session
 	maxOwned      = 100              // of these, of one owner
 	maxProxyBytes = 64 << 20         // bytes of their results
-	proxyTime     = time.Hour        // that a task is known after its end
+	proxyTime     = time.Hour        // for which a task is kept after its end
 	proxyWait     = 10 * time.Second // for the result of a task that is over
 	proxyPage     = 50               // tasks of a page of a list
 )
@@ -67,7 +67,7 @@ func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method strin
 	case taskRequired:
 		return true, nil
 	case taskOptional:
-		// A caller of 2026-07-28 who takes either is served sooner without.
+		// For a caller of 2026-07-28 that accepts both, a plain call is faster.
 		return demanded, nil
 	}
 	if demanded {
@@ -76,7 +76,7 @@ func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method strin
 	return false, nil
 }
 
-// proxy makes a call as a task and returns its handle for the caller in front.
+// proxy makes a call as a task and returns the task's handle for the caller in front.
 func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer, error) {
 	if err := r.proxyRoom(call.Peer.Principal); err != nil {
 		return Answer{}, err
@@ -87,11 +87,11 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	if !ok {
 		return Answer{}, ErrClosed
 	}
-	own := call.Detach(nil) // it has questions and progress when its caller was answered
+	own := call.Detach(nil) // it still has questions and progress after its caller was answered
 	x.front, x.turn.front = own, own
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		for i := range qs {
-			qs[i].Params = WithoutMeta(qs[i].Params, revision.RelatedTask) // it names the task as the server does
+			qs[i].Params = WithoutMeta(qs[i].Params, revision.RelatedTask) // it has the server's id of the task
 		}
 		return own.Ask(ctx, qs...)
 	}
@@ -106,7 +106,7 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	}
 	defer d.done()
 	handle := coreHandle(raw)
-	if handle == nil { // it was answered at once
+	if handle == nil { // the server answered at once
 		x.Forget()
 		return Answer{JSON: raw}, nil
 	}
@@ -139,8 +139,8 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	return Answer{JSON: handle, Task: true, Drop: func() { r.abandon(id) }}, nil
 }
 
-// proxyRoom makes room for one more task of an owner: in place of the one that is over
-// for longest, of the owner's if it has too many.
+// proxyRoom makes room for one more task of an owner: it drops the task that ended first, among the
+// owner's tasks if the owner has too many.
 func (r *Remote) proxyRoom(owner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (r *Remote) proxyRoom(owner string) error {
 	return nil
 }
 
-// oldestProxy finds the task that is over for longest among some, empty for none; mu is held.
+// oldestProxy returns the task that ended first among some, empty for none; mu is held.
 func (r *Remote) oldestProxy(among func(*proxyTask) bool) (oldest string) {
 	for id, t := range r.proxies {
 		if t.ended != 0 && among(t) && (oldest == "" || t.ended < r.proxies[oldest].ended) {
@@ -175,8 +175,8 @@ func (r *Remote) oldestProxy(among func(*proxyTask) bool) (oldest string) {
 	return oldest
 }
 
-// proxyEnded takes notice of the end of a task. Results that are too much drop those of the
-// tasks that are over for longest.
+// proxyEnded records the end of a task. If the results take too much memory, it drops those of the
+// tasks that ended first.
 func (r *Remote) proxyEnded(ended *proxyTask) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *Remote) proxyEnded(ended *proxyTask) {
 	}
 }
 
-// forgetProxy drops a task, unless another has its id; mu is held.
+// forgetProxy drops a task, unless its id now names another; mu is held.
 func (r *Remote) forgetProxy(id string, t *proxyTask) {
 	if r.proxies[id] == t {
 		delete(r.proxies, id)
@@ -241,7 +241,7 @@ func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request
 			break
 		}
 		if !r.has("tasks", "cancel") {
-			break // T-103: acknowledged, and that is all
+			break // T-103: acknowledged only
 		}
 		var rpc *jsonrpc.Error
 		_, err := r.Request(ctx, revision.MethodTaskCancel, TaskParams(id))
@@ -252,7 +252,7 @@ func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request
 	return Answer{JSON: json.RawMessage(`{}`)}, nil
 }
 
-// proxyState is the state of a task in the inner form (T-101, T-102).
+// proxyState returns the state of a task in the inner form (T-101, T-102).
 func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t *proxyTask) (json.RawMessage, error) {
 	if t.here != nil {
 		return r.hereState(call, t), nil
@@ -282,14 +282,14 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 		if requests := t.InputRequests(); requests != nil {
 			return set("input_required", "inputRequests", requests), nil
 		}
-		return set("working", "", nil), nil // its questions have not come yet
+		return set("working", "", nil), nil // its questions have not arrived yet
 	}
 	wait := time.NewTimer(proxyWait)
 	defer wait.Stop()
 	select {
 	case <-t.done:
 	case <-wait.C:
-		return set("working", "", nil), nil // its result has not come yet
+		return set("working", "", nil), nil // its result has not arrived yet
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -336,7 +336,7 @@ func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Requ
 		var rpc *jsonrpc.Error
 		switch {
 		case errors.As(err, &rpc):
-			continue // the server has it no longer
+			continue // the server no longer has it
 		case err != nil:
 			return Answer{}, err
 		}
@@ -345,8 +345,8 @@ func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Requ
 	return Answer{JSON: encode(page)}, nil
 }
 
-// proxyAsk has a question of a task answered by the caller that has a proxyTask of it; false if none
-// has. Such a question may come on any stream (TASK-25-024).
+// proxyAsk passes a question of a task to the caller that has its proxyTask; false if there is
+// none. Such a question may arrive on any stream (TASK-25-024).
 func (r *Remote) proxyAsk(ctx context.Context, id, method string, params json.RawMessage) (json.RawMessage, bool, error) {
 	r.mu.Lock()
 	t := r.proxies[id]
@@ -367,14 +367,14 @@ func (r *Remote) proxyAsk(ctx context.Context, id, method string, params json.Ra
 	return tied(r.Rev.Answer(method, answers[0]), params), true, nil
 }
 
-// mayBecome tells whether the tools of this server of 2026-07-28 are shown to a caller of
-// 2025-11-25 as ones that may run as tasks: what it answers at once becomes one here (T-105).
+// mayBecome reports whether the tools of this server of 2026-07-28 are listed to a caller of
+// 2025-11-25 as tools that may run as tasks: an immediate answer becomes a task here (T-105).
 func (r *Remote) mayBecome(call *engine.Call) bool {
 	return call != nil && !r.Rev.Sessions && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && r.has("extensions", revision.Tasks)
 }
 
-// proxyHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, who
-// gets one whatever the server answers with: a task, questions or a result (T-106, T-107).
+// proxyHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, whatever
+// the server answers with: a task, questions or a result (T-106, T-107).
 func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	if err := r.proxyRoom(call.Peer.Principal); err != nil {
 		return Answer{}, err
@@ -399,8 +399,8 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	wanted, giveUp := context.WithCancelCause(ctx)
 	t.stop = func() {
 		giveUp(engine.ErrTaskCancelled)
-		// A server that is about to make a task has a moment to say so, or its task would go on
-		// with nobody to cancel it.
+		// A server that is about to make a task gets a moment to return it; otherwise the task
+		// would go on and could not be cancelled.
 		time.AfterFunc(cancelTime, func() { cancel(engine.ErrTaskCancelled) })
 	}
 	x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
@@ -428,7 +428,7 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	return Answer{JSON: encode(state), Task: true, Drop: t.give}, nil
 }
 
-// give ends a task made here at once, unless it has ended.
+// give cancels a task made here, unless it has ended.
 func (t *proxyTask) give() {
 	select {
 	case <-t.done:
@@ -438,7 +438,7 @@ func (t *proxyTask) give() {
 	}
 }
 
-// hereState is the state of a task made here.
+// hereState returns the state of a task made here.
 func (r *Remote) hereState(call *engine.Call, t *proxyTask) json.RawMessage {
 	state := *t.here
 	if t.over.Load() {

@@ -16,24 +16,25 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// A question of a legacy server names no call unless it comes on the stream of one: on pipes none
-// does, and some HTTP servers put theirs on the GET stream. Where such a question goes:
+// A question of a legacy server names its call only if it comes on the stream of that call. On
+// pipes it never does, and some HTTP servers send questions on the GET stream. The rules for such a
+// question:
 //
 //   - A question of a task goes to the caller of that task.
-//   - If one request can have caused it, it goes to the caller of that request.
-//   - If several calls of one session can have, it goes to the session, and lasts as long as one
-//     of the calls.
-//   - If several calls of one principal can have, it goes to the oldest that has no open question.
-//     When that call ends first, it goes to the next.
-//   - If calls of different callers can have, it is refused (errWhose). From then on they take
-//     turns (turns.go), so that this does not happen again.
-//   - If no call can have, it goes to the session that the connection is for (Client.Front), or
-//     else to the functions of the client.
+//   - - If only one request can have caused it, it goes to the caller of that request.
+//   - - If several calls of one session can have caused it, it goes to the session, and lasts as
+//     long as one of the calls.
+//   - - If several calls of one principal can have caused it, it goes to the oldest that has no
+//     open question. If that call ends first, the question goes to the next.
+//   - - If calls of different callers can have caused it, it is refused (errWhose). From then on
+//     the calls take turns (turns.go), so that this does not happen again.
+//   - - If no call can have caused it, it goes to the session that the connection is for
+//     (Client.Front), or else to the functions of the client.
 //
-// Nothing is ever declined in the name of a person who was not asked.
+// A question is never declined on behalf of a person who was not asked.
 
-// caller tells apart who may be asked: by principal, and by session where nobody was
-// authenticated. Callers of 2026-07-28 without a principal are one.
+// caller identifies the person who may be asked: by principal, or without authentication by
+// session. All callers of 2026-07-28 without a principal count as one.
 type caller struct {
 	principal string
 	session   *engine.Session
@@ -48,16 +49,16 @@ func askedOf(front *engine.Call) caller {
 
 // openCalls are the calls of a session with a legacy server. The zero value is ready for use.
 type openCalls struct {
-	asks atomic.Bool // the server asks questions that name no call: callers take turns
+	asks atomic.Bool // the server asks questions that name no call, so callers take turns
 
 	mu     sync.Mutex
 	open   []*Call            // requests without an answer, oldest first; guarded by mu
-	onOver map[*Call][]func() // called with mu held when one is over; guarded by mu
+	onOver map[*Call][]func() // called with mu held when a call is over; guarded by mu
 	inside []*turn            // forwarded calls at work, oldest first; guarded by mu
 	queue  []*turn            // forwarded calls that wait for their turn; guarded by mu
 }
 
-// by is the caller of a forwarded call, the zero value for a call of the API.
+// by returns the caller of a forwarded call, the zero value for a call of the API.
 func (x *Call) by() caller {
 	if x.turn == nil {
 		return caller{}
@@ -72,7 +73,7 @@ func (o *openCalls) sent(x *Call) {
 	o.open = append(o.open, x)
 }
 
-// over takes out a request that was answered or given up.
+// over removes a request that was answered or given up.
 func (o *openCalls) over(x *Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,9 +89,9 @@ func (o *openCalls) over(x *Call) {
 	delete(o.onOver, x)
 }
 
-// causes returns the requests that can have caused a question of which nothing else is known,
-// oldest first: those whose handlers may ask. If there are none, it is the only other request,
-// unless that is of a caller of 2026-07-28, whose revision has no questions there.
+// causes returns the requests that can have caused a question that names no call, oldest first:
+// those whose handlers may ask. If there are none, it returns the only other request, unless its
+// caller speaks 2026-07-28, where that request has no questions.
 func (o *openCalls) causes() []*Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +128,7 @@ func (o *openCalls) ofTask(id string) *Call {
 	return nil
 }
 
-// ofOne tells whether all of xs, and every forwarded call that the server may still work on,
+// ofOne reports whether all of xs, and every forwarded call that the server may still work on,
 // are of one caller.
 func (o *openCalls) ofOne(xs []*Call) bool {
 	o.mu.Lock()
@@ -144,7 +145,7 @@ func (o *openCalls) unasked(xs []*Call) []*Call {
 	return slices.DeleteFunc(slices.Clone(xs), func(x *Call) bool { return x.turn != nil && x.turn.open > 0 })
 }
 
-// whileMore returns a context that ends with ctx, and when only so many of xs are open.
+// whileMore returns a context that ends with ctx, and when at most few of xs are open.
 func (o *openCalls) whileMore(ctx context.Context, few int, xs []*Call) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	o.mu.Lock()
@@ -169,7 +170,7 @@ func (o *openCalls) whileMore(ctx context.Context, few int, xs []*Call) (context
 	return ctx, cancel
 }
 
-// still returns those of xs that are open.
+// still returns the members of xs that are open.
 func (o *openCalls) still(xs []*Call) (open []*Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,8 +182,8 @@ func (o *openCalls) still(xs []*Call) (open []*Call) {
 	return open
 }
 
-// gone is the error of a question to a call that has ended: another call may be asked instead.
-// Its fields are the answer if there is none.
+// gone is the error of a question to a call that has ended: another call may be asked instead. Its
+// fields are the answer if there is no other call.
 type gone struct {
 	answers []json.RawMessage
 	err     error
@@ -197,7 +198,7 @@ func (e *gone) Error() string {
 
 func (e *gone) Unwrap() error { return e.err }
 
-// settled is what a server gets for a question that is put to no other call.
+// settled returns the answer for the server to a question that no other call can take.
 func settled(answers []json.RawMessage, err error) ([]json.RawMessage, error) {
 	var g *gone
 	if errors.As(err, &g) {
@@ -208,7 +209,8 @@ func settled(answers []json.RawMessage, err error) ([]json.RawMessage, error) {
 
 var errWhose = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "cannot tell whose question this is: calls of several callers are in progress, and it names none of them; ask on the stream of the call, or one call after the other"}
 
-// unclear marks the context of a question that may belong to several calls: it ends none of them.
+// unclear marks the context of a question that may belong to several calls; the question ends none
+// of them.
 type unclear struct{}
 
 // Question implements engine.Inbox, for questions that name no call.
@@ -228,7 +230,7 @@ func (r *Remote) Question(ctx context.Context, method string, params json.RawMes
 	causes := r.calls.causes()
 	if len(causes) > 0 && !r.calls.ofOne(causes) {
 		r.sawQuestion()
-		if method == revision.MethodRoots { // what all have in common, if anything
+		if method == revision.MethodRoots { // the roots that all have in common, if any
 			return r.askClient(ctx, method, params)
 		}
 		return nil, errWhose
@@ -237,7 +239,7 @@ func (r *Remote) Question(ctx context.Context, method string, params json.RawMes
 		return (*callInbox)(causes[0]).Question(ctx, method, params)
 	}
 	r.sawQuestion()
-	r.timers.pause() // nobody knows which call waits for the answer
+	r.timers.pause() // it is not known which call waits for the answer
 	defer r.timers.resume()
 	if len(causes) == 0 || causes[0].turn == nil {
 		return r.askClient(ctx, method, params)
@@ -245,7 +247,7 @@ func (r *Remote) Question(ctx context.Context, method string, params json.RawMes
 	return r.askSeveral(ctx, causes, method, params)
 }
 
-// sawQuestion counts a question of which nobody knows what it belongs to.
+// sawQuestion counts a question that names no call.
 func (r *Remote) sawQuestion() {
 	r.asked.Add(1)
 	if r.InFront != nil {
@@ -253,7 +255,7 @@ func (r *Remote) sawQuestion() {
 	}
 }
 
-// askSeveral has a question answered that belongs to one of several calls of one caller.
+// askSeveral answers a question that belongs to one of several calls of one caller.
 func (r *Remote) askSeveral(ctx context.Context, causes []*Call, method string, params json.RawMessage) (json.RawMessage, error) {
 	if err := r.mayAsk(method, params); err != nil {
 		return nil, err
@@ -266,8 +268,8 @@ func (r *Remote) askSeveral(ctx context.Context, causes []*Call, method string, 
 		x.begun.Store(true)
 	}
 	if session := causes[0].turn.session; session == nil || !session.Reachable() {
-		// One of the calls will carry the question. The call that has caused it does not end before
-		// the answer, but the others may.
+		// One of the calls will carry the question. The call that caused it does not end before the
+		// answer, but the others may.
 		r.awaitFewer(ctx, r.calls.unasked(causes))
 	}
 	for {
@@ -290,7 +292,7 @@ func (r *Remote) askSeveral(ctx context.Context, causes []*Call, method string, 
 	}
 }
 
-// clearTime is how long a question waits for the end of calls that may not have caused it.
+// clearTime bounds a question's wait for the end of calls that may not have caused it.
 const clearTime = 250 * time.Millisecond
 
 // awaitFewer waits until only one of xs is open, or for clearTime.
@@ -305,8 +307,8 @@ func (r *Remote) awaitFewer(ctx context.Context, xs []*Call) {
 	}
 }
 
-// inSession puts a question to the session of the caller for as long as asking lasts, or else to
-// the call, for as long as ctx and the call last.
+// inSession puts a question to the session of the caller, until asking ends, or else to the call,
+// until ctx or the call ends.
 func (x *Call) inSession(asking, ctx context.Context, q engine.Question) ([]json.RawMessage, error) {
 	t := x.turn
 	x.r.calls.opened(t, 1)
@@ -318,13 +320,13 @@ func (x *Call) inSession(asking, ctx context.Context, q engine.Question) ([]json
 			if err == nil || errors.As(err, &rpc) || asking.Err() != nil {
 				return answers, err
 			}
-			// It did not get there, or cannot be asked, of which the call makes something.
+			// It did not get there or cannot be asked: the call decides.
 		}
 	}
 	return x.answer(context.WithValue(ctx, unclear{}, true), q)
 }
 
-// askClient has a question answered that belongs to no call.
+// askClient answers a question that belongs to no call.
 func (r *Remote) askClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if err := r.mayAsk(method, params); err != nil {
 		return nil, err
@@ -344,12 +346,12 @@ func (r *Remote) askClient(ctx context.Context, method string, params json.RawMe
 	return tied(rev.Answer(method, answer), params), nil
 }
 
-// rootsTime bounds how long a server waits for roots that it asks for in no call.
+// rootsTime bounds a server's wait for roots that it asks for outside of any call.
 const rootsTime = 10 * time.Second
 
-// askFront puts a question that belongs to no call to the session that the connection is for.
-// Where the session cannot be reached outside of calls, the question goes to the call that the
-// connection was opened for, as long as that lasts.
+// askFront puts a question that belongs to no call to the session that the connection is for. If
+// the session cannot be reached outside of calls, the question goes to the call that the connection
+// was opened for, until that call ends.
 func (r *Remote) askFront(ctx context.Context, q engine.Question) (json.RawMessage, error) {
 	most := holdTime
 	if q.Method == revision.MethodRoots {
@@ -382,8 +384,8 @@ func (r *Remote) askFront(ctx context.Context, q engine.Question) (json.RawMessa
 	return answers[0], nil
 }
 
-// mayAsk refuses what a legacy server must not ask: what its revision does not
-// have, or what was not declared to it.
+// mayAsk refuses questions that a legacy server must not ask: those that its revision does not
+// have, or that were not declared to it.
 func (r *Remote) mayAsk(method string, params json.RawMessage) error {
 	rev := r.asker.Load()
 	if rev == nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Remote is a server at the far end of a wire, whose inbox it is. The exported fields are set before
-// the first call and not changed after; Rev, which the opening of a session finds, before the
-// first call that is not part of the opening. All methods are safe for several goroutines.
+// Remote is a server at the far end of a wire, and the inbox of that wire. The exported fields are
+// set before the first call and not changed after; Rev, which the opening of a session finds, is
+// set before the first call after the opening. All methods are safe for several goroutines.
 type Remote struct {
 	Owner  Owner
 	Wire   engine.Wire
@@ -33,23 +33,24 @@ type Remote struct {
 
 	HTTP  bool   // the wire is HTTP
 	Local bool   // the server is in this process: it knows the client without an envelope
-	ID    string // names the server in what is kept of calls, also when it is connected anew; empty: by its name
-	Hop   string // names this process among those that forward a request; empty: a new name
+	ID    string // names the server in data kept for calls, also after a reconnect; empty: the server's name
+	Hop   string // names this process as a forwarder of requests; empty: a new name
 
-	// Front is the call of the session that the connection was opened for, nil if it is not for the
-	// session of one; Opener is the context of that call.
+	// Front is the call of the session that the connection was opened for, nil if it serves no
+	// single session; Opener is the context of that call.
 	Front  *engine.Call
 	Opener context.Context
 
-	// InFront is the Remote that has this one behind middleware of the client, nil if there is none.
-	// Calls of the session Own come from there.
+	// InFront is the Remote that reaches this one through middleware of the client, nil if there is
+	// none. The calls of the session Own come from there.
 	InFront *Remote
 	Own     *engine.Session
 
-	// asker is the revision of a legacy server that may ask now, nil before the answer to initialize.
+	// asker is the revision of a legacy server that may ask questions now, nil before the answer to
+	// initialize.
 	asker  atomic.Pointer[revision.Table]
 	rooted atomic.Bool  // AsksRoots
-	asked  atomic.Int64 // questions of a legacy server of which it is not known what they belong to
+	asked  atomic.Int64 // questions of a legacy server that named no call
 
 	hops    hops
 	calls   openCalls // with a legacy server
@@ -57,47 +58,46 @@ type Remote struct {
 	timers  idleTimers
 	cache   cache // of results of a modern server
 	cancels pendingCancels
-	owners  taskOwners // of tasks of a modern server that callers in front were given
+	owners  taskOwners // of tasks of a modern server whose handles callers in front have
 
 	nextToken atomic.Int64
 	wg        sync.WaitGroup
 
 	mu        sync.Mutex
-	closed    bool                                // nothing more is started; guarded by mu
+	closed    bool                                // nothing new is started; guarded by mu
 	parked    map[string]*parkedCall              // guarded by mu
 	tokens    map[int64]*Call                     // calls by progress token; guarded by mu
 	headers   map[string][]streamable.ParamHeader // by tool, as far as listed; guarded by mu
-	barred    map[string]error                    // tools that must not be used, and why; guarded by mu
+	barred    map[string]error                    // reasons why tools must not be used; guarded by mu
 	support   map[string]string                   // execution.taskSupport of tools, as far as listed; guarded by mu
 	proxies   map[string]*proxyTask               // tasks of callers in front, by id; guarded by mu
-	proxyEnds uint64                              // of these that ended, the dropped ones too; guarded by mu
+	proxyEnds uint64                              // number of proxies that ended, dropped ones included; guarded by mu
 	elicited  map[string]func()                   // called when the user is done at a URL, by elicitationId; guarded by mu
 }
 
-// Owner is what a Remote needs of the session that it belongs to. Its methods are safe for several
-// goroutines.
+// Owner is the session that a Remote belongs to. Its methods are safe for several goroutines.
 type Owner interface {
-	// Server is what the server says of itself: its name, and its capabilities in the form of the
-	// revision that is spoken with it. Neither is changed.
+	// Server returns the server's name, and its capabilities in the form of the revision that is
+	// spoken with it. The result is not changed.
 	Server() (name string, capabilities map[string]json.RawMessage)
 
-	// Answer has a question answered by the functions of the client.
+	// Answer answers a question with the functions of the client.
 	Answer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
 	// Note gets a notification that belongs to no call.
 	Note(method string, params json.RawMessage)
 
-	// ListTools reads the list of tools, and tells [Remote.LearnTool] of each; false if it fails.
+	// ListTools lists the tools and calls [Remote.LearnTool] for each; false if that fails.
 	ListTools(ctx context.Context) bool
 
-	// LogLevel is the least level of log messages that the client wants; empty: none.
+	// LogLevel returns the client's minimum level of log messages; empty: none.
 	LogLevel() string
 
-	// Public turns an error of a transport into the one that users get, and nil into nil.
+	// Public turns an error of a transport into one for users, and nil into nil.
 	Public(err error) error
 
-	// Exceeded is the error of a call that has reached its limit: of the time without a word of the
-	// server, or in total.
+	// Exceeded returns the error of a call that has reached its limit: in total, or of the time
+	// without a message of the server.
 	Exceeded(limit time.Duration, total bool) error
 }
 
@@ -105,12 +105,12 @@ type Owner interface {
 type Limits struct {
 	Rounds      int           // of questions of one call
 	Cache       int           // bytes of results; zero or less: none are kept
-	CallTimeout time.Duration // without a word of the server, in a forwarded call; 0: as long as the method suggests; negative: no bound
-	Idle        time.Duration // without a word of the server, in another call; zero or less: no bound
-	CallLimit   time.Duration // of one call in all; zero or less: no bound
+	CallTimeout time.Duration // without a message of the server, in a forwarded call; 0: depends on the method; negative: no bound
+	Idle        time.Duration // without a message of the server, in any other call; zero or less: no bound
+	CallLimit   time.Duration // of one call in total; zero or less: no bound
 }
 
-// Errors that mean the same in package mcp, which exports them.
+// Errors that package mcp exports with the same meaning.
 var (
 	ErrClosed = errors.New("mcp: closed")
 	ErrNoCall = errors.New("mcp: the context belongs to no call; pass on the one your handler was given")
@@ -144,7 +144,7 @@ func Accepted(raw json.RawMessage) (json.RawMessage, error) {
 	return nil, fmt.Errorf("elicit: the client's answer has the unknown action %q", clip(res.Action))
 }
 
-// Init makes the Remote ready for calls, once its exported fields but Rev are set.
+// Init makes the Remote ready for calls. All exported fields but Rev are set before it.
 func (r *Remote) Init() {
 	r.cache.most = r.Limits.Cache
 	r.timers.exceeded = r.Owner.Exceeded
@@ -152,25 +152,26 @@ func (r *Remote) Init() {
 	r.headers = map[string][]streamable.ParamHeader{}
 }
 
-// Mute has giveUp called when so many calls in a row have reached a limit while nothing at all was
-// heard of the server. Frames counts what came from it. It is called before the first call.
+// Mute makes the Remote call giveUp when most consecutive calls have reached a limit without any
+// message from the server. Frames counts the frames received from the server. Mute is called before
+// the first call.
 func (r *Remote) Mute(most int, frames func() uint64, giveUp func(calls int, limit time.Duration)) {
 	r.timers.mute = mute{most: most, frames: frames, giveUp: giveUp}
 }
 
-// MayAsk lets the server ask from now on, in a revision.
+// MayAsk allows the server to ask questions from now on, in a revision.
 func (r *Remote) MayAsk(t *revision.Table) { r.asker.Store(t) }
 
-// AsksRoots tells whether a legacy server has asked for the client's roots.
+// AsksRoots reports whether a legacy server has asked for the client's roots.
 func (r *Remote) AsksRoots() bool { return r.rooted.Load() }
 
-// has tells whether the server has declared a capability, or a setting within one.
+// has reports whether the server has declared a capability, or a setting within one.
 func (r *Remote) has(name string, settings ...string) bool {
 	_, caps := r.Owner.Server()
 	return Declares(caps, name, settings...)
 }
 
-// Declares tells whether a capability, or a setting within one ("resources", "subscribe"), is
+// Declares reports whether a capability, or a setting within one ("resources", "subscribe"), is
 // declared.
 func Declares(caps map[string]json.RawMessage, name string, settings ...string) bool {
 	raw, ok := caps[name]
@@ -187,7 +188,7 @@ func Declares(caps map[string]json.RawMessage, name string, settings ...string) 
 	return false
 }
 
-// CoreTasks tells whether the server takes calls as tasks in the form of 2025-11-25.
+// CoreTasks reports whether the server takes calls as tasks in the form of 2025-11-25.
 func (r *Remote) CoreTasks() bool {
 	if !r.Rev.CoreTasks {
 		return false
@@ -203,7 +204,7 @@ const (
 	taskRequired = "required"
 )
 
-// LearnTool keeps what the list of a server of 2025-11-25 says of a tool: whether it runs as a task.
+// LearnTool records, for a server of 2025-11-25, whether a listed tool runs as a task.
 func (r *Remote) LearnTool(name, taskSupport string) {
 	if !r.Rev.CoreTasks {
 		return
@@ -216,8 +217,8 @@ func (r *Remote) LearnTool(name, taskSupport string) {
 	r.support[name] = taskSupport
 }
 
-// TaskSupport is the execution.taskSupport of a tool. The list of tools is read if that is not known
-// of it yet; empty if it stays unknown.
+// TaskSupport returns the execution.taskSupport of a tool. If it is not known yet, the list of
+// tools is read; empty if it stays unknown.
 func (r *Remote) TaskSupport(ctx context.Context, tool string) string {
 	support, known := r.taskSupport(tool)
 	if !known && r.Owner.ListTools(ctx) {
@@ -233,8 +234,8 @@ func (r *Remote) taskSupport(tool string) (support string, known bool) {
 	return support, known
 }
 
-// Announces tells whether the server announces changes of a list unasked, as servers with sessions do
-// that declare listChanged for the capability.
+// Announces reports whether the server announces changes of a list without a subscription, as
+// servers with sessions do that declare listChanged for the capability.
 func (r *Remote) Announces(capability string) bool {
 	if !r.Rev.Sessions {
 		return false
@@ -244,8 +245,8 @@ func (r *Remote) Announces(capability string) bool {
 	return string(declared) == "true"
 }
 
-// RootsChanged tells a legacy server that the roots have changed (T-58). For others there is no such
-// notification, and they ask anew in each call (ROOT-26-004).
+// RootsChanged notifies a legacy server that the roots have changed (T-58). For modern servers
+// there is no such notification; they ask again in each call (ROOT-26-004).
 func (r *Remote) RootsChanged(ctx context.Context) error {
 	if !r.Rev.Sessions {
 		return nil
@@ -253,13 +254,13 @@ func (r *Remote) RootsChanged(ctx context.Context) error {
 	return r.Owner.Public(r.Wire.Notify(ctx, revision.NoteRootsChanged, nil))
 }
 
-// Changed drops what is not known any more after a notification.
+// Changed drops the cached data that a notification invalidates.
 func (r *Remote) Changed(method string, params json.RawMessage) { r.cache.changed(method, params) }
 
-// DropCached drops the results of a method.
+// DropCached drops the cached results of a method.
 func (r *Remote) DropCached(method string) { r.cache.drop(method) }
 
-// Note implements engine.Inbox, for what comes outside of the stream of a call.
+// Note implements engine.Inbox, for notifications outside of the stream of a call.
 func (r *Remote) Note(method string, params json.RawMessage) {
 	switch method {
 	case revision.NoteElicited:
@@ -267,7 +268,7 @@ func (r *Remote) Note(method string, params json.RawMessage) {
 			return
 		}
 	case revision.NoteProgress:
-		// Some servers send it on another stream than that of the call.
+		// Some servers send progress on another stream than that of the call.
 		token, _ := jsonx.Lookup(params, "progressToken")
 		id, _ := strconv.ParseInt(string(token), 10, 64)
 		r.mu.Lock()
@@ -275,14 +276,14 @@ func (r *Remote) Note(method string, params json.RawMessage) {
 		r.mu.Unlock()
 		if x != nil {
 			x.notifyLate(method, params)
-		} else { // it has its answer, or never was (PROG-26-005)
+		} else { // the call is answered, or never existed (PROG-26-005)
 			r.Log.Debug("progress of no call ignored", "token", clip(string(token)))
 		}
 		return
 	case revision.NoteCancelled:
-		return // of a question that is answered, or never was (CANC-26-017)
+		return // of a question that is answered, or never existed (CANC-26-017)
 	case revision.NoteMessage:
-		r.timers.touch() // nobody knows of which call it tells
+		r.timers.touch() // it is not known which call it belongs to
 	}
 	r.Owner.Note(method, params)
 }
@@ -298,7 +299,7 @@ func (r *Remote) Spawn(f func()) bool {
 	return true
 }
 
-// Ended tells whether the wire is at its end.
+// Ended reports whether the wire has ended.
 func (r *Remote) Ended() bool {
 	select {
 	case <-r.Wire.Done():
@@ -308,8 +309,8 @@ func (r *Remote) Ended() bool {
 	}
 }
 
-// Close cancels what the server still works on, within half a second, and closes the wire. The
-// channel that it returns is closed when nothing of the Remote is at work any more.
+// Close cancels the server's pending work, within half a second, and closes the wire. The returned
+// channel is closed when nothing of the Remote runs any more.
 func (r *Remote) Close() (ended <-chan struct{}, err error) {
 	r.mu.Lock()
 	r.closed = true
@@ -324,7 +325,7 @@ func (r *Remote) Close() (ended <-chan struct{}, err error) {
 	return all, err
 }
 
-// sleep waits for d, or returns the cause of ctx or why the wire has ended.
+// sleep waits for d, or returns the cause of ctx or the error of the wire's end.
 func (r *Remote) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -341,7 +342,7 @@ func (r *Remote) sleep(ctx context.Context, d time.Duration) error {
 // encode marshals a value of this package.
 func encode(v any) json.RawMessage {
 	b, err := jsonx.Marshal(v)
-	if err != nil { // invalid JSON in a raw field; the caller's wall against panics makes an error of it
+	if err != nil { // invalid JSON in a raw field; the caller recovers the panic
 		panic(fmt.Errorf("bridge: encode %T: %w", v, err))
 	}
 	return b

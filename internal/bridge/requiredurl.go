@@ -19,16 +19,16 @@ import (
 // refuses the call with -32042 (2025-11-25, client/elicitation, URL Elicitation Required
 // Error). Its client:
 //
-//   - asks the user about each page, once;
-//   - waits until the server says that the visits are complete, which it need not say, so
-//     that the call is also repeated now and then. A refused call has not run;
-//   - gives up when the user declines, or after a time.
+//   - - asks the user about each page once;
+//   - - waits until the server notifies it that the visits are complete. The server need not do so,
+//     therefore the call is also retried at intervals. A refused call has not run;
+//   - - gives up when the user declines, or after a time limit.
 
 // Bounds of waiting for visits.
 const (
 	urlTime      = 10 * time.Minute // for a call of the API, without the time to ask
 	heldURL      = 45 * time.Second // for a forwarded call, whose caller waits
-	firstRetry   = 2 * time.Second  // without a word of the server
+	firstRetry   = 2 * time.Second  // without a notification of the server
 	slowestRetry = 15 * time.Second
 	maxURLs      = 1000 // that a session waits for
 	maxURLsOnce  = 16   // in one error
@@ -42,7 +42,8 @@ type requiredURL struct {
 	Message string `json:"message"`
 }
 
-// Place is the part of a URL that a page is known by when it is named again: its query may change.
+// Place returns the part of a URL that identifies a page when it is named again: the query may
+// change.
 func Place(page string) string {
 	u, err := url.Parse(page)
 	if err != nil {
@@ -51,7 +52,7 @@ func Place(page string) string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// question asks whether the user goes there.
+// question asks the user to visit the page.
 func (p requiredURL) question() engine.Question {
 	return engine.Question{Method: revision.MethodElicit, Params: URLParams(p.Message, p.URL)}
 }
@@ -65,7 +66,7 @@ func URLParams(message, url string) json.RawMessage {
 	}{"url", message, url})
 }
 
-// requiredURLs reads the URLs of an error -32042, nil if err is another one.
+// requiredURLs reads the URLs of an error -32042, nil if err is another error.
 func requiredURLs(err error) []requiredURL {
 	if err == nil {
 		return nil
@@ -88,7 +89,7 @@ func requiredURLs(err error) []requiredURL {
 	return w.Elicitations
 }
 
-// withRequiredURLs makes a request to a legacy server, with the visits that it wants.
+// withRequiredURLs makes a request to a legacy server, with the visits that it requires.
 func (x *Call) withRequiredURLs(ctx context.Context) (json.RawMessage, error) {
 	raw, err := x.plain(ctx, x.params)
 	if err == nil || !revision.Asks(x.method) {
@@ -141,9 +142,9 @@ func (x *Call) withRequiredURLs(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// pauseFor waits for visits, or for a while; false when the time for all of it is over.
+// pauseFor waits for visits or for d; false when the deadline has passed.
 func (x *Call) pauseFor(ctx context.Context, done <-chan struct{}, d time.Duration, deadline <-chan time.Time) (bool, error) {
-	x.timer.pause() // it is ours
+	x.timer.pause() // the server waits for this side
 	defer x.timer.resume()
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -159,7 +160,7 @@ func (x *Call) pauseFor(ctx context.Context, done <-chan struct{}, d time.Durati
 	}
 }
 
-// errCannotAsk says that nobody is there to be asked about a page.
+// errCannotAsk says that nobody can be asked to visit a page.
 var errCannotAsk = errors.New("nobody can be asked to visit a page")
 
 // consent asks the user about one page.
@@ -177,8 +178,8 @@ func (x *Call) consent(ctx context.Context, p requiredURL) error {
 	return err
 }
 
-// awaitURLs returns a channel that is closed when the server has said of all pages that
-// the visit is complete. Forget ends the waiting.
+// awaitURLs returns a channel that is closed when the server has announced that all visits are
+// complete. Forget ends the waiting.
 func (r *Remote) awaitURLs(pages []requiredURL) (done <-chan struct{}, forget func()) {
 	all := make(chan struct{})
 	r.mu.Lock()
@@ -192,7 +193,7 @@ func (r *Remote) awaitURLs(pages []requiredURL) (done <-chan struct{}, forget fu
 			r.elicited = map[string]func(){}
 		}
 		if len(r.elicited) >= maxURLs {
-			break // there is the timer
+			break // the timer retries
 		}
 		r.elicited[id] = func() { // with mu held
 			if delete(left, id); len(left) == 0 {
@@ -209,8 +210,8 @@ func (r *Remote) awaitURLs(pages []requiredURL) (done <-chan struct{}, forget fu
 	}
 }
 
-// expectURL keeps the elicitationId of a URL that a server has asked for by a question of its own, so
-// that its completion is an event.
+// expectURL records the elicitationId of a URL that a server has asked for in a question of its
+// own, so that its completion becomes an event.
 func (r *Remote) expectURL(params json.RawMessage) {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
@@ -227,8 +228,8 @@ func (r *Remote) expectURL(params json.RawMessage) {
 	}
 }
 
-// urlOpened handles the server's notification that the user is done at a URL; false if the URL was not
-// expected, or is done already (ELIC-25-003).
+// urlOpened handles the server's notification that the user has finished at a URL; false if the URL
+// was not expected, or was already finished (ELIC-25-003).
 func (r *Remote) urlOpened(params json.RawMessage) bool {
 	raw, _ := jsonx.Lookup(params, "elicitationId")
 	id, err := jsonx.Unquote(raw)
@@ -246,8 +247,8 @@ func (r *Remote) urlOpened(params json.RawMessage) bool {
 	return true
 }
 
-// forwardURLs turns the refusal of a legacy server that wants pages visited into an
-// answer for a caller in front who was not asked, or did not finish.
+// forwardURLs turns the refusal of a legacy server that requires visits into an answer for a caller
+// in front that was not asked, or did not finish.
 func forwardURLs(call *engine.Call, method string, err error, pages []requiredURL) error {
 	var lacks *engine.LacksError
 	able := call.Peer.CanAnswer(pages[0].question())

@@ -16,14 +16,14 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// A request that a server refuses for its rate has not run. A request that changes nothing is
-// made again if the server names a time soon enough; of others the caller is told the time.
+// A request that a server refuses because of a rate limit has not run. A read is retried if the
+// server names a time that is soon enough; for any other request the caller gets the time.
 const (
-	maxLater = 5 * time.Second // that one request waits, in all
-	maxAgain = 3               // times that it is made again
+	maxLater = 5 * time.Second // total wait of one request
+	maxAgain = 3               // retries
 )
 
-// Send makes a request of the wire, again if the server wants that.
+// Send sends a request over the wire, and retries it as the server asks.
 func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
 	raw, err := r.Wire.Call(ctx, out)
 	if err == nil || !revision.Reads(out.Method) {
@@ -51,8 +51,8 @@ func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 	return raw, err
 }
 
-// RetryAfter returns how long a server wants to be left alone that has refused a request for
-// now: by Retry-After of HTTP, or the data of its error. False: it names no time.
+// RetryAfter returns how long to wait before retrying a request that a server has refused for now,
+// from the Retry-After header of HTTP or the data of its error. False: the server names no time.
 func RetryAfter(err error) (time.Duration, bool) {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) {
@@ -69,8 +69,8 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// retryAfterHTTP reads Retry-After of an answer that refuses a request for now (RFC 9110,
-// 10.2.3): seconds, or a date.
+// retryAfterHTTP reads the Retry-After header of an answer that refuses a request for now (RFC
+// 9110, 10.2.3): seconds, or a date.
 func retryAfterHTTP(status int, h http.Header) (time.Duration, bool) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0, false
@@ -85,7 +85,7 @@ func retryAfterHTTP(status int, h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-// WaitText words what retryAfterHTTP finds, empty for nothing.
+// WaitText formats the result of retryAfterHTTP, empty if there is none.
 func WaitText(status int, h http.Header) string {
 	d, ok := retryAfterHTTP(status, h)
 	if !ok {
@@ -94,7 +94,8 @@ func WaitText(status int, h http.Header) string {
 	return fmt.Sprintf("; try again in %d s", int((d+time.Second-1)/time.Second))
 }
 
-// WithWait is the JSON-RPC error of an HTTP answer, with the time to wait if that alone says it.
+// WithWait returns the JSON-RPC error of an HTTP answer, with the time to wait if only the header
+// has it.
 func WithWait(he *engine.HTTPError) *jsonrpc.Error {
 	wait := WaitText(he.Status, he.Header)
 	if _, said := jsonx.Lookup(he.RPC.Data, "retryAfter"); said || wait == "" {

@@ -25,8 +25,8 @@ func object(raw json.RawMessage, err error) (json.RawMessage, error) {
 	return raw, err
 }
 
-// keptRound is what a forwarded call keeps between two runs: the questions of the
-// server's last round and the state to give back.
+// keptRound is the state of a forwarded call between two runs: the questions of the server's last
+// round and the requestState to return.
 type keptRound struct {
 	Round     int             `json:"round"`
 	State     json.RawMessage `json:"state,omitzero"`
@@ -41,9 +41,9 @@ type keptQuestion struct {
 
 const memoRound = "forward:round:" // and a scope
 
-// scope names a call to a server among all that the call in front becomes: a gateway
-// may ask several servers, a handler may forward more than once. State of one, and
-// the answers to its questions, must not reach another. It is the same in each run.
+// scope identifies a call to a server among all calls made for the call in front: a gateway may ask
+// several servers, and a handler may forward more than once. The state of one call, and the answers
+// to its questions, must not reach another. The scope is the same in each run.
 func (x *Call) scope() string {
 	h := sha256.New()
 	server := x.r.ID
@@ -55,9 +55,8 @@ func (x *Call) scope() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// rounds drives a call of the modern era: as long as the server requires input,
-// the questions are answered and the call is sent again (2026-07-28,
-// basic/patterns/mrtr).
+// rounds makes a call of the modern era: while the server requires input, it answers the questions
+// and sends the call again (2026-07-28, basic/patterns/mrtr).
 func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 	kept, err := x.recall()
 	if err != nil {
@@ -136,7 +135,7 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 	}
 }
 
-// recall returns what was kept of the call in an earlier run.
+// recall returns the state that an earlier run of the call kept.
 func (x *Call) recall() (keptRound, error) {
 	if x.memo == nil || x.memo.Round() == 0 || !revision.Asks(x.method) {
 		return keptRound{}, nil
@@ -150,7 +149,7 @@ func (x *Call) recall() (keptRound, error) {
 	return *kept, err
 }
 
-// resultType tells what kind of result the answer to a request is.
+// resultType returns the type of the result in an answer.
 func resultType(raw json.RawMessage) (string, error) {
 	t, ok := jsonx.Lookup(raw, "resultType")
 	if !ok || string(t) == `"complete"` {
@@ -205,11 +204,11 @@ func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 	return round, nil
 }
 
-// answers has the questions of a round answered and returns inputResponses, nil
-// if nothing was asked.
+// answers answers the questions of a round and returns inputResponses, nil if there were no
+// questions.
 func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error) {
 	if len(k.Questions) == 0 {
-		// Load shedding: the server wants the call again later.
+		// Load shedding: the server asks for the call again later.
 		t := time.NewTimer(min(time.Duration(k.Round)*100*time.Millisecond, 2*time.Second))
 		defer t.Stop()
 		select {
@@ -219,8 +218,7 @@ func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error
 			return nil, context.Cause(ctx)
 		}
 	}
-	// A key may come again in a later round, or of another server, and mean
-	// something else.
+	// A key may occur again in a later round, or at another server, with another meaning.
 	prefix := x.scope() + "/" + strconv.Itoa(k.Round) + "/"
 	qs := make([]engine.Question, len(k.Questions))
 	for i, q := range k.Questions {
@@ -244,10 +242,10 @@ func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error
 	return append(out, '}'), nil
 }
 
-// excuse answers the questions of a modern server that a caller in front could not be asked, or
-// has answered with an error: in that era a question has no error for an answer. A caller that cannot
-// be asked declines (T-23, T-73), and a user interface that failed dismisses (T-24). Without a
-// model's answer or roots the call fails.
+// excuse answers the questions of a modern server that a caller in front could not be asked, or has
+// answered with an error: in that era an error cannot be the answer to a question. If the caller
+// cannot be asked, excuse declines (T-23, T-73); if its user interface failed, excuse dismisses
+// (T-24). Without a model's answer or roots the call fails.
 func (x *Call) excuse(ctx context.Context, qs []engine.Question, err error) ([]json.RawMessage, error) {
 	var rpc *jsonrpc.Error
 	var lacks *engine.LacksError
@@ -255,7 +253,7 @@ func (x *Call) excuse(ctx context.Context, qs []engine.Question, err error) ([]j
 	if !refused && (!errors.As(err, &lacks) || x.front == nil || !x.front.Peer.Revision.Sessions) {
 		return nil, err
 	}
-	if len(qs) > 1 && !refused { // nobody was asked yet, and some of them may be
+	if len(qs) > 1 && !refused { // one is not supported, so none was asked: ask one by one
 		var answers []json.RawMessage
 		for _, q := range qs {
 			one, err := x.answer(ctx, q)
@@ -278,7 +276,7 @@ func (x *Call) excuse(ctx context.Context, qs []engine.Question, err error) ([]j
 	return nil, &noAnswer{qs[0].Method, err}
 }
 
-// noAnswer ends a forwarded call of a modern server that does not get what it has asked for.
+// noAnswer ends a forwarded call of a modern server whose question gets no answer.
 type noAnswer struct {
 	method string
 	err    error

@@ -13,17 +13,17 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// How often a task is asked for, whatever its server says.
+// Bounds of the interval between polls of a task, whatever its server says.
 const (
 	minPoll = 10 * time.Millisecond
 	maxPoll = time.Minute
 )
 
-// createTime bounds how long a server of 2025-11-25 may take to make a task that nobody
-// waits for any more, and which is cancelled then.
+// createTime bounds how long a server of 2025-11-25 may take to make a task that nothing waits for
+// any more. The task is then cancelled.
 const createTime = 30 * time.Second
 
-// pollFailures is how often in a row a task may be out of reach.
+// pollFailures bounds the consecutive polls of a task that may fail.
 const pollFailures = 5
 
 // TaskParams makes the params of a request that names a task.
@@ -54,7 +54,7 @@ func (r *Remote) Task(ctx context.Context, id string) (*engine.TaskState, error)
 	return &state, nil
 }
 
-// InnerTask gives a task, as the server describes it, the inner form.
+// InnerTask returns the inner form of a task in the server's form.
 func (r *Remote) InnerTask(raw json.RawMessage) json.RawMessage {
 	if r.Rev.CoreTasks {
 		return revision.InnerTask(raw)
@@ -62,12 +62,12 @@ func (r *Remote) InnerTask(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// ListsTasks tells whether the server lists its tasks, as only 2025-11-25 has it.
+// ListsTasks reports whether the server lists its tasks, which only 2025-11-25 can.
 func (r *Remote) ListsTasks() bool { return r.Rev.CoreTasks && r.has("tasks", "list") }
 
-// MakesTask tells whether the answer to a call of a tool may come before its result. If the call is
-// not direct, as middleware stands between, a server before 2026-07-28 makes tasks only of tools that
-// require it.
+// MakesTask reports whether the answer to a tool call may come before its result. If middleware
+// stands between, so that the call is not direct, a server before 2026-07-28 makes tasks only of
+// tools that require it.
 func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
 	if !r.Rev.Sessions {
 		return true
@@ -84,9 +84,9 @@ func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
 	return false
 }
 
-// StartTask sends a call of a tool and returns when the server has begun: with the id of the task
-// that it has made, or else with the result. Progress of a task of 2025-11-25 reaches the listener
-// until Forget. Behind an error nothing goes on.
+// StartTask sends a tool call and returns when the server has begun, with the id of the task that
+// it has made, or else with the result. Progress of a task of 2025-11-25 reaches the listener until
+// Forget. After an error nothing goes on.
 func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
 	if !x.r.Rev.Sessions {
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
@@ -121,8 +121,8 @@ func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
 // are answered meanwhile.
 func (x *Call) Await(id string) (json.RawMessage, error) { return x.await(x.ctx(), id) }
 
-// await waits for the end of a task and answers its questions meanwhile. The idle timer stands: a
-// task may take long and say nothing. Requests about it have limits of their own.
+// await waits for the end of a task and answers its questions meanwhile. The idle timer is paused:
+// a task may take long without a message. Requests about it have their own limits.
 func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()
@@ -135,7 +135,7 @@ func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 			if err == nil || errors.As(err, &rpc) || errors.Is(err, ErrClosed) || ctx.Err() != nil || x.r.Ended() || failures > pollFailures {
 				return WithoutMeta(raw, revision.RelatedTask), err
 			}
-			// Out of reach; the task goes on, and its result can be asked for again.
+			// Polls fail, but the task goes on, and its result can be asked for again.
 			if err := x.r.sleep(ctx, time.Duration(failures)*time.Second); err != nil {
 				return nil, err
 			}
@@ -153,7 +153,7 @@ func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 			return nil, context.Cause(ctx)
 		case errors.As(err, &rpc), x.r.Ended(), errors.Is(err, ErrClosed), failures >= pollFailures:
 			return nil, err
-		default: // out of reach; the task goes on
+		default: // the poll failed; the task goes on
 			failures++
 			if err := x.r.sleep(ctx, time.Duration(failures)*time.Second); err != nil {
 				return nil, err
@@ -188,7 +188,7 @@ func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 	}
 }
 
-// answerTask has the questions of a task answered that were not yet.
+// answerTask answers the questions of a task that are not answered yet.
 func (x *Call) answerTask(ctx context.Context, id string, requests json.RawMessage, answered map[string]bool) error {
 	round, err := keptRound{}.next(jsonx.With(nil, json.RawMessage(`{"requestState":""}`), "inputRequests", jsonx.OrObject(requests)), 1)
 	if err != nil {
@@ -215,8 +215,7 @@ func (x *Call) answerTask(ctx context.Context, id string, requests json.RawMessa
 	return err
 }
 
-// finishTask waits for a task in place of a call: whoever gives up the call gives up
-// the task.
+// finishTask waits for a task in place of its call: if the call is given up, so is the task.
 func (x *Call) finishTask(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 	d, ok := x.r.cancels.add(ctx)
 	if !ok {
@@ -241,9 +240,9 @@ func (x *Call) finishPending(d *pendingCancel, handle json.RawMessage) (json.Raw
 	return nil, err
 }
 
-// create makes a call to a server of 2025-11-25 as a task, and returns the answer. Such a
-// call must not be cancelled like others: when d ends first, the task is cancelled once
-// its id is known (CANC-25-003). D is told if there is an error.
+// create makes a call to a server of 2025-11-25 as a task, and returns the answer. Such a call must
+// not be cancelled like others: if d ends first, the task is cancelled once its id is known
+// (CANC-25-003). On an error, create calls d.done.
 func (x *Call) create(d *pendingCancel) (json.RawMessage, error) {
 	type answer struct {
 		raw json.RawMessage
@@ -251,7 +250,7 @@ func (x *Call) create(d *pendingCancel) (json.RawMessage, error) {
 	}
 	got := make(chan answer, 1)
 	own, cancel := context.WithCancel(context.WithoutCancel(d.ctx))
-	params := jsonx.With(nil, x.params, "task", []byte(`{}`)) // a copy: the caller may leave
+	params := jsonx.With(nil, x.params, "task", []byte(`{}`)) // a copy, as the caller may return first
 	// It ends before d is told.
 	go func() {
 		defer cancel()
@@ -278,8 +277,8 @@ func (x *Call) create(d *pendingCancel) (json.RawMessage, error) {
 	return nil, cause
 }
 
-// coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, nil
-// if the server answered the call at once.
+// coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, nil if the
+// server answered the call at once.
 func coreHandle(raw json.RawMessage) json.RawMessage {
 	task, ok := jsonx.Lookup(raw, "task")
 	if !ok || jsonx.KindOf(task) != '{' {
@@ -288,8 +287,8 @@ func coreHandle(raw json.RawMessage) json.RawMessage {
 	return revision.InnerTask(task)
 }
 
-// requiresTask tells whether a call to a server of 2025-11-25 must be a task. It takes
-// the server's refusal of a plain call as a sign that a list should be read (TASK-25-007).
+// requiresTask reports whether a call to a server of 2025-11-25 must be a task. If the server
+// refused a plain call, requiresTask reads the list of tools (TASK-25-007).
 func (x *Call) requiresTask(ctx context.Context, refused error) bool {
 	if x.method != revision.MethodCall || !x.r.CoreTasks() {
 		return false

@@ -8,20 +8,20 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// taskOwners keeps the principals of callers in front that were given tasks of a server of 2026-07-28.
-// To the server all of them are this session's (T-112). A handler in front that gives tasks
-// names of its own, as a gateway does, knows that itself. The zero value is ready for use.
+// taskOwners records which principals in front own tasks of a server of 2026-07-28. For the server,
+// all of them belong to this session (T-112). A handler in front that gives tasks its own ids, as a
+// gateway does, tracks their owners itself. The zero value is ready for use.
 type taskOwners struct {
 	mu     sync.Mutex
 	owners map[string]string // principals, by id; guarded by mu
 	ids    []string          // oldest first; guarded by mu
-	named  bool              // some principal was not empty; guarded by mu
+	named  bool              // some recorded principal is not empty; guarded by mu
 }
 
-// maxPassed bounds the tasks whose owners are known.
+// maxPassed bounds the tasks with recorded owners.
 const maxPassed = 10_000
 
-// give notes who was given a task.
+// give records the owner of a task.
 func (o *taskOwners) give(call *engine.Call, id string) {
 	if call.TasksNamed() {
 		return
@@ -42,8 +42,8 @@ func (o *taskOwners) give(call *engine.Call, id string) {
 	o.named = o.named || call.Peer.Principal != ""
 }
 
-// may tells whether a task may be the caller's. Where nobody was ever authenticated the id is
-// all that protects a task, also one that an earlier session was given.
+// may reports whether a task may belong to the caller. If no owner was authenticated, the id is the
+// only protection of a task, also of one from an earlier session.
 func (o *taskOwners) may(call *engine.Call, id string) bool {
 	if call.TasksNamed() {
 		return true
@@ -57,8 +57,8 @@ func (o *taskOwners) may(call *engine.Call, id string) bool {
 	return owner == call.Peer.Principal
 }
 
-// mayPass tells whether a request to a server of 2026-07-28 may be forwarded: one about a task
-// if that is the caller's.
+// mayPass reports whether a request to a server of 2026-07-28 may be forwarded: a request about a
+// task only if the task may be the caller's.
 func (r *Remote) mayPass(call *engine.Call, req Request) error {
 	if call == nil || !revision.OfTasks(req.Method) {
 		return nil
@@ -73,5 +73,6 @@ func (r *Remote) mayPass(call *engine.Call, req Request) error {
 	return err
 }
 
-// MayWatch tells whether a caller in front may be told of a task of a server of 2026-07-28.
+// MayWatch reports whether a caller in front may be notified of changes of a task of a server of
+// 2026-07-28.
 func (r *Remote) MayWatch(call *engine.Call, task string) bool { return r.owners.may(call, task) }

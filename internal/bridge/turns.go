@@ -10,44 +10,44 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Turns at a legacy server whose questions name no call: forwarded calls of different callers,
-// and those of 2026-07-28 callers, are at work one after the other, so that a question belongs to
-// the one call there is. Calls of one session need no turns, as its questions go to the session.
+// Turns at a legacy server whose questions name no call: forwarded calls of different callers, and
+// those of 2026-07-28 callers, run one after the other, so that a question belongs to the only call
+// in progress. Calls of one session need no turns, as its questions go to the session.
 //
-//   - The queue is fair: a call that would fit waits behind those that came before it.
-//   - A call waits at most sameTime for calls of its own principal: they may take long, and none of
-//     their questions can reach anybody else.
+//   - - The queue is fair: a call that could run waits behind those that came before it.
+//   - - A call waits at most sameTime for calls of its own principal: these may take long, and none
+//     of their questions can reach anybody else.
 //   - While a call has an open question, other calls of its principal do not wait for it: the
 //     answer may need them.
-//   - A call that was given up keeps its turn for goneTime, unless the next is of the same caller:
-//     the server may still ask on its behalf.
+//   - - A call that was given up keeps its turn for goneTime, unless the next call is of the same
+//     caller: the server may still ask on its behalf.
 
 const (
-	// turnTime bounds the wait of a call for its turn.
+	// turnTime bounds a call's wait for its turn.
 	turnTime = 5 * time.Minute
 
-	// sameTime bounds the wait of a call for calls of its own principal.
+	// sameTime bounds a call's wait for calls of its own principal.
 	sameTime = 2 * time.Second
 
-	// goneTime is for a server to stop work on a call that was given up.
+	// goneTime is the time for a server to stop work on a call that was given up.
 	goneTime = 5 * time.Second
 )
 
-// turn is the place of a forwarded call. Its fields but by, session and front are guarded by mu of
-// openCalls.
+// turn is the place of a forwarded call in the order. Its fields except by, session and front are
+// guarded by mu of openCalls.
 type turn struct {
 	by      caller
 	session *engine.Session // nil for a caller without one
-	front   *engine.Call    // that may be asked
+	front   *engine.Call    // the call that may be asked
 
 	open   int           // its open questions
-	same   bool          // the call has waited for those of its principal for long enough
+	same   bool          // the call has waited sameTime for calls of its principal
 	gone   bool          // the call was given up
-	inside bool          // the call is at work
-	comes  chan struct{} // closed when it is the turn of a call that waits
+	inside bool          // the call is in progress
+	comes  chan struct{} // closed when the turn of a waiting call comes
 }
 
-// fits tells whether a call can be at work beside those that are; mu is held.
+// fits reports whether a call can run beside those in progress; mu is held.
 func (o *openCalls) fits(t *turn) bool {
 	return !slices.ContainsFunc(o.inside, func(in *turn) bool {
 		sameSession := t.session != nil && in.session == t.session
@@ -55,12 +55,12 @@ func (o *openCalls) fits(t *turn) bool {
 	})
 }
 
-// nested tells whether a call may be needed for the answer to an open question; mu is held.
+// nested reports whether an open question's answer may need a call; mu is held.
 func (o *openCalls) nested(t *turn) bool {
 	return slices.ContainsFunc(o.inside, func(in *turn) bool { return in.by == t.by && in.open > 0 })
 }
 
-// enter waits for the turn of a call. It is followed by leave unless there is an error.
+// enter waits for the turn of a call. On success, leave must follow.
 func (r *Remote) enter(ctx context.Context, t *turn) error {
 	o := &r.calls
 	o.mu.Lock()
@@ -105,14 +105,14 @@ func (r *Remote) enter(ctx context.Context, t *turn) error {
 	return err
 }
 
-// answered tells whether a server has answered a call that ended with err: it does not work on it
-// any more.
+// answered reports whether a server has answered a call that ended with err, so that it does not
+// work on it any more.
 func answered(err error) bool {
 	var rpc *jsonrpc.Error
 	return err == nil || errors.As(err, &rpc)
 }
 
-// leave ends the turn of a call. Answered tells that the server does not work on it any more.
+// leave ends the turn of a call. Answered says that the server does not work on it any more.
 func (o *openCalls) leave(t *turn, answered bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,13 +125,13 @@ func (o *openCalls) leave(t *turn, answered bool) {
 	o.advance()
 }
 
-// remove takes a call out of those at work; mu is held.
+// remove removes a call from those in progress; mu is held.
 func (o *openCalls) remove(t *turn) {
 	t.inside = false
 	o.inside = slices.DeleteFunc(o.inside, func(in *turn) bool { return in == t })
 }
 
-// advance lets the calls go to work whose turn it is; mu is held.
+// advance starts the waiting calls whose turn it is; mu is held.
 func (o *openCalls) advance() {
 	for i := 0; i < len(o.queue); {
 		t := o.queue[i]
@@ -147,7 +147,7 @@ func (o *openCalls) advance() {
 	}
 }
 
-// opened counts the open questions of a call.
+// opened adds n to the open questions of a call.
 func (o *openCalls) opened(t *turn, n int) {
 	if t == nil {
 		return
@@ -158,10 +158,10 @@ func (o *openCalls) opened(t *turn, n int) {
 	o.advance()
 }
 
-// Asks tells whether the server asks questions that do not say which call they belong to, so that
-// forwarded calls of different callers take turns. It never does for a server of 2026-07-28.
+// Asks reports whether the server asks questions that do not name their call, so that forwarded
+// calls of different callers take turns. It is always false for a server of 2026-07-28.
 func (r *Remote) Asks() bool { return r.calls.asks.Load() }
 
-// TakeTurns has s behave as if Asks were true: for one that knows the server from an earlier
+// TakeTurns makes r behave as if Asks were true. Use it for a server that is known from an earlier
 // session.
 func (r *Remote) TakeTurns() { r.calls.asks.Store(true) }

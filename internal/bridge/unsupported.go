@@ -9,18 +9,18 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// unsupportedQuestion ends a forwarded call of a legacy server that asked what the caller in front
-// cannot be asked.
+// unsupportedQuestion ends a forwarded call of a legacy server that asked a question that the
+// caller in front does not support.
 type unsupportedQuestion struct {
 	lacks *engine.LacksError
-	page  *requiredURL // that the user was to be sent to, nil for another question
+	page  *requiredURL // the page for the user to visit, nil for another question
 }
 
 func (e *unsupportedQuestion) Error() string { return e.lacks.Error() }
 
-// endsWith tells whether a call ends with a question that failed so. A caller of 2026-07-28
-// is told what it would have to declare (T-40), and a user who cannot be sent to a page
-// gets it as text (T-26). Other questions the server may do without.
+// endsWith returns the error that ends a call after a failed question, or nil. A caller of
+// 2026-07-28 gets the capability that it would have to declare (T-40), and a user who cannot be
+// sent to a page gets its URL as text (T-26). After any other failed question the call goes on.
 func endsWith(call *engine.Call, q engine.Question, err error) *unsupportedQuestion {
 	end := &unsupportedQuestion{}
 	if !errors.As(err, &end.lacks) {
@@ -37,14 +37,14 @@ func endsWith(call *engine.Call, q engine.Question, err error) *unsupportedQuest
 	return end
 }
 
-// unshowable tells whether a question to the user failed because its caller's revision has no
-// such forms, as of several choices; then the user declines (T-73).
+// unshowable reports whether a question to the user failed because its caller's revision lacks such
+// forms, for instance those with several choices; the user then declines (T-73).
 func unshowable(q engine.Question, err error) bool {
 	var lacks *engine.LacksError
 	return q.Method == revision.MethodElicit && errors.As(err, &lacks) && lacks.Required == nil
 }
 
-// answer is the answer to the caller in front.
+// answer returns the answer for the caller in front.
 func (e *unsupportedQuestion) answer(call *engine.Call, method string) error {
 	if e.page == nil {
 		return e.lacks
@@ -52,9 +52,9 @@ func (e *unsupportedQuestion) answer(call *engine.Call, method string) error {
 	return forwardURLs(call, method, e, []requiredURL{*e.page})
 }
 
-// lacking is the answer to a call of a tool for which a server of 2026-07-28 wants what a
-// legacy caller did not declare: that revision has no error for it, and a model can act on
-// the text (T-23, T-171); nil for another error.
+// lacking returns the answer to a tool call for which a server of 2026-07-28 requires a capability
+// that a legacy caller did not declare: the caller's revision has no error for it, and a model can
+// act on the text (T-23, T-171). It returns nil for any other error.
 func lacking(call *engine.Call, method string, err error) error {
 	var rpc *jsonrpc.Error
 	if method != revision.MethodCall || !call.Peer.Revision.Sessions || !errors.As(err, &rpc) || rpc.Code != revision.CodeMissingCapability {

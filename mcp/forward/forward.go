@@ -1,6 +1,6 @@
-// Package forward has what a [mcp.Handler] needs that forwards requests to other handlers or servers,
-// as a gateway or a policy does, beside [mcp.Session.Handle]. All functions take the context that the
-// handler was given; outside of a call they do nothing.
+// Package forward supports a [mcp.Handler] that forwards requests to other handlers or servers, as
+// a gateway or a policy does, in addition to [mcp.Session.Handle]. All functions take the context
+// of the handler; outside of a call they do nothing.
 package forward
 
 import (
@@ -16,8 +16,8 @@ import (
 )
 
 // SessionIdle returns how long the client of a session has had no request and no stream open. Ctx
-// is what [mcp.Call.Session] returns. It is 0 while the client has one, and where the session is a
-// connection, as on all transports but Streamable HTTP.
+// is the result of [mcp.Call.Session]. SessionIdle returns 0 while the client has one, and if the
+// session is a connection, as on all transports but Streamable HTTP.
 func SessionIdle(ctx context.Context) time.Duration {
 	c := engine.From(ctx)
 	if c == nil || c.Session() == nil {
@@ -26,9 +26,9 @@ func SessionIdle(ctx context.Context) time.Duration {
 	return c.Session().Idle()
 }
 
-// Outlive returns a context for work that may outlive the call of ctx: it has the values of ctx and
-// describes the caller, and does not end with the call. Nothing reaches the caller by it. Outlive is
-// called before the call ends.
+// Outlive returns a context for work that may outlive the call of ctx. It has the values of ctx and
+// describes the caller, but it does not end with the call, and nothing sent with it reaches the
+// caller. Outlive must be called before the call ends.
 func Outlive(ctx context.Context) context.Context {
 	c := engine.From(ctx)
 	ctx = context.WithoutCancel(ctx)
@@ -38,24 +38,23 @@ func Outlive(ctx context.Context) context.Context {
 	return engine.With(ctx, c.Outlive())
 }
 
-// WithNotify returns a context in which the notifications of the call go to f
-// instead of its caller. Questions still go to the caller. Outside a call it
-// returns ctx.
+// WithNotify returns a context that sends the notifications of the call to f instead of its caller.
+// Questions still go to the caller. Outside of a call it returns ctx.
 func WithNotify(ctx context.Context, f func(method string, params json.RawMessage) error) context.Context {
 	c := engine.From(ctx)
 	if c == nil {
 		return ctx
 	}
 	return engine.With(ctx, c.Redirect(func(method string, params json.RawMessage) error {
-		// On the goroutine of whoever has something to tell, which may be one of a connection.
+		// On the goroutine that sends the notification, which may be one of a connection.
 		return c.User().Run(ctx, "WithNotify", func() error { return f(method, params) })
 	}))
 }
 
-// WithTaskID returns a context in which a task that the call becomes is called what f makes
-// of its id, and of the principal of the caller, in what its caller is told of it. A handler
-// in front of others that gives tasks ids of its own needs it. F is called when the request
-// may be over. Outside a call it returns ctx.
+// WithTaskID returns a context for a call that may become a task: the caller gets the id that f
+// makes of the task's id and the caller's principal. A handler in front of several others that
+// gives tasks its own ids needs it. F may be called after the request is over. Outside of a call
+// WithTaskID returns ctx.
 func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
 	c := engine.From(ctx)
 	if c == nil || !c.TakesTask() {
@@ -69,9 +68,9 @@ func WithTaskID(ctx context.Context, f func(principal, id string) string) contex
 	}))
 }
 
-// CallerKey returns what the caller of ctx says of itself, and its revision, as a key: two callers
-// with one key have declared the same, and are the same to a server that a [mcp.Session] forwards
-// their lists to, but for their principals. It is empty outside of a call.
+// CallerKey returns a key for the caller's declared capabilities, description and revision. Two
+// callers with the same key are the same to a server that a [mcp.Session] forwards their lists to,
+// except for their principals. It is empty outside of a call.
 func CallerKey(ctx context.Context) string {
 	call := engine.From(ctx)
 	if call == nil {
