@@ -31,7 +31,7 @@ func (e *Env) start(ctx context.Context, s config.Server, client *mcp.Client, st
 	cmd.Env = append(environment(s), e.origins().env(s))
 	if on := client.OnFrame; on != nil {
 		client.OnFrame = func(f trace.Frame) {
-			if f.Kind == trace.KindStart { // what a person wrote, and not its guard
+			if f.Kind == trace.KindStart { // the command as a person wrote it, without its guard
 				f.Args = append([]string{s.Command}, s.Args...)
 			}
 			on(f)
@@ -45,7 +45,7 @@ func (e *Env) start(ctx context.Context, s config.Server, client *mcp.Client, st
 	return &Session{session, leash.Release, leash.HandOver, s.Command, cmd.Process.Pid}, nil
 }
 
-// aboutCommand names in the error of a process the command that a person wrote.
+// aboutCommand names the command as a person wrote it in an error of its process.
 func aboutCommand(err error, command string) error {
 	var exit *mcp.ExitError
 	if command != "" && errors.As(err, &exit) {
@@ -54,9 +54,9 @@ func aboutCommand(err error, command string) error {
 	return err
 }
 
-// Check returns an error if the command of an entry can never be started as it is written: it leads back
-// to this program, it or its folder is not there, or it would not speak over stdio. Of an entry without
-// a command there is none.
+// Check returns an error if the command of an entry can never be started as written: it leads back
+// to this program, the command or its folder does not exist, or it would not speak over stdio. For
+// an entry without a command Check returns nil.
 func (e *Env) Check(s config.Server) error {
 	if s.Command == "" {
 		return nil
@@ -67,8 +67,8 @@ func (e *Env) Check(s config.Server) error {
 	return CheckCommand(s)
 }
 
-// CheckCommand tells a command that is not there, or that would not speak over stdio, from a server that
-// ends at once.
+// CheckCommand returns an error for a command that does not exist or would not speak over stdio, to
+// distinguish it from a server that ends at once.
 func CheckCommand(s config.Server) error {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
@@ -77,7 +77,7 @@ func CheckCommand(s config.Server) error {
 	}
 	name := s.Command
 	if _, ok := s.Env["PATH"]; ok && !strings.ContainsRune(name, filepath.Separator) {
-		return nil // found, or not, by the guard
+		return nil // the guard finds it or reports the error
 	}
 	if s.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
 		name = filepath.Join(s.Dir, name)
@@ -94,8 +94,8 @@ func CheckCommand(s config.Server) error {
 	return CheckSelf(s.CommandLine())
 }
 
-// CheckSelf refuses a command line that has patchbay serve HTTP: a command is talked to over stdio, and
-// no answer would ever come.
+// CheckSelf refuses a command line that makes patchbay serve HTTP: a command is spoken to over
+// stdio, and would never answer.
 func CheckSelf(line []string) error {
 	at := slices.IndexFunc(line, func(word string) bool {
 		name, _, _ := strings.Cut(strings.TrimSuffix(strings.ToLower(filepath.Base(word)), ".exe"), "@")
@@ -128,7 +128,7 @@ func CheckSelf(line []string) error {
 	default:
 		return nil
 	}
-	if strings.HasSuffix(address, ":0") { // it would be another each time
+	if strings.HasSuffix(address, ":0") { // each start would get another port
 		address = "127.0.0.1:7420"
 	}
 	text, err := jsonx.Marshal(args)

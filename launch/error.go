@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Error says that there is no session with a server.
+// Error says that a session with a server could not be opened, or has failed.
 type Error struct {
 	Server string // its name
 	Err    error  // why
@@ -21,7 +21,7 @@ type Error struct {
 
 func (e *Error) Error() string { return "cannot reach " + e.Server + ": " + e.Reason() }
 
-// Reason words the error without the name of the server.
+// Reason returns the text of the error without the name of the server.
 func (e *Error) Reason() string {
 	var dns *net.DNSError
 	var op *net.OpError
@@ -51,15 +51,16 @@ func (e *Error) Reason() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// endings are exit codes with a meaning on every system with signals. The guard of a command
-// passes a signal on as 128 and its number, as shells do.
+// endings are the exit codes of signals on every system that has them. The guard of a command
+// reports a signal as 128 plus its number, as shells do.
 var endings = map[int]string{
 	126: "it cannot be run", 127: "the command was not found", 129: "its terminal was closed, SIGHUP", 130: "interrupted, SIGINT",
 	132: "it crashed, SIGILL", 134: "it crashed, SIGABRT", 135: "it crashed, SIGBUS", 136: "it crashed, SIGFPE",
 	137: "killed, SIGKILL: often by the system for lack of memory", 139: "it crashed, SIGSEGV", 143: "told to end, SIGTERM",
 }
 
-// Ending words how a process ended, by the state of an [mcp.ExitError]: "exit status 137" is not widely known to be a signal.
+// Ending describes how a process ended, from the state of an [mcp.ExitError]: few readers recognize
+// "exit status 137" as a signal.
 func Ending(state string) string {
 	if code, ok := ExitCode(state); ok && endings[code] != "" {
 		return endings[code] + ", " + state
@@ -67,7 +68,7 @@ func Ending(state string) string {
 	return state
 }
 
-// ExitCode reads the number of the state of a process, as an [mcp.ExitError] has it.
+// ExitCode parses the number in the state of a process, in the form of an [mcp.ExitError].
 func ExitCode(state string) (code int, ok bool) {
 	text, ok := strings.CutPrefix(state, "exit status ")
 	n, err := strconv.Atoi(text)

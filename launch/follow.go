@@ -14,29 +14,30 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/follow"
 )
 
-// Following says what happens when a file that is followed has changed. Its functions are called on the
-// goroutine of [Servers.Follow]; nil ones are not.
+// Following holds the callbacks of [Servers.Follow]. They are called on its goroutine; nil ones are
+// not called.
 type Following struct {
-	// Accept says whether a file is taken that can be read, as others may have changed it. Nil: it is.
+	// Accept decides whether to use a file that can be read, since others may have changed it. Nil:
+	// yes.
 	Accept func(ctx context.Context, file *config.File, faults config.Problems) Decision
 
-	Changed func(change string) // as Set tells changes
-	Warn    func(text string)   // about a file that is taken
-	Fault   func(text string)   // in lines; once, until it is another
-	Right   func()              // the file has no fault any more
+	Changed func(change string) // a change as Set describes it
+	Warn    func(text string)   // about a file that is used
+	Fault   func(text string)   // in lines; once, until the fault changes
+	Right   func()              // the file is free of faults again
 }
 
-// Decision says whether the servers of a file are taken.
+// Decision says whether the servers of a file are used.
 type Decision struct {
 	Take  bool
-	Fault string          // why not, in lines for people; empty: they know
-	Files []string        // that the decision depends on
-	Later <-chan struct{} // closed when there is a decision; nil: this is one
+	Fault string          // the reason why not, in lines for people; empty: they know it
+	Files []string        // other files that the decision depends on
+	Later <-chan struct{} // closed when the decision is made; nil: it is made
 }
 
-// Follow reads a configuration at once, and again whenever it or an environment file that it names has
-// changed, and makes the servers those of the file, until ctx ends. A file that cannot be read, or with a
-// fault about the whole, changes nothing; else servers without faults are taken.
+// Follow reads a configuration at once, and again whenever it or an environment file that it names
+// has changed, and applies its servers, until ctx ends. A file that cannot be read, or with a fault
+// in the file as a whole, changes nothing; otherwise the servers without faults are used.
 func (f *Servers) Follow(ctx context.Context, path string, o *Following) {
 	right := o.Right
 	if right == nil {
@@ -49,8 +50,8 @@ func (f *Servers) Follow(ctx context.Context, path string, o *Following) {
 	follow.File(ctx, path, func() follow.Look { return f.reread(ctx, path, o) }, fault, right)
 }
 
-// reread makes the servers those of the file. The other files that count are those that the file names as
-// an environment, and those of the decision.
+// reread applies the servers of the file. It also returns the files to watch: the environment files
+// that the file names, and those of the decision.
 func (f *Servers) reread(ctx context.Context, path string, o *Following) follow.Look {
 	file, bad, err := config.Inspect(path, nil)
 	switch {
@@ -102,14 +103,14 @@ func (f *Servers) reread(ctx context.Context, path string, o *Following) follow.
 	return look
 }
 
-// FollowLogins tries servers that need a login again whenever a file in the folder of logins has changed,
-// until ctx ends. Dir is that of Env.Vault.
+// FollowLogins retries servers that need a login whenever a file in the folder of logins has
+// changed, until ctx ends. Dir is that of Env.Vault.
 func (f *Servers) FollowLogins(ctx context.Context, dir string) {
 	w := follow.Start(filepath.Join(dir, "any"))
 	defer w.Close()
 	changed := func() (at time.Time) {
 		if info, err := os.Stat(dir); err == nil {
-			at = info.ModTime() // of a name in it: files are replaced
+			at = info.ModTime() // changes of names in it: files are replaced
 		}
 		return at
 	}

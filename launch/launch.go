@@ -1,20 +1,21 @@
-// Package launch opens the servers that an mcp.json names: one as a session ([Env.Open], [Env.OpenNamed]), or all of a file
-// behind a gateway, following the file as it changes ([Servers]).
+// Package launch opens the servers that an mcp.json names: one as a session ([Env.Open],
+// [Env.OpenNamed]), or all of a file behind a gateway, following changes of the file ([Servers]).
 //
 //	env := &launch.Env{}
 //	session, err := env.OpenNamed(ctx, "mcp.json", "db", &mcp.Client{Name: "app", Version: "1"}, os.Stderr)
 //
-// An entry is a command, a URL, or a server that the program brings along ([Env.Builtin]). A session is an
-// [mcp.Handler]: it may be called, served, or put behind middleware.
+// An entry is a command, a URL, or a server that is built into the program ([Env.Builtin]). A
+// session is an [mcp.Handler]: it may be called, served, or put behind middleware.
 //
 // # Guarantees
 //
-//   - A command is started only as the entry has it, never through a shell, and ends with the session,
-//     all that it has started included, however this program ends. On Unix a guard sees to that: this
-//     program again, with the hidden first argument "__guard", which package launch handles before main.
-//   - A command gets the variables of its entry and a few that every program needs, unless the entry
-//     says "inheritEnv". It gets PATCHBAY_PARENT too, by which a command that leads back to this
-//     program is not started again.
+//   - - A command is started only as the entry has it, never through a shell. It ends with the
+//     session, together with all processes it has started, however this program ends. On Unix a
+//     guard does that: this program again, with the hidden first argument "__guard", which package
+//     launch handles before main.
+//   - - A command gets the variables of its entry and a few that every program needs, unless the
+//     entry says "inheritEnv". It also gets PATCHBAY_PARENT, so that a command that leads back to
+//     this program is not started again.
 //   - Credentials go only to the address they are for: stored logins over https or loopback, and to an
 //     entry without an Authorization of its own.
 //   - Secrets of an entry are given to [Env.Redact] before they are used.
@@ -40,40 +41,40 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Env is what the program around lends to the servers it opens. The zero value opens commands and URLs.
-// It must not be copied after its first use, and may be used by several goroutines then.
+// Env configures how servers are opened. The zero value opens commands and URLs. It must not be
+// copied after its first use; it may then be used by several goroutines.
 type Env struct {
-	// Ask answers an input of mcp.json for a server. Nil answers from the environment, by
-	// [config.Input.EnvName], and else with the default.
+	// Ask answers an input of mcp.json for a server. Nil: the environment variable
+	// [config.Input.EnvName], else the default.
 	Ask func(s config.Server, in config.Input) (string, error)
 
-	// Amend changes an entry whose inputs have been answered. Nil leaves it as it is. It is called more
-	// than once for one session, and gets its own result then.
+	// Amend changes an entry after its inputs have been answered. Nil leaves it as it is. It is
+	// called more than once for one session, and then gets its own result.
 	Amend func(s config.Server) (config.Server, error)
 
-	// Note is told what a person should know, in a line. Nil drops it.
+	// Note is called with a line that a person should read. Nil drops it.
 	Note func(text string)
 
-	// Vault has the logins at servers, as *[vault.Vault] keeps them. They are sent and refreshed, and
-	// none is made. Nil: none are sent.
+	// Vault holds the logins for servers, as *[vault.Vault] does. Stored logins are sent and
+	// refreshed; Env does not log in. Nil: none are sent.
 	//
 	// [vault.Vault]: https://pkg.go.dev/github.com/patchbay-dev/patchbay/auth/vault
 	Vault login.Store
 
-	// Redact learns secrets as they become known, and takes them out of what is told to others: a
-	// [trace.Redactor] does. Nil: errors are told as they are.
+	// Redact learns secrets as they become known, and removes them from errors and logs; a
+	// [trace.Redactor] does that. Nil: errors are not redacted.
 	Redact interface {
 		Learn(secrets ...string)
 		Text(text string) string
 	}
 
-	// Builtin makes a server that the program brings along. Its errors are returned as they are. Nil:
-	// there are none.
+	// Builtin creates a server that is built into the program. Its errors are returned unchanged.
+	// Nil: there are none.
 	Builtin func(name string, args []string, log *slog.Logger) (mcp.Handler, error)
 
-	// Login says what a person does about an error that a login would change, such as a command to run;
-	// empty: it is another error. With reopen the connection is closed, and the next one is opened with
-	// other answers. Nil: servers are not known to need a login.
+	// Login returns the action, such as a command to run, for an error that a login would fix;
+	// empty: it is another error. If reopen is true, the connection is closed, and the next one is
+	// opened with new answers. Nil: no error is treated as one that needs a login.
 	Login func(s config.Server, err error) (do string, reopen bool)
 
 	origin  sync.Once
@@ -83,8 +84,8 @@ type Env struct {
 	transports map[way]*login.Transport // guarded by mu
 }
 
-// Resolve puts the answers to its inputs in the place of those of an entry, and gives Redact what is a
-// secret in it. Of an entry that is resolved it changes nothing.
+// Resolve replaces the inputs of an entry with their answers, and gives its secrets to Redact. It
+// leaves an entry that is resolved unchanged.
 func (e *Env) Resolve(s config.Server) (config.Server, error) {
 	ask := e.Ask
 	if ask == nil {
@@ -119,22 +120,22 @@ func fromEnvironment(in config.Input) (string, error) {
 	return in.Default, nil
 }
 
-// Session is an open session with a server, and what ends together with it.
+// Session is an open session with a server, with the resources that end with it.
 type Session struct {
 	*mcp.Session
-	after    func() // nil: nothing
+	after    func() // nil: nothing else ends
 	handOver func() // leaves a command to its guard; nil: there is none
-	command  string // that was started, empty if none was
+	command  string // command that was started, empty if none was
 	pid      int    // of the guard of the command
 }
 
-// Open opens a session with the server of an entry: a built-in one runs in this process, a command under
-// a guard. The client is used for this session alone: headers, TLS settings and limits of the entry are
-// added to it, and its own go first. Stderr gets what a command, or the log of a built-in server, says;
-// nil drops it. Ctx bounds the opening alone.
+// Open opens a session with the server of an entry: a built-in one runs in this process, a command
+// under a guard. The client is used for this session only: headers, TLS settings and limits of the
+// entry are added to it; the client's own settings take precedence. Stderr gets the standard error
+// of a command, or the log of a built-in server; nil drops it. Ctx bounds the opening only.
 //
-// An error is an [*Error] that names the server, unless an input of the entry has no answer or Builtin
-// refuses.
+// The error is an [*Error] that names the server, unless an input of the entry has no answer or
+// Builtin fails.
 func (e *Env) Open(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*Session, error) {
 	s, err := e.Resolve(s)
 	if err != nil {
@@ -168,8 +169,8 @@ func (e *Env) Open(ctx context.Context, s config.Server, client *mcp.Client, std
 	return open, nil
 }
 
-// OpenNamed opens a session with the server of a name in a configuration file, as Open does. Faults of the
-// file that are about other servers are no hindrance.
+// OpenNamed opens a session with the named server of a configuration file, as Open does. Faults of
+// the file in other servers are ignored.
 func (e *Env) OpenNamed(ctx context.Context, path, name string, client *mcp.Client, stderr io.Writer) (*Session, error) {
 	file, faults, err := config.Inspect(path, nil)
 	if err != nil {
@@ -200,7 +201,7 @@ func (e *Env) dial(ctx context.Context, s config.Server, client *mcp.Client) (*S
 	if err := e.carry(client, s); err != nil {
 		return nil, err
 	}
-	for k, v := range client.Header { // those of the client win
+	for k, v := range client.Header { // the client's take precedence
 		header[k] = v
 	}
 	client.Header = header
@@ -247,7 +248,7 @@ type wire struct{ conn mcp.Conn }
 
 func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
 
-// Err is that of the session. It names the command, and not its guard.
+// Err returns the session's error. It names the command instead of its guard.
 func (s *Session) Err() error { return aboutCommand(s.Session.Err(), s.command) }
 
 // Close ends the session, and the server if it runs in this process. It takes at most 4 seconds, and 2
@@ -260,15 +261,16 @@ func (s *Session) Close() error {
 	return err
 }
 
-// LeaveGrace is how long Leave waits for a server. Some servers keep timers running and never exit at
-// the end of their input.
+// LeaveGrace is how long Leave waits for a server. Some servers keep timers running and never exit
+// at the end of their input.
 const LeaveGrace = 200 * time.Millisecond
 
-// Leave closes the session when the program is about to end. It waits for at most LeaveGrace: what has
-// not ended by then is left to the guard, to the end of this process, or, on Windows, to the job object.
+// Leave closes the session when the program is about to exit. It waits for at most LeaveGrace: a
+// command that is still running then is left to the guard, to the end of this process, or, on
+// Windows, to the job object.
 func (s *Session) Leave() {
 	closed := make(chan struct{})
-	go func() { // ends with the program at the latest
+	go func() { // ends at the latest with the program
 		defer close(closed)
 		s.Close()
 	}()
@@ -279,9 +281,9 @@ func (s *Session) Leave() {
 	}
 }
 
-// HandOver leaves a command that has not ended to its guard, as this program is about to end: the guard
-// gives it the time that a command has by the specification. After the end of the session it does
-// nothing.
+// HandOver leaves a command that is still running to its guard, as this program is about to exit:
+// the guard gives it the time that the specification allows. After the end of the session HandOver
+// does nothing.
 func (s *Session) HandOver() {
 	if s.handOver == nil {
 		return

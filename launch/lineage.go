@@ -16,32 +16,33 @@ import (
 )
 
 // A command of a configuration may start this program again, which would read the same
-// configuration and start the command again, until the memory is gone. So each command gets in
-// its environment which servers have led to it, and no program of its descendants starts one of
-// those.
+// configuration and start the command again, until memory runs out. To prevent this, the
+// environment of each command lists the servers that have led to it, and no program among its
+// descendants starts one of these again.
 
-// parentName is the variable that has the lineage: the links of a chain, eldest first, joined by
-// commas. A link is the server that was started, and, if that was done by an up that serves a file
+// parentName is the variable with the lineage: the links of a chain, oldest first, joined by
+// commas. A link is the server that was started and, if it was started by an up that serves a file
 // as a whole, "+" and the file; both as hashes.
 const parentName = "PATCHBAY_PARENT"
 
-// lineage is which servers have led to this process, and what it adds to that for its children.
+// lineage is the chain of servers that have led to this process, and its addition for its children.
 type lineage struct {
 	chain []string
-	file  string // that this process serves as a whole, as [hashOf]; empty: it serves none
+	file  string // the file that this process serves as a whole, as [hashOf]; empty: none
 }
 
-// origins is the lineage of this process, as it was when it was first asked for.
+// origins returns the lineage of this process. It is read once.
 func (e *Env) origins() *lineage {
 	e.origin.Do(func() { e.lineage = newLineage() })
 	return e.lineage
 }
 
-// Nested tells whether this process was started, by whatever way, by a server that Patchbay has opened.
+// Nested reports whether this process was started, directly or not, by a server that Patchbay has
+// opened.
 func (e *Env) Nested() bool { return len(e.origins().chain) > 0 }
 
-// Serves notes that this process serves a configuration as a whole. It is an error if one that has
-// led to it does: all that this one could serve is there already.
+// Serves records that this process serves a configuration as a whole. It returns an error if a
+// process that has led to this one does so too: every server of the file is already served there.
 func (e *Env) Serves(path string) error { return e.origins().serves(path) }
 
 func newLineage() *lineage {
@@ -56,11 +57,11 @@ func newLineage() *lineage {
 	return l
 }
 
-// ExitLoop is the exit code of a program that would serve or start itself. It tells the program that
-// started it so.
+// ExitLoop is the exit code of a program that would serve or start itself. It reports the loop to
+// the program that started it.
 const ExitLoop = 11
 
-// IsLoop tells whether a server was not opened because that would have this program start itself.
+// IsLoop reports whether a server was not opened because this program would have started itself.
 func IsLoop(err error) bool { return errors.Is(err, errOwnParent) || errors.Is(err, errDeep) }
 
 var (
@@ -68,7 +69,7 @@ var (
 	errDeep      = fmt.Errorf("%d programs have started one another: do their configurations lead in a circle?", hop.Most)
 )
 
-// refuse returns an error for a server whose command must not be started from here.
+// refuse returns an error for a server with a command that must not be started from here.
 func (l *lineage) refuse(s config.Server) error {
 	self := serverHash(s)
 	for _, link := range l.chain {
@@ -82,8 +83,8 @@ func (l *lineage) refuse(s config.Server) error {
 	return nil
 }
 
-// serves notes that this process serves a file as a whole. It is an error if one that has led to
-// it does: all that this one could serve is there already.
+// serves records that this process serves a file as a whole. It returns an error if a process that
+// has led to this one does so too.
 func (l *lineage) serves(path string) error {
 	l.file = fileHash(path)
 	for _, link := range l.chain {
@@ -94,7 +95,7 @@ func (l *lineage) serves(path string) error {
 	return nil
 }
 
-// env is the variable for the command of a server.
+// env returns the variable for the command of a server.
 func (l *lineage) env(s config.Server) string {
 	link := serverHash(s)
 	if l.file != "" {
@@ -103,7 +104,7 @@ func (l *lineage) env(s config.Server) string {
 	return parentName + "=" + strings.Join(append(l.chain[:len(l.chain):len(l.chain)], link), ",")
 }
 
-// serverHash tells a server from others: by its file and name, or by what was typed where.
+// serverHash identifies a server: by its file and name, or by what was typed and in which folder.
 func serverHash(s config.Server) string {
 	if s.Source != "" {
 		return hashOf("server", ownfile.RealPath(fileOf(s)), s.Name)
@@ -122,7 +123,7 @@ func hashOf(words ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// loopOf says why a server that could not be opened leads back to this program, empty if it does
+// loopOf returns how a server that could not be opened leads back to this program, empty if it does
 // not.
 func loopOf(err error) string {
 	var exit *mcp.ExitError
@@ -140,7 +141,7 @@ func loopOf(err error) string {
 	return ""
 }
 
-// fileOf is the file that a server is from.
+// fileOf returns the file that defines a server.
 func fileOf(s config.Server) string {
 	if i := strings.LastIndexByte(s.Source, ':'); i >= 0 {
 		return s.Source[:i]

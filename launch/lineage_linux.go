@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// parentOfAncestors finds the lineage of a process whose environment was cleared on the way to it, as
-// env -i, sudo and some wrappers do: in the environment of the nearest ancestor that has one. It is
-// empty if there is none, or if the system does not show it. A container hides its ancestors.
+// parentOfAncestors finds the lineage of a process with an environment that was cleared on the way
+// to it, as by env -i, sudo and some wrappers: it takes the one of the nearest ancestor that has
+// one. It is empty if there is none, or if the system does not allow reading it. A container hides
+// its ancestors.
 func parentOfAncestors() string {
 	pid := os.Getppid()
 	for range 32 {
@@ -33,13 +34,13 @@ func parentOfAncestors() string {
 	return ""
 }
 
-// parentPID reads the parent of a process, 0 if it cannot be read.
+// parentPID returns the parent of a process, 0 if it cannot be read.
 func parentPID(dir string) int {
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return 0
 	}
-	// The name of the program, in parentheses, may hold anything.
+	// The name of the program, in parentheses, may contain any character.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 2 {
 		return 0

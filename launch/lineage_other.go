@@ -2,5 +2,6 @@
 
 package launch
 
-// parentOfAncestors is empty: the environments of other processes are not looked at here.
+// parentOfAncestors returns an empty string: it does not read the environments of other processes
+// here.
 func parentOfAncestors() string { return "" }

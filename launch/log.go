@@ -9,28 +9,28 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Log keeps the end of what a server says on its standard error, over all its connections. It may be
-// used by several goroutines.
+// Log keeps the last lines of a server's standard error, over all its connections. It may be used
+// by several goroutines.
 type Log struct {
 	name string
 	env  *Env
-	each func(line string) // nil: nobody reads along
+	each func(line string) // called with each line; may be nil
 
 	opened atomic.Int64 // connections to the server so far
 
 	mu   sync.Mutex
 	tail []byte      // guarded by mu
 	part []byte      // of a line that is not complete; guarded by mu
-	keys trace.Lines // of what each gets; guarded by mu
+	keys trace.Lines // state of private keys over the lines for each
 }
 
-// NewLog makes the log of a server. Each, which may be nil, is called with each line of it, behind the
-// name of the server and without private keys.
+// NewLog returns the log of a server. If each is not nil, it is called with each line, prefixed
+// with the name of the server and without private keys.
 func (e *Env) NewLog(name string, each func(line string)) *Log {
 	return &Log{name: name, env: e, each: each}
 }
 
-// maxSaid bounds what is kept of what a server says, and the length of a line.
+// maxSaid bounds, in bytes, the kept standard error of a server, and the length of a line.
 const maxSaid = 4 << 10
 
 // Write implements io.Writer.
@@ -60,10 +60,10 @@ func (l *Log) Write(p []byte) (int, error) {
 	}
 }
 
-// Last returns the last 8 lines of what was said, without secrets.
+// Last returns the last 8 lines of the log, without secrets.
 func (l *Log) Last() string { return l.env.clean(strings.Join(l.lines(8), "\n")) }
 
-// lines returns the last n lines of what was said, not more than maxSaid bytes.
+// lines returns the last n lines of the log, at most maxSaid bytes.
 func (l *Log) lines(n int) []string {
 	l.mu.Lock()
 	text := strings.TrimSpace(strings.ToValidUTF8(string(l.tail), "�"))

@@ -16,11 +16,11 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// way is what a transport is for: a URL, and how it is reached.
+// way identifies a transport: a URL, and the TLS settings to reach it.
 type way struct{ url, ca, cert, key string }
 
-// CanLogIn tells whether tokens may be sent to the server of an entry: over https, or within this
-// machine, and if the entry has none of its own.
+// CanLogIn reports whether tokens may be sent to the server of an entry: it is reached over https
+// or on this machine, and the entry has no credentials of its own.
 func CanLogIn(s config.Server) bool {
 	for name := range s.Headers {
 		if strings.EqualFold(name, "Authorization") {
@@ -35,7 +35,7 @@ func CanLogIn(s config.Server) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// WantsLogin tells an error of the server of an entry that a login would change.
+// WantsLogin reports whether a login would fix an error of the server of an entry.
 func WantsLogin(err error, s config.Server) bool {
 	var status *mcp.HTTPError
 	if !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
@@ -47,13 +47,13 @@ func WantsLogin(err error, s config.Server) bool {
 	return CanLogIn(s)
 }
 
-// Refused tells an error that other credentials would change.
+// Refused reports whether other credentials would fix an error.
 func Refused(err error) bool {
 	var status *mcp.HTTPError
 	return errors.As(err, &status) && status.Status == http.StatusUnauthorized
 }
 
-// Transport returns what carries the requests to the server of an entry that is resolved, with its stored
+// Transport returns the transport for requests to the server of a resolved entry, with its stored
 // login if there is one. Sessions with one server share it. It is an error if Env has no Vault.
 func (e *Env) Transport(s config.Server) (*login.Transport, error) {
 	if e.Vault == nil {
@@ -77,8 +77,8 @@ func (e *Env) Transport(s config.Server) (*login.Transport, error) {
 	return t, nil
 }
 
-// Settle waits for refreshes of logins that have begun, for at most 3 seconds: the end of the program
-// would lose what comes of them.
+// Settle waits for logins that are being refreshed, for at most 3 seconds: if the program exited
+// first, the new tokens would be lost.
 func (e *Env) Settle() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +87,7 @@ func (e *Env) Settle() {
 		all.Go(t.Settle)
 	}
 	settled := make(chan struct{})
-	go func() { // ends with the program at the latest
+	go func() { // ends at the latest with the program
 		defer close(settled)
 		all.Wait()
 	}()
@@ -97,10 +97,10 @@ func (e *Env) Settle() {
 	}
 }
 
-// carry has a client reach a server as its entry says, and send its stored login.
+// carry makes a client reach a server as its entry says, and send its stored login.
 func (e *Env) carry(c *mcp.Client, s config.Server) error {
 	if CanLogIn(s) && c.Header.Get("Authorization") == "" {
-		if t, err := e.Transport(s); err == nil { // without a place for tokens there are none
+		if t, err := e.Transport(s); err == nil { // without a Vault there are no tokens
 			c.HTTPClient = &http.Client{Transport: t}
 			return nil
 		}

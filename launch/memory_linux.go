@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// memoryOf returns the memory in bytes that some processes and all that they have started have for
-// themselves: what is resident and of no file that others may share. 0 means that nobody knows.
+// memoryOf returns the private memory, in bytes, of some processes and all their descendants:
+// resident memory that does not belong to a file that others may share. 0: unknown.
 func memoryOf(pids map[int]bool) (sum int64) {
 	if len(pids) == 0 {
 		return 0
@@ -21,7 +21,7 @@ func memoryOf(pids map[int]bool) (sum int64) {
 		if err != nil {
 			continue // it has ended
 		}
-		// The name, in parentheses, may have anything in it.
+		// The name, in parentheses, may contain any character.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil || len(fields) < 2 {

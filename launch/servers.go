@@ -15,41 +15,41 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// leaveTime is for calls in progress with a server that was taken out of the
-// configuration, or changed there.
+// leaveTime is the time for calls in progress with a server that was removed from the configuration
+// or changed there.
 const leaveTime = 30 * time.Second
 
-// muteCalls is how many calls in a row may reach a limit while nothing is heard of a command, before
-// it is started again.
+// muteCalls is how many consecutive calls may reach a limit without any message from a command,
+// before the command is restarted.
 const muteCalls = 3
 
-// Servers are the servers of a configuration behind a gateway. Its exported fields are read when work
-// starts; [Servers.Set] and [Servers.Follow] say which servers there are. It owns a goroutine per server,
-// which ends with Close, or when the last call to a server that was taken out has ended.
+// Servers are the servers of a configuration behind a gateway. Its exported fields are read when
+// the servers start; [Servers.Set] and [Servers.Follow] define the servers. It owns a goroutine per
+// server, which ends with Close, or when the last call to a removed server has ended.
 type Servers struct {
 	Env     *Env             // required
 	Gateway *gateway.Gateway // required
 
-	// Client makes the client of a connection, which is used for that alone. Questions, progress and logs
-	// that belong to a call go to the caller of the gateway; what belongs to none goes to the functions
-	// of the client. Nil: a client without functions.
+	// Client returns the client for one connection. Questions, progress and logs that belong to a
+	// call go to the caller of the gateway; those that belong to none go to the functions of the
+	// client. Nil: a client without functions.
 	Client func(s config.Server) (*mcp.Client, error)
 
-	Share string // the class of all servers that do not say it, as in mcp.json; empty: what Set says
+	Share string // the class of servers that do not set it, as in mcp.json; empty: that of Set
 	Known bool   // callers are authenticated
-	Alone bool   // there is one client, for all that is shared
+	Alone bool   // there is only one client, which everything is shared with
 
 	// StartTimeout bounds the start of a server. Nil: what its entry says, and else that of the gateway.
 	StartTimeout func(s config.Server) time.Duration
 
-	// Starting is called before a server is started, or has an attempt to be. Nil: it is not.
+	// Starting is called before a server is started or retried. Nil: nothing is called.
 	Starting func(s config.Server)
 
-	// LeftOut is called when a server is not started, as that would lead back to this program.
+	// LeftOut is called when a server is not started because it would lead back to this program.
 	LeftOut func(name, why string)
 
-	// Said is called with each line of the standard error of a server, behind its name. Nil: the last
-	// lines are kept alone.
+	// Said is called with each line of a server's standard error, prefixed with its name. Nil: only
+	// the last lines are kept.
 	Said func(line string)
 
 	begin sync.Once
@@ -65,23 +65,23 @@ type Servers struct {
 // server is one server as it was configured.
 type server struct {
 	config.Server
-	older   gateway.Share // what the class of the server is if it is before 2026-07-28 and does not say it
-	ready   chan struct{} // closed when calls find it
+	older   gateway.Share // the class of the server if its revision is before 2026-07-28 and it does not set one
+	ready   chan struct{} // closed when calls reach it
 	end     context.CancelFunc
-	fault   string                 // why it cannot be started; empty: it can
-	leftOut atomic.Pointer[string] // why it is not started; nil: it is
+	fault   string                 // the reason why it cannot be started; empty: it can
+	leftOut atomic.Pointer[string] // the reason why it is left out; nil: it is not
 
 	mu   sync.Mutex
 	pids map[int]bool // of the guards of its processes; guarded by mu
 }
 
-// Faulty is a server of a file that cannot be started as it is written.
+// Faulty is a server of a file that cannot be started as written.
 type Faulty struct {
 	Name string
 	Why  config.Problems
 }
 
-// FaultyServers returns the servers that faults of a file are about.
+// FaultyServers returns the servers with faults.
 func FaultyServers(faults config.Problems) (list []Faulty) {
 	for _, p := range faults {
 		if p.Server == "" || p.Model != "" || p.Disabled {
@@ -106,15 +106,15 @@ func (f *Servers) run() {
 	f.begin.Do(func() { f.ctx, f.stop = context.WithCancel(context.Background()) })
 }
 
-// Close ends all servers and waits for their end.
+// Close ends all servers and waits for them.
 func (f *Servers) Close() {
 	f.run()
 	f.stop()
 	f.wg.Wait()
 }
 
-// Processes returns how many processes a server runs, and the memory that they have for
-// themselves, in bytes; 0 if that is not known.
+// Processes returns how many processes a server runs, and their private memory in bytes; 0 if
+// unknown.
 func (f *Servers) Processes(name string) (n int, memory int64) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.list, func(s *server) bool { return s.Name == name })
@@ -140,14 +140,15 @@ func (f *Servers) Names() []string {
 	return names
 }
 
-// Requires tells whether the gateway is not ready without a server.
+// Requires reports whether the gateway needs a server to be ready.
 func (f *Servers) Requires(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.required[name]
 }
 
-// NotStarted returns the servers that are not started as that would lead back to this program, and why.
+// NotStarted returns the servers that are not started because they would lead back to this program,
+// with the reasons.
 func (f *Servers) NotStarted() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,13 +161,13 @@ func (f *Servers) NotStarted() map[string]string {
 	return left
 }
 
-// Set makes the servers the given ones, and tells what that changed: "+ new", "- gone", "~ different".
-// One that is as it was goes on undisturbed. Of a server that is different, calls in progress end where
-// they began, and new ones go to the new one. When Set returns, calls find the new servers, and wait for
-// those that are starting. Share is what the configuration says of all servers.
+// Set replaces the servers and returns the changes: "+ new", "- gone", "~ different". An unchanged
+// server is not interrupted. If a server has changed, its calls in progress finish on the old one,
+// and new calls go to the new one. When Set returns, calls find the new servers, and wait for those
+// that are starting. Share is the setting of the configuration for all servers.
 //
-// Servers that cannot be started as they are written are failing with the faults as their reason. One
-// that was running goes on as it was, until it can.
+// Servers with faults are failing, and their faults are the reason. One that was running goes on
+// unchanged until its faults are corrected.
 func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string {
 	f.run()
 	f.mu.Lock()
@@ -231,8 +232,8 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 	return changes
 }
 
-// start starts a server, which takes the place in the gateway of the one of its name. One with a
-// fault is failing for that.
+// start starts a server, which replaces the one of the same name in the gateway. A server with a
+// fault is failing for that reason.
 func (f *Servers) start(entry config.Server, older gateway.Share, fault string) *server {
 	log := f.Env.NewLog(entry.Name, f.Said)
 	ctx, end := context.WithCancel(f.ctx)
@@ -249,7 +250,7 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string) 
 		Name: entry.Name, Alone: f.Alone, Older: older, MaxClients: entry.Clients, Queue: entry.Queue,
 		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: offersOf(entry),
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
-			ready() // the gateway opens what it has placed
+			ready() // the gateway opens servers that have a place in it
 			if fault != "" {
 				return nil, errors.New(fault)
 			}
@@ -279,8 +280,8 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string) 
 	return s
 }
 
-// open opens a connection whose questions go to the callers of the gateway. Those that belong to no call
-// go to the functions of the client.
+// open opens a connection with questions that go to the callers of the gateway. Those that belong
+// to no call go to the functions of the client.
 func (f *Servers) open(ctx context.Context, entry config.Server, log *Log) (*Upstream, error) {
 	client := &mcp.Client{}
 	if f.Client != nil {
@@ -300,7 +301,7 @@ func (f *Servers) note(format string, args ...any) {
 	}
 }
 
-// offersOf returns what tells which tools of a server callers may know of; nil: all.
+// offersOf returns a filter for the tools of a server that callers may see; nil: all.
 func offersOf(s config.Server) func(tool string) bool {
 	if s.EnabledTools == nil && len(s.DisabledTools) == 0 {
 		return nil
@@ -308,7 +309,7 @@ func offersOf(s config.Server) func(tool string) bool {
 	return s.Offers
 }
 
-// count counts the process of a connection, until that is over.
+// count counts the process of a connection until the connection is over.
 func (s *server) count(u *Upstream) {
 	if u.pid == 0 {
 		return

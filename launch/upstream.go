@@ -11,16 +11,18 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Upstream is a session for others than the person of this run: callers of a gateway, or a language
-// model. No error of it holds a secret, and one that a login would change is a [gateway.LoginError].
+// Upstream is a session on behalf of others than the person who runs the program: callers of a
+// gateway, or a language model. None of its errors contains a secret, and an error that a login
+// would fix is a [gateway.LoginError].
 type Upstream struct {
 	*Session
 	env   *Env
-	entry config.Server // as it is written
+	entry config.Server // as written in the file
 }
 
-// Upstream opens a session for others. Client is used for this session alone, as Open does; its frames are
-// recorded under the name of the server, with a number for each connection but the first.
+// Upstream opens a session on behalf of others. The client is used for this session only, as with
+// Open. Its frames are recorded under the name of the server, with a number for each connection but
+// the first.
 func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client, log *Log) (*Upstream, error) {
 	if on := client.OnFrame; on != nil {
 		name := s.Name
@@ -46,14 +48,14 @@ func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client,
 	return nil, e.cleaned(err)
 }
 
-// Handle is that of the session.
+// Handle calls Handle of the session.
 func (u *Upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	res, err := u.Session.Handle(ctx, req)
 	return res, u.told(err)
 }
 
-// told returns an error of the session as others may see it. An error of the server itself is data, and
-// passes.
+// told returns an error of the session in the form for others. An error of the server itself is
+// data and passes unchanged.
 func (u *Upstream) told(err error) error {
 	if err == nil {
 		return nil
@@ -64,14 +66,14 @@ func (u *Upstream) told(err error) error {
 	}
 	if wants, reopen := u.env.loginError(u.entry, err); wants != nil {
 		if reopen {
-			go u.Close() // bounded in time; another answer takes another connection
+			go u.Close() // bounded in time; a new answer needs a new connection
 		}
 		err = wants
 	}
 	return u.env.cleaned(err)
 }
 
-// Err is that of the session, without secrets.
+// Err returns the session's error, without secrets.
 func (u *Upstream) Err() error {
 	if err := u.Session.Err(); err != nil {
 		return u.env.cleaned(err)
@@ -79,7 +81,7 @@ func (u *Upstream) Err() error {
 	return nil
 }
 
-// loginError tells an error that a login would change; nil: it is another.
+// loginError returns the error that asks for a login; nil if a login would not fix err.
 func (e *Env) loginError(s config.Server, err error) (wants error, reopen bool) {
 	if e.Login == nil {
 		return nil, false
@@ -91,14 +93,14 @@ func (e *Env) loginError(s config.Server, err error) (wants error, reopen bool) 
 	return &gateway.LoginError{Do: do, Err: err}, reopen
 }
 
-// nameless is an Error where the name of the server stands already.
+// nameless is an Error for a text that already has the name of the server.
 type nameless struct{ of *Error }
 
 func (e nameless) Error() string { return e.of.Reason() }
 
 func (e nameless) Unwrap() error { return e.of.Err }
 
-// clean takes the secrets out of a text.
+// clean removes the secrets from a text.
 func (e *Env) clean(text string) string {
 	if e.Redact == nil {
 		return text
@@ -106,7 +108,7 @@ func (e *Env) clean(text string) string {
 	return e.Redact.Text(text)
 }
 
-// cleaned takes the secrets out of an error. What it wraps stays to be found.
+// cleaned removes the secrets from an error. Errors.As still finds the errors it wraps.
 func (e *Env) cleaned(err error) error {
 	if text := err.Error(); e.clean(text) != text {
 		return cleanedError{e.clean(text), err}

@@ -1,5 +1,5 @@
-// Package store keeps on disk, in one SQLite file, what an MCP server must not forget
-// when its process ends.
+// Package store keeps the state of an MCP server that must survive the end of its process, in one
+// SQLite file on disk.
 //
 //	db, err := store.Open("patchbay.db")
 //	if err != nil {
@@ -9,7 +9,7 @@
 //	server.HTTP.Events = db.Events()
 //	server.Tasks.Store = db.Tasks()
 //
-// What was written survives the end of the process at any moment; the last moments
-// before a power cut may be lost. The file and its companions (-wal, -shm) are readable
-// by their owner alone: they hold what servers and clients said to each other.
+// Written data survives the end of the process at any moment; the writes just before a power
+// failure may be lost. Only the owner can read the file and its companions (-wal, -shm), since they
+// hold the messages of servers and clients.
 package store

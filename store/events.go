@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Events is an mcp.EventStore. Its fields are set before use.
+// Events is an mcp.EventStore. Set its fields before use.
 type Events struct {
 	// MaxAge is how long an event is kept. Zero: 1 hour.
 	MaxAge time.Duration
 
-	// MaxBytes bounds what all events take, the oldest go first. Zero: 256 MiB.
+	// MaxBytes bounds the size of all events; the oldest are dropped first. Zero: 256 MiB.
 	MaxBytes int64
 
 	store *Store
 
 	mu     sync.Mutex
-	bytes  int64     // about; counted anew by prune; guarded by mu
+	bytes  int64     // approximate; recomputed by prune; guarded by mu
 	pruned time.Time // guarded by mu
 }
 
-// eventSize is what an event takes beside its bytes, about.
+// eventSize is the approximate overhead of an event.
 const eventSize = 100
 
-// pruneEvery is how often old events are looked for.
+// pruneEvery is the interval between searches for old events.
 const pruneEvery = time.Minute
 
-// Events returns the store of events, always the same.
+// Events returns the store of events. Each call returns the same one.
 func (s *Store) Events() *Events {
 	s.eventsOnce.Do(func() { s.events = &Events{store: s} })
 	return s.events
@@ -65,7 +65,7 @@ func (v *Events) Append(ctx context.Context, stream string, position int64, even
 	v.bytes += int64(len(event)) + eventSize
 	due := v.bytes > v.maxBytes() || now.Sub(v.pruned) >= pruneEvery
 	if due {
-		v.pruned, v.bytes = now, 0 // others go on meanwhile
+		v.pruned, v.bytes = now, 0 // other goroutines go on meanwhile
 	}
 	v.mu.Unlock()
 	if due {
@@ -103,12 +103,12 @@ func (v *Events) Forget(ctx context.Context, stream string) error {
 	return nil
 }
 
-// prune drops what is too old, and then the oldest while there is too much.
+// prune drops events that are too old, and then the oldest ones while there are too many bytes.
 func (v *Events) prune(ctx context.Context, now time.Time) error {
 	if _, err := v.store.db.ExecContext(ctx, "DELETE FROM events WHERE at <= ?", now.Add(-v.maxAge()).UnixMilli()); err != nil {
 		return v.fail("drop old events", err)
 	}
-	// A tenth less than allowed, so that this is not done for each event.
+	// A tenth less than the bound, so that not every event prunes.
 	limit := v.maxBytes() - v.maxBytes()/10
 	_, err := v.store.db.ExecContext(ctx, `
 		DELETE FROM events WHERE n <= (
@@ -122,7 +122,7 @@ func (v *Events) prune(ctx context.Context, now time.Time) error {
 		return v.fail("measure events", err)
 	}
 	v.mu.Lock()
-	v.bytes += left // and what came meanwhile, some of it twice
+	v.bytes += left // events that arrived meanwhile may count twice
 	v.mu.Unlock()
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
 )
 
-// migrations make a new database, each from what the one before left. They are never
-// changed, only added to.
+// migrations create a new database; each starts from the result of the one before. Never change
+// one, only append.
 var migrations = []string{
 	`CREATE TABLE events (
 		n        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -19,7 +19,7 @@ var migrations = []string{
 		event    BLOB    NOT NULL,
 		UNIQUE (stream, position)
 	)`,
-	// What all tasks take is counted as they come and go, since summing takes long.
+	// The sum over all tasks is maintained as they come and go, since computing it is slow.
 	`CREATE TABLE tasks (
 		id      TEXT    PRIMARY KEY,
 		owner   TEXT    NOT NULL,
@@ -36,8 +36,8 @@ var migrations = []string{
 	CREATE TRIGGER tasks_dropped AFTER DELETE ON tasks BEGIN UPDATE task_size SET bytes = bytes - length(OLD.data); END`,
 }
 
-// Store is an open database. Its methods are safe for several goroutines, and
-// several processes may have it open.
+// Store is an open database. Its methods are safe for several goroutines, and several processes may
+// open the same file.
 type Store struct {
 	path string
 	db   *sql.DB
@@ -49,9 +49,8 @@ type Store struct {
 	tasks     *Tasks
 }
 
-// Open opens the database in a file. It makes one where there is none, and brings that
-// of an older version of this package up to date; the folder must exist. That of a
-// newer version is an error.
+// Open opens the database in a file. It creates a missing file, but not its folder, and upgrades
+// one of an older version of this package. A file of a newer version is an error.
 func Open(path string) (*Store, error) {
 	db, err := sqlitefile.Open(path, migrations)
 	if err != nil {
@@ -60,7 +59,7 @@ func Open(path string) (*Store, error) {
 	return &Store{path: path, db: db}, nil
 }
 
-// Close closes the database. What is used after that fails.
+// Close closes the database. Later operations fail.
 func (s *Store) Close() error {
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("store %q: %w", s.path, err)

@@ -12,15 +12,14 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Tasks is an [mcp.TaskStore]: tasks and their results are found again by the process
-// that comes next. Those that were at work when the process ended are found as failed.
-// Its fields are set before use.
+// Tasks is an [mcp.TaskStore]: a later process finds the tasks and their results. A task that was
+// at work when its process ended is found as failed. Set the fields of Tasks before use.
 type Tasks struct {
-	// MaxPerOwner bounds the tasks of one owner that are kept, also of nobody: for one
-	// more the oldest of them that are over make room. Zero: 10,000.
+	// MaxPerOwner bounds the tasks kept for one owner, including the empty owner; beyond it, the
+	// oldest finished ones are dropped. Zero: 10,000.
 	MaxPerOwner int
 
-	// MaxBytes bounds what all tasks take; what would take more is refused. Zero: 1 GiB.
+	// MaxBytes bounds the size of all tasks; a task that would exceed it is refused. Zero: 1 GiB.
 	MaxBytes int64
 
 	store *Store
@@ -29,7 +28,7 @@ type Tasks struct {
 	pruned time.Time // guarded by mu
 }
 
-// Tasks returns the store of tasks, always the same.
+// Tasks returns the store of tasks. Each call returns the same one.
 func (s *Store) Tasks() *Tasks {
 	s.tasksOnce.Do(func() { s.tasks = &Tasks{store: s} })
 	return s.tasks
@@ -73,10 +72,10 @@ func (v *Tasks) PutTask(ctx context.Context, t mcp.TaskRecord) error {
 	return nil
 }
 
-// put keeps a task if there is room for it.
+// put stores a task if there is room for it.
 func (v *Tasks) put(ctx context.Context, t mcp.TaskRecord) (kept bool, err error) {
-	// One statement, so that two processes wait for each other and neither gives up. How
-	// much room there is does not matter to a task that takes no more than before.
+	// One statement, so that of two processes neither fails: one waits for the other. A task that
+	// does not grow is stored even if there is no room.
 	res, err := v.store.db.ExecContext(ctx, `INSERT INTO tasks (id, owner, expires, over, data)
 		SELECT ?1, ?2, ?3, ?7, ?4 FROM (SELECT (SELECT length(data) FROM tasks WHERE id = ?1) AS before) WHERE
 			(before IS NOT NULL OR (SELECT count(*) FROM tasks WHERE owner = ?2) < ?5)
@@ -90,8 +89,8 @@ func (v *Tasks) put(ctx context.Context, t mcp.TaskRecord) (kept bool, err error
 	return n == 1, err
 }
 
-// makeRoom drops tasks of an owner that are over, the oldest first, if it has too many: a
-// tenth of them, so that this is not done for each.
+// makeRoom drops the oldest finished tasks of an owner that has too many: a tenth of them, so that
+// not every task does this.
 func (v *Tasks) makeRoom(ctx context.Context, owner string) error {
 	_, err := v.store.db.ExecContext(ctx, `DELETE FROM tasks WHERE (SELECT count(*) FROM tasks WHERE owner = ?1) >= ?2 AND id IN (
 		SELECT id FROM tasks WHERE owner = ?1 AND over ORDER BY expires LIMIT ?2 / 10 + 1)`, owner, v.maxPerOwner())
@@ -140,7 +139,7 @@ func scanTask(scan func(...any) error) (t mcp.TaskRecord, err error) {
 	return t, err
 }
 
-// prune drops, now and then, what has expired.
+// prune drops expired tasks at intervals.
 func (v *Tasks) prune(ctx context.Context) error {
 	now := time.Now()
 	v.mu.Lock()
