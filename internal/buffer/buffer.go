@@ -1,8 +1,7 @@
-// Package buffer lends byte slices to messages on their way.
+// Package buffer provides reusable byte slices for messages.
 //
-// Small and large slices are kept apart, so that a large one is never bound by small
-// messages. Large ones are in a [pool], which is cleared once no large messages come any
-// more.
+// Small and large slices are kept apart, so that small messages never hold large slices. Large ones
+// are in a [pool], which is cleared when no more large messages arrive.
 package buffer
 
 import "sync"
@@ -20,14 +19,14 @@ var (
 // Get returns an empty slice.
 func Get() *[]byte { return smalls.Get().(*[]byte) }
 
-// Put gives a slice back, which must not be used any more, wherever it came from.
+// Put returns a slice for reuse, from Get or not. The caller must not use it afterwards.
 func Put(b *[]byte) {
 	if *b = Small(*b); *b != nil {
 		smalls.Put(b)
 	}
 }
 
-// Small returns b, empty, for its owner to go on with if it is small; a large one is given back.
+// Small returns b, emptied, for its owner to reuse if b is small; it puts a large one back.
 func Small(b []byte) []byte {
 	if cap(b) <= small {
 		return b[:0]
@@ -36,7 +35,7 @@ func Small(b []byte) []byte {
 	return nil
 }
 
-// Grow returns b with room for n more bytes. What is large already grows at least twofold.
+// Grow returns b with room for n more bytes. A large slice at least doubles.
 func Grow(b []byte, n int) []byte {
 	need := len(b) + n
 	if need <= cap(b) {

@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	poolBytes = 16 << 20        // kept in a pool at most
-	poolTime  = 5 * time.Second // after which what nobody has asked for is not kept
+	poolBytes = 16 << 20        // maximum kept in a pool
+	poolTime  = 5 * time.Second // without a request for a slice, after which none is kept
 )
 
-// pool keeps slices for those who need large ones. A [sync.Pool] would not: large messages
-// bring about the garbage collections that empty it. The first collection that finds that
-// nothing was asked for in poolTime clears the pool; there is one every two minutes at
-// least. The zero value is ready for use.
+// pool keeps large slices for reuse. A [sync.Pool] would lose them: large messages cause the
+// garbage collections that empty it. The first collection that finds no request for a slice in the
+// last poolTime clears the pool; a collection runs at least every two minutes. The zero value is
+// ready for use.
 type pool struct {
 	mu      sync.Mutex
-	kept    [][]byte  // guarded by mu; empty, the one put last at the end
+	kept    [][]byte  // empty, the most recent last; guarded by mu
 	bytes   int       // capacity of kept; guarded by mu
-	asked   time.Time // when a slice was asked for last; guarded by mu
-	watched bool      // a collection will call collected; guarded by mu
+	asked   time.Time // time of the last request for a slice; guarded by mu
+	watched bool      // the next collection will call collected; guarded by mu
 }
 
-// get returns an empty slice with room for need bytes, the one with the least capacity that
-// has it, or nil.
+// get returns an empty slice with room for need bytes, the smallest that has it, or nil.
 func (s *pool) get(need int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +44,7 @@ func (s *pool) get(need int) []byte {
 	return b
 }
 
-// put keeps a slice. Those that were put longest ago make room for it.
+// put keeps a slice. The slices that were put longest ago make room for it.
 func (s *pool) put(b []byte) {
 	if cap(b) > poolBytes {
 		return
@@ -64,7 +63,7 @@ func (s *pool) put(b []byte) {
 	}
 }
 
-// watch has the next garbage collection call collected.
+// watch makes the next garbage collection call collected.
 func (s *pool) watch() {
 	runtime.SetFinalizer(&struct{ _ [16]byte }{}, func(*struct{ _ [16]byte }) { s.collected(time.Now()) })
 }

@@ -1,15 +1,15 @@
-// Package feature is the table of the lists that servers have: which method asks for a list, where its
-// entries stand in the result, and what is done with one. The sessions of package mcp, the gateway and
-// policies read the same table.
+// Package feature is the table of the lists that servers have: the method of each list, the member
+// of the result that holds its entries, and the method that uses one entry. The sessions of package
+// mcp, the gateway and policies read the same table.
 package feature
 
 // List is one list of a server.
 type List struct {
 	Method     string // "tools/list"
-	Member     string // of the result, with the entries: "tools"
-	Key        string // of an entry, which tells it from the others: "name"
+	Member     string // of the result that holds the entries: "tools"
+	Key        string // of an entry, unique in the list: "name"
 	Capability string // of servers that have such entries: "tools"; empty: none is declared
-	Use        string // the method that an entry is used with: "tools/call"
+	Use        string // the method that uses an entry: "tools/call"
 }
 
 // The lists of features, in every revision.

@@ -1,8 +1,9 @@
-// Package follow looks at a file again whenever it may have changed.
+// Package follow reads a file again whenever it may have changed.
 //
-// The system tells of changes where it can. What it does not tell, as on some network folders, is seen
-// within 10 seconds. An editor writes in several steps: a look comes when nothing has happened for 150
-// ms, and a fault is told only if the file does not change again within a second.
+// It uses the change notifications of the system. A change without a notification, as on some
+// network folders, is noticed within 10 seconds. Editors write in several steps: File looks at the
+// file when nothing has happened for 150 ms, and reports a fault only if the file does not change
+// again within a second.
 package follow
 
 import (
@@ -17,27 +18,28 @@ const (
 	// Editors write in several steps.
 	settleTime = 150 * time.Millisecond
 
-	// A file with faults may be one that is half written, if it changes again within this time.
+	// A file with faults may be half written if it changes again within this time.
 	halfWritten = time.Second
 
-	// LookAgain is how long a change may stay unseen where the system does not tell.
+	// LookAgain bounds how long a change may go unnoticed where the system does not notify.
 	LookAgain = 10 * time.Second
 )
 
-// Look is what a look at a file has shown.
+// Look is the result of a look at a file.
 type Look struct {
 	Fault string          // in lines for people; empty: there is none
-	Wrong bool            // the fault is one of the file, and not of those who may use it
-	Also  []string        // other files that count
-	Again <-chan struct{} // closed when it is time for another look; nil: only files say that
+	Wrong bool            // the fault is in the file, not in those who may use it
+	Also  []string        // other files to watch
+	Again <-chan struct{} // closed when it is time for another look; nil: only changes of files cause one
 }
 
-// File calls look at once, and whenever a file may have changed, until ctx ends. It calls fault with a
-// fault that is new, and right when the file has none any more. All are called on the goroutine of File.
+// File calls look at once, and whenever a file may have changed, until ctx ends. It calls fault
+// with each new fault, and right when the file has no fault any more. All are called on the
+// goroutine of File.
 func File(ctx context.Context, path string, look func() Look, fault func(text string), right func()) {
 	w := Start(path)
 	defer w.Close()
-	var told Look // what was said of the file
+	var told Look // the last reported look
 	for ctx.Err() == nil {
 		n := look()
 		w.also, w.again = n.Also, n.Again
@@ -52,26 +54,26 @@ func File(ctx context.Context, path string, look func() Look, fault func(text st
 		}
 		if n.Again == nil {
 			told = n
-		} else { // the person has yet to say whether there is a fault, and is told of it then
+		} else { // a person has yet to decide whether there is a fault, and then gets it
 			told.Fault = ""
 		}
 		w.Wait(ctx, LookAgain)
 	}
 }
 
-// Watch tells that a file may have changed: its content, what it links to, or its name; or one of
-// others. Folders that were looked at once still are.
+// Watch waits for changes of a file or of others: of its content, its name, or the file it links
+// to. Folders that were watched once stay watched.
 type Watch struct {
 	path    string
 	also    []string
-	again   <-chan struct{}   // closed: the wait is over; nil: it never is for that
-	watcher *fsnotify.Watcher // nil if the system does not tell
+	again   <-chan struct{}   // closed: the wait is over; nil: only changes end it
+	watcher *fsnotify.Watcher // nil if the system does not notify
 }
 
 // Start begins to watch a file, which need not exist. Close ends that.
 func Start(path string) *Watch {
 	w := &Watch{path: path}
-	w.watcher, _ = fsnotify.NewWatcher() // without one, LookAgain does
+	w.watcher, _ = fsnotify.NewWatcher() // without a watcher, LookAgain bounds the delay
 	return w
 }
 
@@ -82,14 +84,14 @@ func (w *Watch) Close() {
 	}
 }
 
-// Wait waits until something has happened in the folder of the file, and that has
-// settled, but not for longer than d; false if nothing has.
+// Wait waits until something has happened in the folder of the file and no more follows, but not
+// for longer than d; false if nothing has happened.
 func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
 	var events <-chan fsnotify.Event
 	var faults <-chan error
 	if w.watcher != nil {
 		events, faults = w.watcher.Events, w.watcher.Errors
-		// Folders, since a file may be replaced. They may have come anew.
+		// Folders, since a file may be replaced. They may have been created again.
 		for _, path := range append([]string{w.path}, w.also...) {
 			w.watcher.Add(filepath.Dir(path))
 			if target, err := filepath.EvalSymlinks(path); err == nil {

@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// parentDeath has the kernel send a signal to a child when its parent is gone.
+// parentDeath makes the kernel send a signal to a child when its parent ends.
 func parentDeath(s syscall.Signal) *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: s} }
 
 func lockThread() { runtime.LockOSThread() }
 
 const prSetChildSubreaper = 36 // linux/prctl.h
 
-// adoptOrphans makes this process the parent of those of its descendants whose own
-// parent ends, also of daemons.
+// adoptOrphans makes this process the parent of all descendants whose own parent ends, daemons
+// included.
 func adoptOrphans() { syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) }
 
-// descendants lists the processes below this one, parents before children.
+// descendants returns the processes below this one, parents before children.
 func descendants() []int {
 	children := map[int][]int{}
 	for _, p := range processes() {
@@ -35,7 +35,7 @@ func descendants() []int {
 
 type process struct{ pid, parent int }
 
-// processes lists the processes of the system, none if the system does not tell.
+// processes returns the processes of the system, none if they cannot be listed.
 func processes() []process {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -53,7 +53,7 @@ func processes() []process {
 		if err != nil {
 			continue // it has ended
 		}
-		// The command's name, in parentheses, may hold anything.
+		// The command's name, in parentheses, may contain any character.
 		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
 		if len(fields) < 2 {
 			continue

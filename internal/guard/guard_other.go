@@ -4,13 +4,13 @@ package guard
 
 import "syscall"
 
-// parentDeath does nothing where the kernel has no such signal; the pipe tells.
+// parentDeath does nothing where the kernel lacks such a signal; the pipe reports the end.
 func parentDeath(syscall.Signal) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 func lockThread() {}
 
-// adoptOrphans does nothing: what leaves the group is out of reach here.
+// adoptOrphans does nothing: processes that leave the group are out of reach here.
 func adoptOrphans() {}
 
-// descendants finds nobody: those that are in the group are ended with it.
+// descendants returns none: processes in the group end with the group.
 func descendants() []int { return nil }

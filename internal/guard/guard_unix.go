@@ -24,8 +24,8 @@ const pipeFD = 3
 // Leash is a program's hold on a guard. It may be used by several goroutines.
 type Leash struct{ r, w *os.File }
 
-// Command describes a command under a guard. The leash is released when the command has
-// ended, or is not started after all.
+// Command returns a command under a guard. Release the leash when the command has ended, or is not
+// started after all.
 func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,64 +37,63 @@ func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
 	}
 	cmd := &exec.Cmd{
 		Path: self,
-		// Errors name the command, and not its guard.
+		// Errors name the command instead of its guard.
 		Args:       append([]string{command, Verb, "--", command}, args...),
 		ExtraFiles: []*os.File{r},
-		// Without one, package mcp would have the kernel kill the guard, and
-		// nobody would be left to end the group.
+		// Without SysProcAttr, package mcp would make the kernel kill the guard, and nothing would
+		// end the group.
 		SysProcAttr: parentDeath(syscall.SIGTERM),
 	}
 	return cmd, &Leash{r, w}, nil
 }
 
-// Release ends the guard's watch.
+// Release closes the pipe: the guard stops watching this program.
 func (l *Leash) Release() {
 	l.r.Close()
 	l.w.Close()
 }
 
-// HandOver tells the guard that this program ends now on purpose, and that the command's
-// input is closed: the command is given the time that it has by the specification.
+// HandOver notifies the guard that this program ends on purpose and that the command's input is
+// closed: the guard gives the command the time that the specification allows.
 func (l *Leash) HandOver() {
-	l.w.Write([]byte{handedOver}) // if it fails, there is no guard any more
+	l.w.Write([]byte{handedOver}) // if it fails, the guard has already ended
 }
 
 const handedOver = 'h'
 
 const (
-	// A signal to the group reaches the command too, and a second one would make
-	// many programs skip their cleaning up. So it is passed on only to a command
-	// that is still there after a while.
+	// A signal to the group reaches the command too, and a second one would make many programs skip
+	// their cleanup. So it is passed on only to a command that is still running after a while.
 	forwardAfter = time.Second
 
-	// A command that was handed over may end by itself for so long.
+	// eofGrace is the time for a command that was handed over to end by itself.
 	eofGrace = 500 * time.Millisecond
 
-	// When the parent is gone nobody waits for a slow end.
+	// orphanGrace is shorter, since nobody waits once the parent is gone.
 	orphanGrace = time.Second
 
-	// A command that has ignored SIGTERM for so long is killed by the guard. It has to be
-	// before the program kills the guard's group, 2 s after SIGTERM (package mcp), and the
-	// guard with it: what left the group would stay.
+	// termGrace is the time between SIGTERM and the guard's SIGKILL to the command. The kill must
+	// come before the program kills the guard's group, 2 s after SIGTERM (package mcp), and the
+	// guard with it: processes that left the group would survive.
 	termGrace = 1500 * time.Millisecond
 
-	// killTime bounds the end of what was killed.
+	// killTime bounds the wait for killed processes to end.
 	killTime = 2 * time.Second
 
-	// lastWords bounds the wait for the last of standard error when somebody who is
-	// out of reach holds it.
+	// lastWords bounds the wait for the last of standard error when a process out of reach holds it
+	// open.
 	lastWords = 200 * time.Millisecond
 )
 
-// run starts a command and stays with it. It returns the command's exit code, or 127 if
-// it cannot be started.
+// run starts a command and waits for it. It returns the command's exit code, or 127 if it cannot be
+// started.
 func run(args []string) int {
 	if len(args) < 2 || args[0] != "--" {
 		fmt.Fprintln(os.Stderr, "patchbay: error: "+Verb+" is for patchbay itself")
 		return 2
 	}
-	// Caught and not ignored: what is ignored stays so in the command. A broken pipe is an
-	// error of the write then.
+	// Caught, not ignored: the command would inherit ignored signals. A broken pipe is then an
+	// error of the write.
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
@@ -125,7 +124,7 @@ func run(args []string) int {
 		select {
 		case status := <-f.ended:
 			f.end()
-			endGroup(group) // it may be the end of this process
+			endGroup(group) // it may end this process too
 			within(lastWords, drained)
 			return status
 		case <-term:
@@ -147,10 +146,9 @@ func run(args []string) int {
 	}
 }
 
-// start starts the command with the streams of this process. Standard error goes through
-// this process, so that a command that was handed over and says good-bye does not die of
-// a broken pipe in the middle of its cleaning up. Drained is closed when nobody holds its
-// standard error any more.
+// start starts the command with the streams of this process. Standard error goes through this
+// process, so that a command that was handed over and still writes does not die of a broken pipe in
+// the middle of its cleanup. Drained is closed when no process holds its standard error any more.
 func start(cmd *exec.Cmd) (f *family, drained chan struct{}, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -173,8 +171,7 @@ func start(cmd *exec.Cmd) (f *family, drained chan struct{}, err error) {
 	if err := <-started; err != nil {
 		return nil, nil, err
 	}
-	// The command has them now. Its own end, or its closing of them, must be seen at
-	// the other side.
+	// The command holds them now. When it ends or closes them, the other side must see that.
 	os.Stdin.Close()
 	os.Stdout.Close()
 	w.Close()
@@ -187,16 +184,15 @@ func start(cmd *exec.Cmd) (f *family, drained chan struct{}, err error) {
 	return f, drained, nil
 }
 
-// family is the command and, where the system lets the guard adopt them, all that
-// descends from it.
+// family is the command and, where the system lets the guard adopt them, all its descendants.
 type family struct {
 	command int           // its process
 	ended   chan int      // the command's status, once
-	gone    chan struct{} // closed when nobody is left
+	gone    chan struct{} // closed when no process is left
 }
 
-// reap waits for the processes of the family until none is left. It stays on the thread
-// that has started the command.
+// reap waits for the processes of the family until none is left. It stays on the thread that has
+// started the command.
 func (f *family) reap() {
 	defer close(f.gone)
 	for {
@@ -204,7 +200,7 @@ func (f *family) reap() {
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == syscall.EINTR:
-		case err != nil: // there is nobody to wait for
+		case err != nil: // there is no process to wait for
 			return
 		case pid == f.command && (status.Exited() || status.Signaled()):
 			f.ended <- exitCode(status)
@@ -212,8 +208,8 @@ func (f *family) reap() {
 	}
 }
 
-// end kills what is left of the family, and again what that may have started meanwhile.
-// It takes at most killTime, and next to nothing if nobody is left or can be found.
+// end kills the rest of the family, repeatedly, as it may start more processes meanwhile. It takes
+// at most killTime, and almost none if no process is left or can be found.
 func (f *family) end() {
 	pause := time.Millisecond
 	for deadline := time.Now().Add(killTime); time.Now().Before(deadline) && !within(pause, f.gone); pause = min(2*pause, 50*time.Millisecond) {
@@ -231,7 +227,7 @@ func (f *family) end() {
 func terminate(group int) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	for _, pid := range descendants() {
-		if of, err := syscall.Getpgid(pid); err == nil && of != group { // nobody is asked twice
+		if of, err := syscall.Getpgid(pid); err == nil && of != group { // no process gets the signal twice
 			syscall.Kill(pid, syscall.SIGTERM)
 		}
 	}
@@ -247,10 +243,10 @@ func within(d time.Duration, c <-chan struct{}) bool {
 	}
 }
 
-// endGroup kills what is left of the group when the command has ended. The end of the
-// parent may be why it has, so this must not wait for news of that. To live on and
-// tell the command's status, the guard goes over to the group of its parent; if that
-// is impossible the parent is gone, and nobody asks.
+// endGroup kills the rest of the group when the command has ended. The end of the parent may be the
+// cause, so this must not wait for news of it. To survive and report the command's status, the
+// guard moves to the group of its parent; if that fails, the parent is gone, and nobody needs the
+// status.
 func endGroup(group int) {
 	if parents, err := syscall.Getpgid(os.Getppid()); err == nil && parents != group {
 		syscall.Setpgid(0, parents) // if it fails, the next line ends this process too
@@ -258,7 +254,7 @@ func endGroup(group int) {
 	syscall.Kill(-group, syscall.SIGKILL)
 }
 
-// exitCode returns the exit code of a command, as a shell would.
+// exitCode returns the exit code of a command, as a shell does.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())

@@ -5,8 +5,8 @@ import "os/exec"
 // Leash is a program's hold on a guard.
 type Leash struct{}
 
-// Command describes a command. There is no guard: the job object that package mcp puts
-// it into ends it, and all it started, with this process.
+// Command returns a command. There is no guard: the job object that package mcp puts the command
+// into ends it, and every process it started, with this process.
 func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
 	return exec.Command(command, args...), &Leash{}, nil
 }

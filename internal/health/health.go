@@ -1,14 +1,15 @@
-// Package health tells how a running gateway is: "patchbay up" or "patchbay bridge".
+// Package health reports the state of a running gateway: "patchbay up" or "patchbay bridge".
 //
-// A gateway makes a [Report] whenever somebody asks. [Handle] answers /healthz and /readyz over HTTP;
-// [OpenSocket] has other programs of the same user find it, with [Gateways], without a port.
+// A gateway makes a [Report] for each request. [Handle] answers /healthz and /readyz over HTTP;
+// [OpenSocket] lets other programs of the same user find the gateway, with [Gateways], without a
+// port.
 //
 // # Guarantees
 //
-//   - The names, states and errors of servers are for the user of the machine: other callers get the
-//     state of the whole alone.
-//   - Web pages and rebound names of hosts are refused like requests to the server itself.
-//   - The search for gateways takes at most 3 seconds, and removes what killed ones left behind.
+//   - - Only the user of the machine gets the names, states and errors of servers: other callers
+//     get only the state of the gateway as a whole.
+//   - - Requests from web pages and with rebound host names are refused, as for the server itself.
+//   - - The search for gateways takes at most 3 seconds, and removes the sockets of killed ones.
 package health
 
 import (
@@ -40,31 +41,31 @@ type Server struct {
 	Name      string    `json:"name"`
 	State     string    `json:"state"`
 	Since     time.Time `json:"since"`
-	Required  bool      `json:"required,omitempty"` // up is not ready without it
+	Required  bool      `json:"required,omitempty"` // the gateway is not ready without it
 	Reason    string    `json:"reason,omitempty"`
 	Login     string    `json:"login,omitempty"` // the command to run, if it needs login
-	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not there
+	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not running
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
-	Asks      bool      `json:"asks,omitempty"`  // callers who share a connection take turns, as its questions name no call
-	Roots     bool      `json:"roots,omitempty"` // it is run per session for sessions with roots, as it asks for them
+	Asks      bool      `json:"asks,omitempty"`  // callers that share a connection take turns, as its questions name no call
+	Roots     bool      `json:"roots,omitempty"` // it runs once per session for sessions with roots, as it asks for them
 	Clients   int       `json:"clients"`         // connections of single clients
 	Conns     int       `json:"connections"`     // all of them
 	Processes int       `json:"processes"`
-	Memory    int64     `json:"memory,omitempty"`  // bytes that the processes have for themselves; 0: not known
-	Losses    int       `json:"losses,omitempty"`  // clients that lost what it kept for them
-	Evicted   int       `json:"evicted,omitempty"` // quiet connections that made room
-	Refused   int       `json:"refused,omitempty"` // requests that found no place for a connection
-	Tools     int       `json:"tools"`             // -1: not known, as the next two
+	Memory    int64     `json:"memory,omitempty"`  // private memory of the processes in bytes; 0: unknown
+	Losses    int       `json:"losses,omitempty"`  // clients that lost the server's state for them
+	Evicted   int       `json:"evicted,omitempty"` // idle connections that were closed to make room
+	Refused   int       `json:"refused,omitempty"` // requests that got no connection
+	Tools     int       `json:"tools"`             // -1: unknown, as for the next two
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
-	Lost      string    `json:"lost,omitempty"`     // why a connection to it ended last by itself
-	LostAt    time.Time `json:"lostAt,omitzero"`    // when it did
+	Lost      string    `json:"lost,omitempty"`     // why a connection last ended by itself
+	LostAt    time.Time `json:"lostAt,omitzero"`    // when it ended
 	Server    string    `json:"server,omitempty"`   // its name, version and revision
-	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name has too
+	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name also has
 }
 
-// Running tells whether callers reach the server.
+// Running reports whether callers can reach the server.
 func (s *Server) Running() bool {
 	return s.State == string(gateway.Ready) || s.State == string(gateway.Idle)
 }
@@ -72,17 +73,17 @@ func (s *Server) Running() bool {
 // The states of a gateway as a whole.
 const (
 	Starting = "starting" // servers are being tried that may make it ready
-	Ready    = "ready"    // all servers can be used
+	Ready    = "ready"    // all servers can be used, except those left out
 	Degraded = "degraded" // some cannot, and none of them is required
 	Failing  = "failing"  // none can be used, or a required one cannot
 	Ending   = "ending"
 )
 
-// LeftOut is the state of a server that is not started, as it leads back to this program.
+// LeftOut is the state of a server that is not started because it leads back to this program.
 const LeftOut gateway.State = "left out"
 
-// readyTime bounds how long a gateway is starting although servers can be used, because others that are
-// not required have not been tried.
+// readyTime bounds how long a gateway with usable servers stays starting because others, which are
+// not required, have not been tried.
 const readyTime = 5 * time.Second
 
 // StateOf returns the state of a gateway that has run for a while and is not ending. Untried are the
@@ -115,11 +116,11 @@ func StateOf(servers []Server, untried []string, ran time.Duration) string {
 	return Ready
 }
 
-// Way is how a request for the health of a gateway comes.
+// Way is the way on which a request for the health of a gateway arrives.
 type Way int
 
 const (
-	OverSocket   Way = iota // by the socket that its user alone can open
+	OverSocket   Way = iota // over the socket that only its user can open
 	OverLoopback            // at an endpoint without authentication
 	OverGuarded             // at an endpoint with authentication
 )
@@ -129,10 +130,10 @@ const (
 //	/healthz  200 as long as the process answers
 //	/readyz   200 if the state is ready or degraded, else 503
 //
-// Both say so in JSON. The whole [Report] is for callers on this machine who may use the servers
-// without authentication; all others, those behind a proxy here too, get its state alone. Srv is the
-// server beside it: a request is admitted, unless it comes over the socket, where its hosts and origins
-// are.
+// Both return the state in JSON. Callers on this machine that may use the servers without
+// authentication get the whole [Report]. All others get only the state, including those behind a
+// proxy on this machine. Srv is the server beside it: its allowed hosts and origins also hold for
+// these requests, except over the socket.
 func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report) {
 	var guard web.Guard
 	if srv != nil {
@@ -178,7 +179,7 @@ func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report)
 	})
 }
 
-// fromHere tells whether a request was made on this machine, and not passed on by a proxy.
+// fromHere reports whether a request was made on this machine and not passed on by a proxy.
 func fromHere(r *http.Request) bool {
 	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
 		if r.Header.Get(name) != "" {

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// A gateway can be found by its user: it answers /healthz and /readyz at a Unix socket in a folder that
-// nobody else can open. That holds over stdio too, and needs no port. A socket whose program was killed
-// refuses connections, and the next search removes it.
+// The user of a gateway can find it: it answers /healthz and /readyz at a Unix socket in a folder
+// that nobody else can open. This also works over stdio, and needs no port. The socket of a killed
+// program refuses connections, and the next search removes it.
 
-// socketFolder is where the sockets of all gateways are.
+// socketFolder returns the folder of the sockets of all gateways.
 func socketFolder() (string, error) {
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if !filepath.IsAbs(dir) {
@@ -34,7 +34,7 @@ func socketFolder() (string, error) {
 
 const socketPattern = "up-*.sock"
 
-// Socket is how the other programs of the user find a gateway.
+// Socket is the endpoint by which other programs of the user find a gateway.
 type Socket struct{ srv *http.Server }
 
 // OpenSocket serves /healthz and /readyz at a socket of this process. There is one per process.
@@ -46,11 +46,11 @@ func OpenSocket(report func() *Report) (*Socket, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // it may have been there
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have existed with another mode
 		return nil, err
 	}
 	path := filepath.Join(dir, strings.Replace(socketPattern, "*", fmt.Sprint(os.Getpid()), 1))
-	// What is there is left of another process that had this number.
+	// A socket that exists was left by an ended process with this process's number.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -72,17 +72,17 @@ func (s *Socket) Close() {
 	}
 }
 
-// Found is a gateway that was asked for its report.
+// Found is a gateway and its answer to a request for its report.
 type Found struct {
-	*Report        // nil: there is an error
+	*Report        // nil if there is an error
 	Path    string // of its socket
-	Err     error  // it did not answer
+	Err     error  // why it did not answer
 }
 
 // askTime bounds the wait for a report.
 const askTime = 3 * time.Second
 
-// Gateways asks all gateways of this user for their reports, the oldest first.
+// Gateways requests the reports of all gateways of this user, the oldest first.
 func Gateways(ctx context.Context) ([]Found, error) {
 	dir, err := socketFolder()
 	if err != nil {
@@ -119,7 +119,8 @@ func Gateways(ctx context.Context) ([]Found, error) {
 	return all, nil
 }
 
-// abandoned tells whether nobody is at a socket any more. Systems differ in how they say so.
+// abandoned reports whether no process listens at a socket any more. Systems return different
+// errors for that.
 func abandoned(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() && !errors.Is(err, os.ErrPermission) && !errors.Is(err, context.Canceled)
@@ -128,8 +129,9 @@ func abandoned(err error) bool {
 // maxReport bounds a report, in bytes.
 const maxReport = 4 << 20
 
-// Ask asks a gateway for its report. Base is its URL without a path. Over the network most of the report
-// may be empty (see [Handle]). It waits for at most 3 seconds, and is ErrOther if something else answers.
+// Ask requests the report of a gateway. Base is its URL without a path. Over the network most of
+// the report may be empty (see [Handle]). Ask waits for at most 3 seconds, and returns ErrOther if
+// something other than a gateway answers.
 func Ask(ctx context.Context, client *http.Client, base string) (*Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer in %v", askTime))
 	defer cancel()
@@ -154,5 +156,5 @@ func Ask(ctx context.Context, client *http.Client, base string) (*Report, error)
 	return r, nil
 }
 
-// ErrOther is the error of [Ask] if something else answers.
+// ErrOther is the error of [Ask] if something other than a gateway answers.
 var ErrOther = errors.New("that is not a patchbay up")

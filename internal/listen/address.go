@@ -10,9 +10,9 @@ import (
 // ErrShared is the error of [Address] for an address that other machines reach.
 var ErrShared = errors.New("everybody who reaches this address could use the server, as there is no authentication")
 
-// Address completes an address to listen on: a port alone is one of loopback, or, if the server is
-// shared, of all interfaces. One that other machines reach is ErrShared if the server is not shared.
-// The address is returned, and its port, with an error too.
+// Address completes an address to listen on. For a port alone it adds loopback or, if the server is
+// shared, all interfaces. If the server is not shared and other machines can reach the address, the
+// error is ErrShared. The address is returned even with an error, and so is the port with ErrShared.
 func Address(address string, shared bool) (complete string, port int, err error) {
 	if !strings.Contains(address, ":") {
 		address = ":" + address
@@ -30,7 +30,7 @@ func Address(address string, shared bool) (complete string, port int, err error)
 	return address, addr.Port, nil
 }
 
-// reachable is an address to connect to: loopback for one that stands for all interfaces.
+// reachable returns an address to connect to: loopback if a stands for all interfaces.
 func reachable(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {

@@ -19,12 +19,12 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Verifier makes of a SPEC of --auth what knows callers by it:
+// Verifier makes the verifier for a SPEC of --auth:
 //
 //	apikeys:FILE  basic:FILE  hmac:env:NAME  hmac:FILE  jwt:ISSUER  introspect:ISSUER
 //
-// each with options behind commas, as "patchbay help auth" has them. Files that a verifier follows are
-// read again when they change; it logs what goes wrong with them.
+// Options follow after commas, as "patchbay help auth" describes. A verifier that watches files
+// reads them again when they change, and logs their faults.
 func Verifier(spec string, log *slog.Logger) (auth.Verifier, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	parts := strings.Split(rest, ",")
@@ -64,10 +64,10 @@ func Verifier(spec string, log *slog.Logger) (auth.Verifier, error) {
 	return v, nil
 }
 
-// options are what stands behind the first comma of a SPEC.
+// options are the parts of a SPEC after the first comma.
 type options map[string][]string
 
-// take returns an option that there is once, and forgets it.
+// take removes and returns an option that may occur only once.
 func (o options) take(name string) (string, error) {
 	list := o[name]
 	delete(o, name)
@@ -90,12 +90,12 @@ func (o options) duration(name string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s=%s is not a time such as 30s", name, text)
 	}
 	if d == 0 {
-		d = -1 // here it means none, and not what is usual
+		d = -1 // 0 means none here, not the default
 	}
 	return d, nil
 }
 
-// tokens reads what JWTs of all kinds have.
+// tokens reads the options that all kinds of JWT share.
 func (o options) tokens(j *auth.JWT) error {
 	j.Audience, j.Algorithms, j.Clients = o["audience"], o["algorithm"], o["azp"]
 	delete(o, "azp")
@@ -157,7 +157,7 @@ func (o options) introspect(issuer string) (*auth.Introspection, error) {
 	return i, err
 }
 
-// ReadSecret reads a secret from env:NAME, or from a file without the line's end.
+// ReadSecret reads a secret from env:NAME, or from a file, without the newline at its end.
 func ReadSecret(from string) (string, error) {
 	if name, ok := strings.CutPrefix(from, "env:"); ok {
 		if v := os.Getenv(name); v != "" {
@@ -172,7 +172,7 @@ func ReadSecret(from string) (string, error) {
 	return strings.TrimRight(string(raw), "\r\n"), nil
 }
 
-// readKeys reads keys that verify tokens: PEM, of a private key too, or a JSON Web Key Set.
+// readKeys reads keys that verify tokens: PEM, which may be a private key, or a JSON Web Key Set.
 func readKeys(path string) ([]crypto.PublicKey, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -191,7 +191,7 @@ func readKeys(path string) ([]crypto.PublicKey, error) {
 			if err := k.UnmarshalJSON(one); err != nil {
 				return nil, fmt.Errorf("%s: key %d: %w", path, i+1, err)
 			}
-			if k.Use == "" || k.Use == "sig" { // an issuer's set may have keys for encryption too
+			if k.Use == "" || k.Use == "sig" { // an issuer's set may also have keys for encryption
 				keys = append(keys, k.Public()) // with its alg and kid
 			}
 		}

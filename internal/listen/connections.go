@@ -12,36 +12,36 @@ import (
 	"github.com/patchbay-dev/patchbay/limit"
 )
 
-// What one listener serves at once, and how long it waits for a client that does not read. A proxy on
-// this machine is one address, so the bounds for one address do not hold for loopback.
+// Bounds of one listener, and of its wait for a client that does not read. A proxy on this machine
+// has one address, so the bounds per address do not hold for loopback.
 const (
 	maxConnections = 16 << 10         // of all addresses
-	maxOfAddress   = 1 << 10          // of one address elsewhere
+	maxOfAddress   = 1 << 10          // of one address on another machine
 	maxHTTP2       = 32               // of all addresses, that speak HTTP/2
-	maxHTTP2Of     = maxHTTP2 / 4     // of one address elsewhere, that speak HTTP/2
-	writeTime      = 30 * time.Second // for one write, if no other time is set
+	maxHTTP2Of     = maxHTTP2 / 4     // of one address on another machine, that speak HTTP/2
+	writeTime      = 30 * time.Second // for one write, if no other deadline is set
 )
 
-// boundedListener closes new connections that are too many, so that the open ones and those of other
+// boundedListener closes new connections beyond the bounds, so that open ones and those of other
 // addresses go on.
 type boundedListener struct {
 	net.Listener
 	most, each int
 	writeTime  time.Duration
-	refused    func(from netip.Addr) // called with each address that is refused; may be nil
+	refused    func(from netip.Addr) // called with each refused address; may be nil
 
 	mu    sync.Mutex
 	open  places // guarded by mu
-	http2 places // of these, those that speak HTTP/2; guarded by mu
+	http2 places // those of open that speak HTTP/2; guarded by mu
 }
 
-// places counts connections, of all addresses and of each.
+// places counts connections, in total and per address.
 type places struct {
 	all int
 	of  map[netip.Addr]int
 }
 
-// take takes a place for an address, if there is one.
+// take takes a place for an address; false if there is none.
 func (p *places) take(from netip.Addr, most, each int) bool {
 	if p.all >= most || from.IsValid() && !from.IsLoopback() && p.of[from] >= each {
 		return false
@@ -66,7 +66,7 @@ func boundConnections(l net.Listener, refused func(netip.Addr)) *boundedListener
 	return &boundedListener{Listener: l, most: maxConnections, each: maxOfAddress, writeTime: writeTime, refused: refused}
 }
 
-// Accept returns the next connection that there is room for.
+// Accept returns the next connection within the bounds.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -84,7 +84,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// addressOf is the network that a connection comes from; the zero Addr: none.
+// addressOf returns the network that a connection comes from; the zero Addr: none.
 func addressOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -109,10 +109,10 @@ func (l *boundedListener) leave(c *boundedConn) {
 	c.left = true
 }
 
-// mayHTTP2 tells whether a TLS connection may speak HTTP/2, and counts it if it may and will. One
-// such connection can hold as much memory as hundreds of HTTP/1.1, before anybody is authenticated
-// ([MaxStreams]). If there are many, the next one is offered HTTP/1.1, which every client of MCP
-// speaks.
+// mayHTTP2 reports whether a TLS connection may speak HTTP/2, and counts it if it may and will. One
+// such connection can use as much memory as hundreds of HTTP/1.1 connections, before any
+// authentication ([MaxStreams]). Beyond the bounds, a connection is offered HTTP/1.1, which every
+// client of MCP speaks.
 func mayHTTP2(hello *tls.ClientHelloInfo) bool {
 	c, ok := hello.Conn.(*boundedConn)
 	if !ok || !slices.Contains(hello.SupportedProtos, "h2") {
@@ -126,20 +126,20 @@ func mayHTTP2(hello *tls.ClientHelloInfo) bool {
 	return c.http2
 }
 
-// boundedConn is a counted connection. A write may take the writeTime of its listener, unless the
-// server has set a deadline.
+// boundedConn is a counted connection. Each write may take the writeTime of its listener, unless
+// the server has set a deadline.
 type boundedConn struct {
 	net.Conn
 	l    *boundedListener
 	from netip.Addr
 	once sync.Once
-	own  atomic.Int64 // the deadline that Write has set, in Unix nanoseconds; -1: it is another's
+	own  atomic.Int64 // the deadline that Write has set, in Unix nanoseconds; -1: the server has set it
 
-	http2, left bool // it has a place for HTTP/2; it has given back its places; guarded by mu of l
+	http2, left bool // it has a place for HTTP/2; it has returned its places; guarded by mu of l
 }
 
-// Write writes with a deadline. It is set anew when less than half of its time is left, so that
-// most writes set none.
+// Write writes with a deadline. It sets the deadline again only when less than half of the time is
+// left, so that most writes set none.
 func (c *boundedConn) Write(b []byte) (int, error) {
 	if own := c.own.Load(); own >= 0 {
 		now := time.Now()
@@ -153,8 +153,8 @@ func (c *boundedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// SetWriteDeadline sets the deadline of the server; the zero time takes it back, which net/http does
-// with every request, whether there is one or not.
+// SetWriteDeadline sets the deadline of the server. The zero time removes it; net/http does that
+// with every request, even if there is no deadline.
 func (c *boundedConn) SetWriteDeadline(t time.Time) error {
 	switch {
 	case !t.IsZero():
@@ -175,8 +175,8 @@ func (c *boundedConn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// CloseWrite ends what is written. Net/http calls it before it closes the connection of a client whose
-// request it has not read: the client would lose the answer otherwise.
+// CloseWrite closes the writing side. Net/http calls it before it closes the connection of a client
+// whose request it has not read; otherwise the client would lose the answer.
 func (c *boundedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

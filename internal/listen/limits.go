@@ -14,7 +14,7 @@ import (
 //
 //	RATE  tool:NAME=RATE  concurrent=N  address=RATE  proxy=NETWORK
 //
-// as "patchbay help limits" has them. It is an error to say the same twice.
+// See "patchbay help limits". A limit that is given twice is an error.
 func AddLimit(l *limit.Limiter, text string) error {
 	kind, value, named := strings.Cut(text, "=")
 	tool, ofTool := strings.CutPrefix(kind, "tool:")
@@ -69,7 +69,7 @@ func AddLimit(l *limit.Limiter, text string) error {
 
 var errTwice = errors.New("there are two of these")
 
-// prefixOf reads a network, or an address, which is a network of one.
+// prefixOf parses a network, or an address as a network of one.
 func prefixOf(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), nil

@@ -1,16 +1,18 @@
-// Package listen serves an [mcp.Server] over HTTP where strangers may reach it.
+// Package listen serves an [mcp.Server] over HTTP to callers that need not be trusted.
 //
 // Begin with [Address], which keeps a server on loopback unless it is meant to be shared, and
-// net.Listen; [New] puts the server behind that listener.
+// net.Listen. [New] puts the server behind that listener.
 //
 // # Guarantees
 //
-//   - At most 16384 connections are open at once, 1024 of one address elsewhere, and 32 that speak
-//     HTTP/2, 8 of one address. More are closed as they come, or offered HTTP/1.1; open ones go on.
-//   - A request header has at most 64 KiB and comes within 10 seconds. A body that pauses is given up,
-//     on every path. A client that does not read for 30 seconds is left.
-//   - The limiter comes first, as it bounds guesses of credentials too, then the guard, then the server.
-//   - A request that this process has sent itself, by whatever way, is refused (package hop).
+//   - - At most 16384 connections are open at once, 1024 of one address on another machine. Of
+//     these, 32 speak HTTP/2, 8 of one address. A connection beyond the bounds is closed, or
+//     offered HTTP/1.1; open ones go on.
+//   - - A request header has at most 64 KiB and arrives within 10 seconds. A body that pauses is
+//     given up, on every path. A client that does not read for 30 seconds is disconnected.
+//   - - The limiter runs first, as it also bounds guesses of credentials, then the guard, then the
+//     server.
+//   - - A request that this process has sent itself, on any route, is refused (package hop).
 package listen
 
 import (
@@ -35,27 +37,27 @@ import (
 // Path is where the server is served.
 const Path = "/mcp"
 
-// maxHeader bounds the header of a request, in bytes. The arguments of tools that travel in
-// headers have room in it.
+// maxHeader bounds the header of a request, in bytes. It leaves room for tool arguments that travel
+// in headers.
 const maxHeader = 64 << 10
 
-// MaxStreams bounds the requests that an HTTP/2 connection has open at once; RFC 9113, section
-// 6.5.2, recommends no less. Of requests that were reset before a handler saw them net/http keeps
-// four times as many, each with its header.
+// MaxStreams bounds the concurrent requests of an HTTP/2 connection; RFC 9113, section 6.5.2,
+// recommends at least 100. Net/http also keeps up to four times as many requests that were reset
+// before a handler saw them, each with its header.
 const MaxStreams = 100
 
-// Options say who may use a server, and how it is reached.
+// Options configure who may use a server, and how to reach it.
 type Options struct {
 	TLS   *tlsfiles.Server // nil: plain HTTP
-	Guard *auth.Guard      // nil: nobody needs a credential
-	Limit *limit.Limiter   // nil: there is no bound
+	Guard *auth.Guard      // nil: callers need no credential
+	Limit *limit.Limiter   // nil: no bounds
 	Log   *slog.Logger     // required
 }
 
 // Endpoint is a server behind a listener.
 type Endpoint struct {
 	URL string         // of the server
-	Mux *http.ServeMux // further paths may be added, which neither the guard nor the limiter protects
+	Mux *http.ServeMux // for further paths, which neither the guard nor the limiter protects
 
 	srv      *mcp.Server
 	listener net.Listener
@@ -63,8 +65,9 @@ type Endpoint struct {
 	http     *http.Server
 }
 
-// New puts a server behind a listener, at [Path]. The hosts and origins that srv.HTTP allows are those
-// of the endpoint; that of the guard's resource is added behind a proxy.
+// New puts a server behind a listener, at [Path]. The hosts and origins that srv.HTTP allows also
+// hold for the endpoint. If the listener is on loopback, or srv.HTTP.AllowedHosts is set, New adds
+// the host of the guard's resource to srv.HTTP.AllowedHosts, as a proxy passes on that name.
 func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	scheme := "http://"
 	if o.TLS != nil {
@@ -87,7 +90,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	return e
 }
 
-// Guarded tells whether callers need a credential.
+// Guarded reports whether callers need a credential.
 func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 
 // Handle serves a path behind the limiter and the guard.
@@ -101,7 +104,7 @@ func (e *Endpoint) Handle(path string, h http.Handler) {
 	e.Mux.Handle(path, h)
 }
 
-// Serve serves in the background; the channel gets the error that ended it.
+// Serve serves in the background; the channel receives the error that ended it.
 func (e *Endpoint) Serve() <-chan error {
 	served := make(chan error, 1)
 	go func() {
@@ -114,8 +117,8 @@ func (e *Endpoint) Serve() <-chan error {
 	return served
 }
 
-// End lets calls in progress finish for at most d, and then ends them. It does not return before, not
-// even if ctx ends.
+// End lets calls in progress finish for at most d, and then cancels them. It does not return
+// earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 	defer cancel()
@@ -126,13 +129,13 @@ func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// handleMetadata serves what clients need to know to log in.
+// handleMetadata serves the metadata that clients need to log in.
 func (e *Endpoint) handleMetadata(g *auth.Guard) {
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	metadata := g.Protect(http.HandlerFunc(elsewhere))
 	e.Mux.Handle(wellKnown, metadata)
 	e.Mux.Handle(wellKnown+"/", metadata)
-	// A proxy passes on the name that clients know.
+	// A proxy passes on the host name that clients use.
 	if u, err := url.Parse(g.Resource.Resource); err == nil {
 		tcp, ok := e.listener.Addr().(*net.TCPAddr)
 		if ok && tcp.IP.IsLoopback() || len(e.srv.HTTP.AllowedHosts) > 0 {
@@ -145,7 +148,8 @@ func elsewhere(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "the MCP endpoint is at "+Path, http.StatusNotFound)
 }
 
-// boundBodies bounds the bodies of requests to all paths but the endpoint, which does that itself.
+// boundBodies bounds the bodies of requests to all paths except the endpoint, which does that
+// itself.
 func boundBodies(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != Path {
@@ -158,7 +162,7 @@ func boundBodies(h http.Handler) http.Handler {
 // logRefused logs connections that were closed, at most every 10 seconds.
 func logRefused(log *slog.Logger) func(netip.Addr) {
 	last, more := time.Time{}, 0
-	return func(from netip.Addr) { // called by the one goroutine that accepts
+	return func(from netip.Addr) { // called only by the goroutine that accepts
 		if more++; time.Since(last) >= 10*time.Second {
 			log.Warn("connections closed, as there are too many", "client", from.String(), "count", more)
 			last, more = time.Now(), 0

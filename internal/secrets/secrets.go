@@ -1,16 +1,15 @@
-// Package secrets knows what a server and the flags of a program are given as secrets, and keeps it out
-// of what the program writes.
+// Package secrets knows the secrets in the configuration of a server and in the flags of a program,
+// and keeps them out of the program's output.
 //
-// A [Known] learns values and takes them out of texts, errors and recordings. The functions find the
-// secrets of a server ([Of]), of a header and of a URL, by what names them, and show arguments and
+// A [Known] learns values and removes them from texts, errors and recordings. The functions find
+// the secrets of a server ([Of]), of a header and of a URL by their names, and show arguments and
 // addresses without them.
 //
 // # Guarantees
 //
-//   - A value that was learned is in no text that [Known.Text] or a recording by [Known.Redactor] has,
-//     whatever named it.
-//   - A name is taken for that of a secret too often rather than not often enough: only the value is
-//     replaced.
+//   - - A learned value never occurs in a result of [Known.Text] or in a recording by
+//     [Known.Redactor], whatever it was named.
+//   - - In doubt, a name counts as that of a secret: only the value is replaced.
 //   - A reference to a variable, ${NAME}, is shown: it is not a secret.
 package secrets
 
@@ -30,16 +29,17 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Known are the secrets of a run. From when they are known they are in nothing that the program writes
-// of itself: lines on standard error, recordings, reports, and what a gateway tells of its servers.
-// Results of servers are data, and pass. Make it with [New]. It may be used by several goroutines.
+// Known are the secrets of a run. Once learned, they are removed from all output that the program
+// writes itself: lines on standard error, recordings, reports, and a gateway's descriptions of its
+// servers. Results of servers are data and pass unchanged. Create it with [New]. It may be used by
+// several goroutines.
 type Known struct {
-	lines *trace.Redactor // knows values alone, which costs nothing to make
+	lines *trace.Redactor // redacts values only; cheap to make
 
 	mu      sync.Mutex
 	known   map[string]bool // guarded by mu
 	headers []string        // names of headers whose values are secrets in recordings; guarded by mu
-	frames  *trace.Redactor // of recordings; nil until there is one; guarded by mu
+	frames  *trace.Redactor // redacts recordings; nil until the first; guarded by mu
 }
 
 // New returns a Known without secrets.
@@ -47,7 +47,7 @@ func New() *Known {
 	return &Known{known: map[string]bool{}, lines: trace.NewRedactor(&trace.RedactorOptions{Names: []string{}})}
 }
 
-// Learn keeps secrets out of everything that is written from now on.
+// Learn keeps secrets out of all output from now on.
 func (s *Known) Learn(values ...string) {
 	if len(values) == 0 {
 		return
@@ -55,7 +55,7 @@ func (s *Known) Learn(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.ContainsFunc(values, func(v string) bool { return !s.known[v] }) {
-		return // as with each connection to a server but the first
+		return // known already, as with every connection to a server after the first
 	}
 	for _, v := range values {
 		s.known[v] = true
@@ -66,8 +66,8 @@ func (s *Known) Learn(values ...string) {
 	}
 }
 
-// LearnHeader keeps the value of a header that a person has set out of everything: as it is, if
-// it may be a secret, and in recordings by its name.
+// LearnHeader keeps the value of a header that a person has set out of all output: the value itself
+// if it may be a secret, and in recordings the header by its name.
 func (s *Known) LearnHeader(name, value string) {
 	if openHeader(name) {
 		return
@@ -80,10 +80,10 @@ func (s *Known) LearnHeader(name, value string) {
 	s.Learn(headerSecrets(name, value)...)
 }
 
-// Text takes the secrets out of a text.
+// Text removes the secrets from a text.
 func (s *Known) Text(text string) string { return s.lines.Text(text) }
 
-// Error takes the secrets out of an error. What it wraps stays to be found by errors.As.
+// Error removes the secrets from an error. Errors.As still finds the errors it wraps.
 func (s *Known) Error(err error) error {
 	if text := err.Error(); s.Text(text) != text {
 		return cleanedError{s.Text(text), err}
@@ -100,7 +100,8 @@ func (e cleanedError) Error() string { return e.text }
 
 func (e cleanedError) Unwrap() error { return e.err }
 
-// Redactor is what recordings are made with. It knows what is learned later too, but for headers.
+// Redactor returns the redactor for recordings. It also knows secrets that are learned later,
+// except headers.
 func (s *Known) Redactor() *trace.Redactor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +111,7 @@ func (s *Known) Redactor() *trace.Redactor {
 	return s.frames
 }
 
-// Of returns the values that a server is given as secrets.
+// Of returns the secrets in the configuration of a server.
 func Of(s config.Server) []string {
 	out := s.Secrets(Name)
 	for name, value := range s.Env {
@@ -133,7 +134,7 @@ func Of(s config.Server) []string {
 	return append(out, URL(s.URL)...)
 }
 
-// Store returns a store of logins that learns the tokens which pass through it.
+// Store returns a store of logins that learns the tokens passing through it.
 func (s *Known) Store(v *vault.Vault) login.Store { return &store{v, s} }
 
 type store struct {
@@ -164,8 +165,8 @@ func (s *store) Save(ctx context.Context, l *login.Record) error {
 	return s.Vault.Save(ctx, l)
 }
 
-// credentials are the secrets in the value of a header: all of it, and what stands behind its
-// scheme, of Basic also the password.
+// credentials returns the secrets in the value of a header: the whole value, the part after its
+// scheme and, for Basic, the password.
 func credentials(value string) []string {
 	value = strings.TrimSpace(value)
 	out := []string{value}
@@ -182,8 +183,8 @@ func credentials(value string) []string {
 	return out
 }
 
-// URL returns the secrets in a text that is a URL: its user and password, and what its query names as
-// secrets.
+// URL returns the secrets in a text that is a URL: its user and password, and the values of its
+// query with names of secrets.
 func URL(text string) (out []string) {
 	if !strings.Contains(text, "://") {
 		return nil
@@ -208,17 +209,17 @@ func URL(text string) (out []string) {
 	return out
 }
 
-// badUserInfo is a password in what would be a URL if the password was written as URLs want it.
+// badUserInfo matches a password that is not escaped as a URL requires.
 var badUserInfo = regexp.MustCompile(`://[^\s:/?#@]*:([^\s@]+)@`)
 
-// secretFlag is an argument that names something and may hold it.
+// secretFlag matches an argument that is a flag, with or without its value.
 var secretFlag = regexp.MustCompile(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
 
-// variableSet is an argument that sets a variable, as docker run -e takes it.
+// variableSet matches an argument that sets a variable, as docker run -e accepts it.
 var variableSet = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.+)$`)
 
-// Part returns the part of an argument that is a secret by what names it: the argument
-// before it, or its own beginning. What is a variable in a file shows none.
+// Part returns the part of an argument that is a secret according to its name: that of the argument
+// before it, or of its own beginning. An argument with a reference to a variable has none.
 func Part(before, arg string) string {
 	if strings.Contains(arg, "${") {
 		return ""
@@ -241,17 +242,17 @@ func Part(before, arg string) string {
 	return ""
 }
 
-// Lookalikes leaves out of a text what looks like a secret.
+// Lookalikes removes from a text everything that looks like a secret.
 func Lookalikes(text string) string {
 	return string(lookalikes.Frame(trace.Frame{Raw: []byte(text)}).Raw)
 }
 
 var lookalikes = trace.NewRedactor(nil)
 
-// code is a flag behind which a program takes what it runs, a line of a shell for one.
+// code matches a flag that takes code to run, for instance a line of a shell.
 var code = regexp.MustCompile(`^(-[A-Za-z]*c|/[cCkK]|-e|--eval|-Command)$`)
 
-// ShownArgs leaves the secrets out of arguments.
+// ShownArgs returns arguments without their secrets.
 func ShownArgs(args []string) []string {
 	out := slices.Clone(args)
 	before := ""
@@ -262,10 +263,10 @@ func ShownArgs(args []string) []string {
 	return out
 }
 
-// ShownArg leaves the secrets out of an argument that stands behind another.
+// ShownArg returns an argument without its secrets; before is the argument in front of it.
 func ShownArg(before, arg string) string {
 	if code.MatchString(before) {
-		return Lookalikes(arg) // a command must not hide behind KEY=x;
+		return Lookalikes(arg) // a command must not be hidden by a KEY=x; in front of it
 	}
 	if part := Part(before, arg); part != "" {
 		return strings.TrimSuffix(arg, part) + trace.Redacted
@@ -276,12 +277,12 @@ func ShownArg(before, arg string) string {
 	return arg
 }
 
-// ShownURL leaves the user and the values of the query out of a URL.
+// ShownURL returns a URL without its user and the values of its query.
 func ShownURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		for _, secret := range URL(text) {
-			if !strings.Contains(secret, "${") { // a variable may stand where a URL has none
+			if !strings.Contains(secret, "${") { // a reference may stand where a URL cannot have one
 				text = strings.Replace(text, secret, trace.Redacted, 1)
 			}
 		}
@@ -311,8 +312,8 @@ func ShownURL(text string) string {
 	return shown
 }
 
-// headerSecrets are the secrets in a header that a person has set. One that is not named as those of
-// credentials are is a secret too, unless its value is a word or a sentence.
+// headerSecrets returns the secrets in a header that a person has set. A header without a name of
+// credentials counts too, unless its value is a word or a sentence.
 func headerSecrets(name, value string) []string {
 	value = strings.TrimSpace(value)
 	switch {
@@ -324,11 +325,11 @@ func headerSecrets(name, value string) []string {
 	return []string{value}
 }
 
-// plainWord is a value that is told from secrets by having one kind of letters, or no more than
-// a version.
+// plainWord matches a value that does not look like a secret: one kind of letters, or just a
+// version.
 var plainWord = regexp.MustCompile(`^(?:[A-Z]?[a-z]{1,19}(?:[-_./][a-z]{1,19})*|[A-Z]{1,19}|[0-9.-]{1,10})$`)
 
-// openHeader tells whether a header of HTTP or of the protocol says nothing secret.
+// openHeader reports whether a header of HTTP or of the protocol never holds a secret.
 func openHeader(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "accept", "accept-encoding", "accept-language", "cache-control", "content-type", "host", "origin", "referer", "user-agent",
@@ -338,18 +339,18 @@ func openHeader(name string) bool {
 	return false
 }
 
-// Header tells whether a header holds credentials. Those of the protocol and
-// of HTTP itself are not.
+// Header reports whether a header holds credentials. Headers of the protocol and of HTTP itself do
+// not.
 func Header(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	return name == "cookie" || strings.Contains(name, "auth") || Name(name)
 }
 
-// Name tells whether a variable is named as secrets are: too often rather than
-// not often enough, as it is only its value that is replaced.
+// Name reports whether a variable is named like a secret. In doubt it returns true, as only the
+// value is replaced.
 func Name(name string) bool {
 	if name == "PWD" || name == "OLDPWD" {
-		return false // the folder that a shell is in
+		return false // the current folder of a shell
 	}
 	name = strings.ToLower(name)
 	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("-_. ", r) }) {

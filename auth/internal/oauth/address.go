@@ -16,8 +16,8 @@ import (
 )
 
 // Guarded returns a transport for requests on behalf of a server. It does not connect to addresses
-// further inside than those of the server; a proxy of the environment decides about addresses
-// itself. Roots are the authorities that it trusts; nil: those of the system.
+// further inside than the server's own; a proxy of the environment decides about addresses itself.
+// Roots are the trusted authorities; nil: those of the system.
 func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
 	g := &addressGuard{server: server.Hostname()}
 	base := &http.Transport{
@@ -25,7 +25,7 @@ func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
 		DialContext:         (&net.Dialer{Timeout: Timeout, ControlContext: g.check}).DialContext,
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: 10 * time.Second,
-		DisableKeepAlives:   true, // exchanges are few, and each address is looked at
+		DisableKeepAlives:   true, // exchanges are few, and each dialled address is checked
 	}
 	if roots != nil {
 		base.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
@@ -34,15 +34,14 @@ func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
 	return g
 }
 
-// addressGuard refuses connections to addresses further inside than those of a server. It looks
-// when the address is dialled: a name may lead elsewhere each time that it is looked up.
+// addressGuard refuses connections to addresses further inside than those of a server. It checks
+// the address when it is dialled: a name may resolve to another address at each lookup.
 type addressGuard struct {
 	server string // its host
 	base   http.RoundTripper
 }
 
-// directKey is that of the most inner zone that a request may reach, in the context of one that
-// goes through no proxy.
+// directKey is the context key of the innermost zone that a request without a proxy may reach.
 type directKey struct{}
 
 // RoundTrip implements http.RoundTripper.
@@ -53,7 +52,7 @@ func (g *addressGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.base.RoundTrip(req)
 }
 
-// zone is that of the server: public, if it is not known.
+// zone returns the zone of the server: public if it is unknown.
 func (g *addressGuard) zone(ctx context.Context) zone.Zone {
 	if IsLoopback(g.server) {
 		return zone.Local

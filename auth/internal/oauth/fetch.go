@@ -25,23 +25,23 @@ const (
 	// Timeout bounds one exchange.
 	Timeout = 30 * time.Second
 
-	// Revision is the revision of the protocol that requests for metadata name as long as client
-	// and server have not agreed on one.
+	// Revision is the protocol revision that requests for metadata name until client and server
+	// have agreed on one.
 	Revision = "2025-11-25"
 )
 
-// ErrAbsent says that there is no document at a place.
+// ErrAbsent says that a document does not exist.
 var ErrAbsent = errors.New("there is none")
 
-// Fetcher reads documents of others, and posts forms to them, on behalf of one server. It may be
-// used by several goroutines at once.
+// Fetcher reads documents from other hosts, and posts forms to them, on behalf of one server. It
+// may be used by several goroutines at once.
 type Fetcher struct {
 	Server *url.URL // on whose behalf; not changed after NewFetcher
 	client *http.Client
 }
 
-// NewFetcher returns a Fetcher that sends requests by base, which then decides about addresses
-// itself. Nil: it has connections of its own, see [Guarded].
+// NewFetcher returns a Fetcher that sends requests with base; base then decides about addresses
+// itself. Nil: connections of its own, see [Guarded].
 func NewFetcher(server *url.URL, base http.RoundTripper) *Fetcher {
 	if base == nil {
 		base = Guarded(server, nil)
@@ -59,8 +59,8 @@ func NewFetcher(server *url.URL, base http.RoundTripper) *Fetcher {
 	}}}
 }
 
-// Get reads a JSON document. The error is [ErrAbsent] where there is none: at a status of 4xx that
-// is not 408 or 429, and where the answer is not JSON.
+// Get reads a JSON document. The error is [ErrAbsent] if there is none: for a 4xx status other than
+// 408 and 429, and if the answer is not JSON.
 func (f *Fetcher) Get(ctx context.Context, u *url.URL, revision string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *Fetcher) Get(ctx context.Context, u *url.URL, revision string, into any
 	case status == http.StatusOK && r.isJSON():
 		return decode(u, r.Body, into)
 	case status == http.StatusOK, status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
-		return ErrAbsent // some answer every path with a page
+		return ErrAbsent // some servers answer every path with a web page
 	}
 	return fmt.Errorf("%s: HTTP %d; try again later", clip(u.String()), r.Status)
 }
@@ -89,9 +89,8 @@ func decode(u *url.URL, body []byte, into any) error {
 }
 
 // Issuer reads the metadata of an authorization server from the first of its well-known places that
-// has some: those of RFC 8414 come before that of OpenID Connect Discovery, which an issuer with a
-// path has twice. The metadata must name the issuer, character by character
-// (RFC 8414, 3.3).
+// has it: those of RFC 8414 come before that of OpenID Connect Discovery, which an issuer with a
+// path has twice. The metadata must name the issuer, character by character (RFC 8414, 3.3).
 func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any) error {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -120,7 +119,7 @@ func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any)
 	return errors.New("it has no metadata at the well-known places")
 }
 
-// issuerPlaces are where an issuer may have its metadata, in order.
+// issuerPlaces returns the possible URLs of an issuer's metadata, in order.
 func issuerPlaces(issuer *url.URL) []*url.URL {
 	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 	places := []*url.URL{WellKnown(oauth, issuer)[0], WellKnown(openid, issuer)[0]}
@@ -130,7 +129,7 @@ func issuerPlaces(issuer *url.URL) []*url.URL {
 	return places
 }
 
-// Reply is the answer to one request, read to its end.
+// Reply is the answer to one request, with its whole body.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -142,19 +141,19 @@ func (r *Reply) isJSON() bool {
 	return t == "application/json" || strings.HasSuffix(t, "+json")
 }
 
-// Refusal returns what the Reply says of a request that was refused (RFC 6749, 5.2), bounded, for
-// an error; empty if it is not JSON.
+// Refusal returns the error code and description of a refused request (RFC 6749, 5.2), bounded, for
+// an error text; empty if the body is not JSON.
 func (r *Reply) Refusal() (code, description string) {
 	var e struct {
 		Code        string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	_ = jsonx.Unmarshal(r.Body, &e) // a page says nothing more than its status
+	_ = jsonx.Unmarshal(r.Body, &e) // a web page adds nothing to the status
 	return clip(e.Code), clip(e.Description)
 }
 
-// Post sends a body to an endpoint, with a header of the caller's, which Post changes. Whatever the
-// status is, the Reply is no error.
+// Post sends a body to an endpoint, with the header h, which Post changes. A Reply of any status is
+// not an error.
 func (f *Fetcher) Post(ctx context.Context, u *url.URL, h http.Header, body []byte) (*Reply, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {

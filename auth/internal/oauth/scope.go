@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// OfflineAccess is the scope for a refresh token (OpenID Connect Core 1.0, 11). It is not one
-	// of a resource server (2026-07-28).
+	// OfflineAccess is the scope for a refresh token (OpenID Connect Core 1.0, 11). It is not a
+	// scope of a resource server (2026-07-28).
 	OfflineAccess = "offline_access"
 
-	// InsufficientScope is the error of a challenge that asks for more scopes (RFC 6750, 3.1).
+	// InsufficientScope is the error of a challenge that asks for further scopes (RFC 6750, 3.1).
 	InsufficientScope = "insufficient_scope"
 
-	// MaxScopes bounds the scopes that a server can make a client ask for.
+	// MaxScopes bounds the scopes that a server can make a client request.
 	MaxScopes = 100
 )
 
-// ParseScopes splits a list of scopes at its blanks; nil if it is empty. Words that are not scopes,
-// repetitions and scopes over [MaxScopes] are left out.
+// ParseScopes splits a list of scopes at its blanks; nil if it is empty. It drops words that are
+// not scopes, repetitions and scopes beyond [MaxScopes].
 func ParseScopes(s string) []string {
 	var list []string
 	for name := range strings.FieldsSeq(s) {
@@ -29,7 +29,7 @@ func ParseScopes(s string) []string {
 	return list
 }
 
-// IsScope tells whether a word can be a scope (RFC 6749, 3.3), and has at most 256 bytes.
+// IsScope reports whether a word is a valid scope (RFC 6749, 3.3) of at most 256 bytes.
 func IsScope(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' || c == '"' || c == '\\' {
@@ -39,7 +39,8 @@ func IsScope(s string) bool {
 	return s != "" && len(s) <= 256
 }
 
-// Union returns a with those of b that it lacks, in order, up to [MaxScopes]. It does not change a.
+// Union returns a with the elements of b that it lacks, in order, up to [MaxScopes]. It does not
+// change a.
 func Union(a, b []string) []string {
 	out := a[:len(a):len(a)]
 	for _, s := range b {
@@ -50,7 +51,7 @@ func Union(a, b []string) []string {
 	return out
 }
 
-// IsHeaderToken tells whether s can stand in a header as a token: printable ASCII without blanks.
+// IsHeaderToken reports whether s can stand in a header as a token: printable ASCII without blanks.
 func IsHeaderToken(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' {

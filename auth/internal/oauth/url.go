@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// CheckURL parses a URL that may be fetched, or shown to the user, on behalf of a server: https, or
-// http on loopback if the server is on loopback too, without a user and a fragment.
+// CheckURL parses a URL that may be fetched, or shown to the user, on behalf of a server. It must
+// be https, or http on loopback if the server is on loopback too, without a user and a fragment.
 //
 // Specification: 2025-11-25, basic/authorization, Communication Security.
 func CheckURL(raw string, server *url.URL) (*url.URL, error) {
@@ -27,7 +27,7 @@ func CheckURL(raw string, server *url.URL) (*url.URL, error) {
 	return nil, fmt.Errorf("%q is not https; http is for servers on loopback alone", clip(raw))
 }
 
-// IsLoopback tells whether a host is this machine by its spelling. It asks no resolver.
+// IsLoopback reports whether a host is this machine by its spelling. It does not resolve names.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
@@ -42,8 +42,8 @@ func Origin(u *url.URL) string {
 	return scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// Canonical returns the URI of a server as a resource: its scheme, host and path. The query is left
-// out; it may hold a key.
+// Canonical returns the URI of a server as a resource: its scheme, host and path. It omits the
+// query, which may hold a key.
 //
 // Specification: 2025-11-25, basic/authorization, Canonical Server URI.
 func Canonical(server *url.URL) string {
@@ -57,8 +57,8 @@ func Canonical(server *url.URL) string {
 // WellKnownResource is the path of the metadata of a protected resource (RFC 9728, 3).
 const WellKnownResource = "/.well-known/oauth-protected-resource"
 
-// WellKnown returns a well-known path before the path of a URL, if the URL has one, and then the
-// well-known path alone.
+// WellKnown returns the well-known path in front of the path of a URL, if the URL has one, and then
+// the well-known path alone.
 func WellKnown(path string, u *url.URL) []*url.URL {
 	list := []*url.URL{{Path: path}}
 	if own := strings.TrimSuffix(u.Path, "/"); own != "" {
