@@ -13,27 +13,28 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Who may allow a call, in this order. A call that may have run already, though its answer was
-// lost, can be allowed by the person alone.
+// These are the grounds of a decision, in the order in which they are tried. If a call may already
+// have run because its answer was lost, only the person can allow it again, unless the server is
+// trusted and its hints say that a repetition does no harm.
 const (
-	byConversation = "conversation" // the person has allowed the tool until the end of it
+	byConversation = "conversation" // the person allowed the tool for this conversation
 	byRule         = "rule"         // Host.Allow
-	byReadOnly     = "read-only"    // so says a server that is trusted
-	byAlways       = "always"       // the person has allowed the tool for ever, and it has not changed
+	byReadOnly     = "read-only"    // a trusted server says so
+	byAlways       = "always"       // the person allowed the tool permanently, and it has not changed
 	byPerson       = "person"
-	byNobody       = "nobody" // there is no person, or they cannot be asked
-	byHost         = "host"   // the call concerns no server
+	byNobody       = "nobody" // there is no Person, or Person failed
+	byHost         = "host"   // the tool belongs to the host and needs no approval
 )
 
-// decision is what was decided about a call.
+// decision is the decision about a call.
 type decision struct {
 	allowed bool
 	by      string
 	reason  string // of a denial
-	changed error  // why nothing was decided: the tool is not what the model was offered; nil: it is
+	changed error  // the tool is not the one that the model was offered, so nothing was decided; nil: it is
 }
 
-// words tell the model of a denial.
+// words returns what the model is told about a denial.
 func (d decision) words() string {
 	if d.by == byNobody {
 		return "It was not called: " + d.reason + ". Do not try it again; go on without it, or say what is missing."
@@ -45,7 +46,7 @@ func (d decision) words() string {
 	return text
 }
 
-// decide has the call decided about. If ctx ends it is denied.
+// decide returns the decision about the call. If ctx ends first, the call is not allowed.
 func (p *pending) decide(ctx context.Context) decision {
 	if !wait(ctx, p.asksAfter...) {
 		return decision{}
@@ -99,14 +100,14 @@ func (p *pending) decide(ctx context.Context) decision {
 	return decision{allowed: true, by: byPerson}
 }
 
-// ask asks the person, and waits no longer than ctx, whatever they do.
+// ask calls person and returns its answer, or the cause of ctx if that ends first.
 func ask[A any](ctx context.Context, person func() (A, error)) (A, error) {
 	type answer struct {
 		a   A
 		err error
 	}
 	answers := make(chan answer, 1)
-	go func() { // ended by the person, whose question is over with ctx
+	go func() { // ends when person returns, which it should when ctx ends
 		a, err := person()
 		answers <- answer{a, err}
 	}()
@@ -119,8 +120,8 @@ func ask[A any](ctx context.Context, person func() (A, error)) (A, error) {
 	}
 }
 
-// AllowedBy tells who allows a tool to be called without asking: "conversation", "rule",
-// "read-only" or "always"; empty: the person is asked.
+// AllowedBy returns the ground on which a tool may be called without asking: "conversation",
+// "rule", "read-only" or "always". It is empty if the person is asked.
 func (c *Conversation) AllowedBy(t Tool) string {
 	s := c.h.named(t.Server)
 	if s == nil {
@@ -130,7 +131,7 @@ func (c *Conversation) AllowedBy(t Tool) string {
 	return by
 }
 
-// Disallow takes back that the person has allowed a tool until the end of the conversation.
+// Disallow withdraws the person's permission to call a tool in this conversation.
 func (c *Conversation) Disallow(t Tool) {
 	if s := c.h.named(t.Server); s != nil {
 		c.mu.Lock()
@@ -163,23 +164,22 @@ func (c *Conversation) allowedBy(t Tool, s *server) (by, changed string) {
 	return "", changed
 }
 
-// allow takes note that a tool is allowed until the end of the conversation, as long as it is as
-// it is now.
+// allow records that a tool, as it is defined now, is allowed until the conversation ends.
 func (c *Conversation) allow(t Tool, s *server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.allowed[grantOf(t, s)] = true
 }
 
-// grantOf is what a tool is allowed under: another tool of that name is another.
+// grantOf returns the key under which a tool is allowed. It changes with the definition of the
+// tool.
 func grantOf(t Tool, s *server) string {
 	return fmt.Sprintf("%q %q %s", s.Name, s.Identity, approval.Hash(t.Tool))
 }
 
-// allows tells whether a rule allows a tool. What stands before the slash of a pattern is held
-// against the name of the server alone, so that no tool can pass for one of another server. Where
-// names of servers have slashes and a pattern can be read in two ways, it is about the server
-// with the longer name.
+// allows reports whether a rule allows a tool. The part of a pattern before the slash is matched
+// against the server name only, so a tool cannot pass for one of another server. If server names
+// contain slashes and a pattern can be read in two ways, the longer server name counts.
 func (h *Host) allows(server, tool string) bool {
 	for _, pattern := range h.Allow {
 		if pattern == "*" {
@@ -194,7 +194,8 @@ func (h *Host) allows(server, tool string) bool {
 	return false
 }
 
-// meansLonger tells whether a pattern names a server of the host that goes on after its slash at i.
+// meansLonger reports whether a pattern begins with the name of a server that contains the slash at
+// i.
 func (h *Host) meansLonger(pattern string, i int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -203,31 +204,31 @@ func (h *Host) meansLonger(pattern string, i int) bool {
 	})
 }
 
-// readOnly tells whether a tool changes nothing, as its server says.
+// readOnly reports whether the server declares the tool read-only.
 func readOnly(t *mcp.Tool) bool {
 	return t.Annotations != nil && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
 }
 
-// idempotent tells whether a second call of a tool changes no more than the first has, as its
-// server says.
+// idempotent reports whether the server declares that repeating a call has no further effect.
 func idempotent(t *mcp.Tool) bool {
 	return t.Annotations != nil && t.Annotations.Idempotent != nil && *t.Annotations.Idempotent
 }
 
-// writes tells whether a server says of a tool that it changes something. Of most tools nothing
-// is said.
+// writes reports whether the server declares explicitly that the tool is not read-only. Most
+// servers declare nothing.
 func writes(t *mcp.Tool) bool {
 	return t.Annotations != nil && t.Annotations.ReadOnly != nil && !*t.Annotations.ReadOnly
 }
 
-// audited tells Host.Audit what came of the call, which does not depend on it.
+// audited reports the outcome of the call to Host.Audit. A failure is noted but does not change the
+// outcome.
 func (p *pending) audited(d Decision) {
 	if err := p.audit(d); err != nil {
 		p.c.tell(Event{Kind: Noted, Text: "the audit log lacks what came of a call: " + err.Error()})
 	}
 }
 
-// audit tells Host.Audit about a call that concerns a server.
+// audit passes a decision to Host.Audit, if the call concerns a server.
 func (p *pending) audit(d Decision) error {
 	if p.c.h.Audit == nil || p.server == nil {
 		return nil
@@ -239,9 +240,9 @@ func (p *pending) audit(d Decision) error {
 	return p.c.h.Audit(d)
 }
 
-// recall finds out about calls of a conversation that is resumed. One without a result may have
-// run too: it was under way when the program ended. The newest entries are left out, whose calls are
-// about to be made.
+// recall finds the calls of a resumed conversation whose outcome is in doubt. A call without a
+// result was in progress when the program ended, and may have run. Recall skips the newest entries,
+// which hold the calls that are about to be made.
 func (c *Conversation) recall(tools []Tool, newest int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +250,7 @@ func (c *Conversation) recall(tools []Tool, newest int) {
 		return
 	}
 	c.doubts = map[string]string{}
-	var calls []*model.Call // of the last answer, that have no result
+	var calls []*model.Call // of the last answer, still without a result
 	lost := func() {
 		for _, call := range calls {
 			c.doubts[c.h.keyOf(call, tools)] = doubtText(Unknown)
@@ -281,7 +282,8 @@ func (c *Conversation) recall(tools []Tool, newest int) {
 	lost()
 }
 
-// keyOf is the callKey of a call that was made, as far as that can be found out.
+// keyOf returns the callKey of an earlier call, as far as its tool and arguments can still be
+// resolved.
 func (h *Host) keyOf(call *model.Call, tools []Tool) string {
 	if t, args, _, wrong := h.resolve(call, tools); wrong == "" {
 		return callKey(t.Name, args)
@@ -289,14 +291,14 @@ func (h *Host) keyOf(call *model.Call, tools []Tool) string {
 	return callKey(call.Name, repaired(call.Arguments))
 }
 
-// doubtOf returns why a call must not be made without asking, empty if there is no reason.
+// doubtOf returns the reason to ask the person about a call that is otherwise allowed; empty: none.
 func (c *Conversation) doubtOf(key string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.doubts[key]
 }
 
-// doubt takes note of what is known of a call that was made.
+// doubt records whether the outcome of a call is in doubt.
 func (c *Conversation) doubt(key string, doubtful bool, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -308,7 +310,7 @@ func (c *Conversation) doubt(key string, doubtful bool, outcome Outcome) {
 	}
 }
 
-// doubtText words why the person is asked.
+// doubtText returns the reason for asking the person again.
 func doubtText(o Outcome) string {
 	switch o {
 	case Cancelled:

@@ -15,9 +15,10 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// arguments makes what a model wrote fit to be sent: an object in one line that fits the schema
-// of the tool. Null for a property that may not be null counts as absence and is not sent. Wrong
-// tells the model what does not fit, and what would.
+// arguments turns what a model wrote into arguments that can be sent: a JSON object on one line
+// that fits the tool's input schema. A null for a property that cannot be null counts as absent and
+// is not sent. If the arguments do not fit, wrong tells the model what is wrong and what is
+// expected.
 func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMessage, wrong string) {
 	args = repaired(written)
 	if err := jsonx.Valid(args, jsonx.DefaultDepth); err != nil {
@@ -53,8 +54,8 @@ func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMes
 	return nil, text + expected(t.InputSchema, bad.Faults)
 }
 
-// repaired undoes what models do to arguments as far as there is no doubt what they mean: nothing,
-// null and "" are no arguments, and a string that holds an object is that object.
+// repaired undoes common mistakes of models where the meaning is clear: nothing, null and "" mean
+// no arguments, and a string that holds an object means that object.
 func repaired(written json.RawMessage) json.RawMessage {
 	args := json.RawMessage(bytes.TrimSpace(written))
 	if text, err := jsonx.Unquote(args); err == nil && jsonx.KindOf(args) == '"' {
@@ -69,14 +70,15 @@ func repaired(written json.RawMessage) json.RawMessage {
 	return args
 }
 
-// How much of a schema a model is shown beside what is wrong.
+// These constants bound the part of a schema that accompanies a fault.
 const (
 	maxWhole = 2000 // bytes of a schema that is shown whole
-	maxShown = 500  // of each part of one that is not
+	maxShown = 500  // bytes of each part of a longer schema
 	maxParts = 5
 )
 
-// expected shows the model the schema, or the parts that the faults are about.
+// expected returns text that shows the model the schema, or the parts of it that the faults
+// concern.
 func expected(whole json.RawMessage, faults []schema.Fault) string {
 	if len(whole) == 0 {
 		return ""
@@ -124,8 +126,8 @@ func (h *Host) misfit(t *mcp.Tool, res *mcp.ToolResult) error {
 	return fmt.Errorf("call %q: %w", t.Name, err)
 }
 
-// schemaAt follows the path of a fault into a schema as far as it is plain: through properties,
-// items and references within the schema. It returns how far it came.
+// schemaAt follows the path of a fault into a schema, through properties, items and local
+// references. It returns the path as far as it could be followed.
 func schemaAt(whole json.RawMessage, path string) (at string, part json.RawMessage) {
 	part = whole
 	rest := path
@@ -147,7 +149,7 @@ func schemaAt(whole json.RawMessage, path string) (at string, part json.RawMessa
 	return strings.TrimSuffix(path[:len(path)-len(rest)], "."), part
 }
 
-// pathStep takes the first step off the path of a fault: a, [2] or ["odd name"].
+// pathStep splits off the first step of the path of a fault: a, [2] or ["odd name"].
 func pathStep(path string) (name string, index bool, rest string, ok bool) {
 	if path[0] != '[' {
 		end := strings.IndexAny(path, ".[")
@@ -159,13 +161,13 @@ func pathStep(path string) (name string, index bool, rest string, ok bool) {
 	if quoted, err := strconv.QuotedPrefix(path[1:]); err == nil {
 		name, _ = strconv.Unquote(quoted)
 		rest, ok = strings.CutPrefix(path[1+len(quoted):], "]")
-		return name, false, strings.TrimPrefix(rest, "."), ok // one that was cut is not found
+		return name, false, strings.TrimPrefix(rest, "."), ok // a quoted name that was cut is not found
 	}
 	_, rest, ok = strings.Cut(path, "]")
 	return "", true, strings.TrimPrefix(rest, "."), ok
 }
 
-// resolved follows references to other parts of the schema, not more than a few.
+// resolved follows references within the schema, at most 8 of them.
 func resolved(whole, part json.RawMessage) json.RawMessage {
 	for range 8 {
 		raw, _ := jsonx.Lookup(part, "$ref")
@@ -187,16 +189,16 @@ func resolved(whole, part json.RawMessage) json.RawMessage {
 	return part
 }
 
-// schemas are compiled schemas of tools. The zero value is empty; it may be used by several
-// goroutines.
+// schemas caches compiled schemas of tools. The zero value is empty. It may be used by several
+// goroutines at once.
 type schemas struct {
 	mu    sync.Mutex
 	bytes int // of the schemas; guarded by mu
 	known map[[sha256.Size]byte]func() (*schema.Validator, error)
 }
 
-// maxSchemas bounds the schemas that are kept compiled, in bytes. What is over it makes all
-// others be compiled again.
+// maxSchemas bounds the source text of the cached schemas, in bytes. A schema that exceeds it
+// empties the cache.
 const maxSchemas = 16 << 20
 
 func (s *schemas) of(raw json.RawMessage) (*schema.Validator, error) {

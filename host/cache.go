@@ -10,57 +10,57 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What is kept of results, for servers that opt in by Server.Cache:
+// Results are cached for servers that opt in with Server.Cache:
 //
-//   - Results of tools that the server says are read-only; no errors.
-//   - For the connection that they came by, and so for the credentials that it was opened with.
-//     No two servers of a host share any, even if they have the same identity.
-//   - For the tool as it was defined, and for arguments that mean the same.
-//   - Until Server.Cache has passed, the server says that its tools have changed, or a tool
-//     that is not read-only is called there. What was asked before that and is answered after
-//     it is not kept.
+//   - Only successful results of tools that the server declares read-only are cached.
+//   - A cached result belongs to one connection, and so to the credentials of that connection.
+//     Servers never share results, even if they have the same identity.
+//   - It belongs to the tool as it was defined, and to arguments that are equal as JSON.
+//   - It expires after Server.Cache, when the server reports that its tools changed, or when a tool
+//     that is not read-only is called. The result of a call that was in progress then is not
+//     cached.
 
-// How much is kept for one server, in bytes.
+// Bounds of the cache of one server, in bytes.
 const (
 	maxKept    = 4 << 20
 	maxKeptOne = 512 << 10
 )
 
-// results are those kept for one server. The zero value is empty; it may be used by several
-// goroutines.
+// results is the cache of one server. The zero value is empty. It may be used by several goroutines
+// at once.
 type results struct {
 	mu      sync.Mutex
 	bytes   int                          // guarded by mu
 	entries map[resultKey]*chain.Element // of *keptResult; guarded by mu
-	order   chain.List                   // the oldest last; guarded by mu
-	writing int                          // calls under way that may change something; guarded by mu
-	changes uint64                       // times that everything was dropped; guarded by mu
+	order   chain.List                   // most recently stored first; guarded by mu
+	writing int                          // calls in progress that may change something; guarded by mu
+	changes uint64                       // number of times the cache was emptied; guarded by mu
 }
 
 type resultKey struct {
 	connection <-chan struct{} // its Done
-	edition    edition         // of what the server offers
-	tool       string          // the hash of its definition
+	edition    edition         // of the server's lists
+	tool       string          // hash of its definition
 	args       string
 }
 
 type keptResult struct {
 	key   resultKey
-	res   *mcp.ToolResult // shared, and not changed
+	res   *mcp.ToolResult // shared, never modified
 	bytes int
 	until time.Time
 }
 
-// ticket is a call that takes results from there, or makes them void.
+// ticket is one call as the cache sees it: it reads and stores a result, or empties the cache.
 type ticket struct {
-	from    *results // nil: nothing is kept
+	from    *results // nil: nothing is cached
 	key     resultKey
 	ttl     time.Duration
 	writes  bool
-	changes uint64 // as the call began
+	changes uint64 // when the call began
 }
 
-// begin is called before a call. End must follow.
+// begin is called before a call. The caller must call end afterwards.
 func (r *results) begin(connection <-chan struct{}, p *pending) *ticket {
 	if p.server.Cache <= 0 {
 		return &ticket{}
@@ -81,7 +81,7 @@ func (r *results) begin(connection <-chan struct{}, p *pending) *ticket {
 	return t
 }
 
-// end is called after the call, whatever came of it.
+// end is called after the call, whatever its outcome.
 func (t *ticket) end() {
 	if t.from == nil || !t.writes {
 		return
@@ -92,7 +92,7 @@ func (t *ticket) end() {
 	t.from.writing--
 }
 
-// hit returns a result that was kept and is still good; nil: there is none.
+// hit returns a cached result that has not expired, or nil.
 func (t *ticket) hit() *mcp.ToolResult {
 	if t.from == nil || t.writes {
 		return nil
@@ -112,7 +112,7 @@ func (t *ticket) hit() *mcp.ToolResult {
 	return kept.res
 }
 
-// keep keeps the result of the call, if nothing has happened meanwhile that makes it void.
+// keep stores the result of the call, unless the cache was emptied in the meantime.
 func (t *ticket) keep(res *mcp.ToolResult) {
 	if t.from == nil || t.writes || res.IsError {
 		return
@@ -139,14 +139,14 @@ func (t *ticket) keep(res *mcp.ToolResult) {
 	}
 }
 
-// remove removes one; mu is held.
+// remove removes one result; mu is held.
 func (r *results) remove(e *chain.Element) {
 	kept := r.order.Remove(e).(*keptResult)
 	delete(r.entries, kept.key)
 	r.bytes -= kept.bytes
 }
 
-// drop makes everything void that is kept or under way.
+// drop empties the cache and keeps results of calls in progress out of it.
 func (r *results) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

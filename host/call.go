@@ -17,33 +17,33 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What becomes of the calls of one answer:
+// The calls of one answer run in this order:
 //
-//   - They run at the same time, but for those that depend on each other: a tool that its server
-//     says is not read-only comes after the calls of that server before it, and before those
-//     after it; and of two calls that are the same the second waits for the first.
-//   - The person is asked about the calls of one tool one after the other, in the order of the
-//     model, so that an answer for the whole conversation does for those that wait.
-//   - Only calls that run count for Limits.Parallel, not those that wait for the person.
+//   - Calls run in parallel unless they depend on each other. A call of a tool that its server
+//     declares not read-only waits for the earlier calls to that server, and later calls wait for
+//     it. Of two identical calls, the second waits for the first.
+//   - The person is asked about calls of one tool one at a time, in the order of the model, so that
+//     permission for the whole conversation also covers the calls that wait.
+//   - Only running calls count toward Limits.Parallel, not calls that wait for the person.
 
-// pending is a call of the model on its way to its result.
+// pending is a call that the model has made and that has no result yet.
 type pending struct {
 	c      *Conversation
 	call   *model.Call
 	tool   Tool
 	server *server
-	args   json.RawMessage // as they are shown and sent: an object that fits the schema, in one line
-	key    string          // the same for the same call
-	safe   bool            // it can be made twice without harm: so says a server that is trusted
-	event  CallEvent       // what all events of the call have
+	args   json.RawMessage // as shown and sent: an object that fits the schema, on one line
+	key    string          // equal for equal calls, see callKey
+	safe   bool            // repeating it does no harm, as a trusted server says
+	event  CallEvent       // fields shared by all events of the call
 
-	asksAfter []<-chan struct{} // closed when calls that are decided about first have been
-	runsAfter []<-chan struct{} // closed when calls that it waits for are over
+	asksAfter []<-chan struct{} // closed when the calls that must be decided first are decided
+	runsAfter []<-chan struct{} // closed when the calls that this one waits for have ended
 	decided   chan struct{}
 	over      chan struct{}
 }
 
-// run makes the calls of an answer and returns one result for each, in their order.
+// run makes the calls of an answer and returns their results, in the same order.
 func (c *Conversation) run(ctx context.Context, calls []*model.Call, tools []Tool) []model.Part {
 	c.recall(tools, 1)
 	results := make([]model.Part, len(calls))
@@ -63,18 +63,17 @@ func (c *Conversation) run(ctx context.Context, calls []*model.Call, tools []Too
 	return results
 }
 
-// line is the order in which the calls of an answer wait for each other. Each waits only for
-// those before it, so that none waits for ever.
+// line orders the calls of an answer. A call waits only for earlier calls, so there is no deadlock.
 type line struct {
 	asked   map[string]*pending // the last call of each tool
-	same    map[string]*pending // the last of those that are the same
+	same    map[string]*pending // the last of equal calls
 	servers map[string]*traffic
 }
 
-// traffic is what goes on at one server.
+// traffic holds the calls to one server that later calls wait for.
 type traffic struct {
-	write <-chan struct{}   // closed when the last call that changes something is over; nil: there was none
-	since []<-chan struct{} // those that came after it
+	write <-chan struct{}   // closed when the last call that changes something has ended; nil: none
+	since []<-chan struct{} // calls after that one
 }
 
 func (l *line) join(p *pending) {
@@ -84,7 +83,7 @@ func (l *line) join(p *pending) {
 	}
 	l.asked[tool] = p
 	if before := l.same[p.key]; before != nil {
-		p.asksAfter = append(p.asksAfter, before.over) // what came of it may be a reason to ask
+		p.asksAfter = append(p.asksAfter, before.over) // its outcome may be a reason to ask
 	}
 	l.same[p.key] = p
 	t := l.servers[p.tool.Server]
@@ -103,8 +102,8 @@ func (l *line) join(p *pending) {
 	}
 }
 
-// prepare finds the tool of a call and makes its arguments fit to be sent. What cannot be called
-// has its result at once.
+// prepare finds the tool of a call and prepares its arguments. If the call cannot be made, it
+// returns a result instead.
 func (c *Conversation) prepare(call *model.Call, tools []Tool) (*pending, *model.Result) {
 	p := &pending{c: c, call: call, event: CallEvent{ID: call.ID, Tool: call.Name, Arguments: call.Arguments}}
 	t, args, why, words := c.h.resolve(call, tools)
@@ -128,8 +127,8 @@ func (c *Conversation) prepare(call *model.Call, tools []Tool) (*pending, *model
 	return p, nil
 }
 
-// resolve finds the tool that a call is about, and arguments that fit it. If it cannot be called
-// it says why, and tells the model.
+// resolve finds the tool of a call and arguments that fit it. If the call cannot be made, why gives
+// the reason and words are for the model.
 func (h *Host) resolve(call *model.Call, tools []Tool) (t Tool, args json.RawMessage, why, words string) {
 	at := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == call.Name })
 	if at < 0 {
@@ -153,12 +152,12 @@ func (h *Host) resolve(call *model.Call, tools []Tool) (t Tool, args json.RawMes
 	return meant, args, "", ""
 }
 
-// callKey is the same for calls of one tool whose arguments mean the same.
+// callKey returns a key that is equal for calls of one tool with arguments that are equal as JSON.
 func callKey(name string, args json.RawMessage) string {
 	return name + " " + string(jsonx.Canonical(args))
 }
 
-// unknownTool tells the model which tools it may have meant.
+// unknownTool tells the model that a tool does not exist, and suggests similar names.
 func unknownTool(name string, tools []Tool) string {
 	text := fmt.Sprintf("There is no tool %q.", clip(name))
 	if near := nearest(name, tools); len(near) > 0 {
@@ -167,7 +166,7 @@ func unknownTool(name string, tools []Tool) string {
 	return text + " The tools are those that were listed; nothing was called."
 }
 
-// nearest returns the names, at most three, that one may have meant who wrote another.
+// nearest returns at most three quoted names of tools that are similar to name.
 func nearest(name string, tools []Tool) []string {
 	type guess struct {
 		name     string
@@ -177,7 +176,7 @@ func nearest(name string, tools []Tool) []string {
 	lower := strings.ToLower(name)
 	for _, t := range tools {
 		full, bare := strings.ToLower(t.Name), strings.ToLower(t.Tool.Name)
-		d := min(spelling.Distance(lower, full), spelling.Distance(lower, bare)) // some forget the server
+		d := min(spelling.Distance(lower, full), spelling.Distance(lower, bare)) // the model may have left out the server
 		if d <= max(1, len(lower)/3) {
 			guesses = append(guesses, guess{t.Name, d})
 		}
@@ -190,7 +189,7 @@ func nearest(name string, tools []Tool) []string {
 	return names
 }
 
-// run has the call decided about and makes it.
+// run decides about the call and makes it.
 func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 	defer close(p.over)
 	d := p.decide(ctx)
@@ -231,13 +230,13 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 
 const cancelledBefore = "The person cancelled this before it was called. It has not run."
 
-// left is the result of a call that was allowed and then cancelled before it began.
+// left returns the result of a call that was allowed and then cancelled before it began.
 func (p *pending) left(ctx context.Context, d decision) *model.Result {
 	p.audited(Decision{Allowed: true, By: d.by, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
 	return p.refused(Cancelled, context.Cause(ctx).Error(), cancelledBefore)
 }
 
-// do makes a call of a tool of the host itself.
+// do runs a tool of the host itself.
 func (p *pending) do(ctx context.Context) *model.Result {
 	began := time.Now()
 	parts, err := p.tool.do(ctx, p.args)
@@ -253,14 +252,14 @@ func (p *pending) do(ctx context.Context) *model.Result {
 	return p.end(outcome, why, class, time.Since(began), parts...)
 }
 
-// end audits what came of a call that began, and makes its result. Class is what the audit log is
-// told of why.
+// end audits the outcome of a call that began and makes its result. Class is the reason for the
+// audit log.
 func (p *pending) end(outcome Outcome, why, class string, took time.Duration, parts ...model.Part) *model.Result {
 	p.audited(Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
 	return p.result(outcome, why, took, parts...)
 }
 
-// wait waits until all channels are closed; false if the context ends first.
+// wait waits until all channels are closed, and returns false if ctx ends first.
 func wait(ctx context.Context, all ...<-chan struct{}) bool {
 	for _, c := range all {
 		select {
@@ -272,7 +271,7 @@ func wait(ctx context.Context, all ...<-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// make makes a call that was allowed, and tells what came of it.
+// make sends an allowed call to its server and makes its result.
 func (p *pending) make(ctx context.Context) *model.Result {
 	began := time.Now()
 	res, f := p.send(ctx)
@@ -313,18 +312,18 @@ func (p *pending) logged(m mcp.LogMessage) {
 	p.tell(Logged, strings.ToLower(m.Level.String())+": "+clip(text))
 }
 
-// tell tells of the call.
+// tell reports an event of the call.
 func (p *pending) tell(k EventKind, text string) {
 	e := p.event
 	p.c.tell(Event{Kind: k, Call: &e, Text: text})
 }
 
-// refused is the result of what was not called.
+// refused makes the result of a call that was not made.
 func (p *pending) refused(outcome Outcome, why, words string) *model.Result {
 	return p.result(outcome, why, 0, model.Part{Text: words})
 }
 
-// result tells of the end of a call, and makes its result.
+// result reports the end of the call and makes its result.
 func (p *pending) result(outcome Outcome, why string, took time.Duration, parts ...model.Part) *model.Result {
 	over := p.event
 	over.Outcome, over.Parts, over.Took = outcome, parts, took
@@ -332,5 +331,5 @@ func (p *pending) result(outcome Outcome, why string, took time.Duration, parts 
 	return &model.Result{ID: p.call.ID, Name: p.call.Name, Parts: parts, Error: outcome != Succeeded}
 }
 
-// clip bounds text of others, for words about it.
+// clip bounds text of a peer or a model for use in a message.
 func clip(s string) string { return text.Clip(s, 1000) }

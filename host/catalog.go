@@ -10,34 +10,35 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/parallel"
 )
 
-// The tools of a request, so that caches of prompts are of use:
+// The tools of a request are ordered so that prompt caches stay useful:
 //
-//   - The host's own come first, those of servers in the order in which this conversation first
-//     had them: what comes later comes at the end, and what comes back takes its old place.
-//   - If all are too many, those are offered that were offered before and those that the model
-//     has searched for, the newest as far as there is room. They are called by their own names,
-//     so that what is approved, validated and counted is the tool itself; the price is a new
-//     prefix of the prompt for each search that finds something new.
-//   - Whatever there is may be called, offered or not.
+//   - The host's own tools come first. Tools of servers follow in the order in which this
+//     conversation first had them: new tools are appended, and tools that return take their old
+//     place.
+//   - If there are too many tools, a request offers those that were offered before and those that
+//     the model found with search_tools, the newest first while there is room. The model calls them
+//     by their own names, so that approval, validation and limits apply to the tool itself. The
+//     price is a new prompt prefix for each search that finds something new.
+//   - Every tool can be called, whether or not it is offered.
 
-// catalog is what there is for the model in one step.
+// catalog holds the tools for one step.
 type catalog struct {
-	tools     []Tool    // all that may be called
-	offered   []Tool    // those that the model is told of
-	searching bool      // not all are offered
-	servers   []section // in their order
+	tools     []Tool    // all that can be called
+	offered   []Tool    // those in the request to the model
+	searching bool      // only some tools are offered
+	servers   []section // in the order of the host
 }
 
-// section is what a server is to a conversation in one step.
+// section is the part of a catalog that comes from one server.
 type section struct {
 	server       string
 	tools        []Tool
-	missing      string // why it has none now; empty: it is there
+	missing      string // why it has no tools now; empty: it is available
 	instructions string
-	resources    bool // it may have some
+	resources    bool // the server may have resources
 }
 
-// sections asks the servers, as far as the person has not disabled them.
+// sections asks all enabled servers for their tools.
 func (h *Host) sections(ctx context.Context) []section {
 	servers := slices.DeleteFunc(h.snapshot(), func(s *server) bool {
 		h.mu.Lock()
@@ -60,8 +61,8 @@ func (h *Host) sections(ctx context.Context) []section {
 	})
 }
 
-// catalog finds out what there is for the model. The tools named by insisted are offered in any
-// case.
+// catalog returns the tools for the next step. The tools named by insisted are offered even if
+// there are too many.
 func (c *Conversation) catalog(ctx context.Context, info model.Info, insisted ...string) *catalog {
 	cat := &catalog{servers: c.h.sections(ctx)}
 	var there []Tool
@@ -109,7 +110,7 @@ func (c *Conversation) catalog(ctx context.Context, info model.Info, insisted ..
 		}
 		return cmp.Compare(c.places[a.Name], c.places[b.Name])
 	})
-	if !cat.searching { // so that they stay if there will be too many
+	if !cat.searching { // so that they stay offered if there are too many later
 		for _, t := range there {
 			c.findLocked(t.Name)
 		}
@@ -117,7 +118,7 @@ func (c *Conversation) catalog(ctx context.Context, info model.Info, insisted ..
 	return cat
 }
 
-// findLocked has tools offered from now on, also if there are too many; mu is held.
+// findLocked marks tools to be offered even if there are too many; mu is held.
 func (c *Conversation) findLocked(names ...string) {
 	for _, name := range names {
 		c.found = slices.DeleteFunc(c.found, func(n string) bool { return n == name })
@@ -125,14 +126,13 @@ func (c *Conversation) findLocked(names ...string) {
 	}
 }
 
-// foundLocked returns those tools that were found, the last of them if there is no room for
-// all; mu is held.
+// foundLocked returns the marked tools that there is room for, the newest first; mu is held.
 func (c *Conversation) foundLocked(there []Tool, most, room int) []Tool {
 	all := room
 	var found []Tool
 	for i, name := range slices.Backward(c.found) {
 		at := slices.IndexFunc(there, func(t Tool) bool { return t.Name == name })
-		if at < 0 || there[at].tokens() > all { // it can be called all the same
+		if at < 0 || there[at].tokens() > all { // it can be called anyway
 			continue
 		}
 		room -= there[at].tokens()
@@ -145,7 +145,7 @@ func (c *Conversation) foundLocked(there []Tool, most, room int) []Tool {
 	return found
 }
 
-// size is about how many tokens the descriptions of tools take.
+// size estimates the tokens that the descriptions of tools take.
 func size(tools []Tool) (sum int) {
 	for _, t := range tools {
 		sum += t.tokens()
@@ -153,7 +153,7 @@ func size(tools []Tool) (sum int) {
 	return sum
 }
 
-// byServer tells how many tools there are of each server, for the model.
+// byServer returns the number of tools of each server, for the model.
 func (cat *catalog) byServer() string {
 	var b strings.Builder
 	for _, sec := range cat.servers {

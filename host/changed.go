@@ -9,26 +9,26 @@ import (
 	"github.com/patchbay-dev/patchbay/host/approval"
 )
 
-// A call is decided by the definition of its tool that the model was offered, which may be
-// minutes old when the call is made: the model thinks, the person is away, the connection is
-// opened anew. So that no approval, no rule and no hint holds for another tool, the definition is
-// compared with the one that its server lists now, before the person is asked and again
-// immediately before each attempt. A call of a tool that has changed fails without having run, and
-// the model is offered the new definition in its next step.
+// The decision about a call rests on the definition of the tool that the model was offered. That
+// definition may be minutes old when the call is made: the model thinks, the person is away, the
+// server reconnects. To keep an approval, a rule or a hint from applying to a different tool, the
+// host compares the definition with the one that the server lists now, before it asks the person
+// and again immediately before each attempt. A call of a tool that has changed fails without
+// running, and the next step offers the model the new definition.
 
-// errChanged says that a tool is not what the call of it was decided by.
+// errChanged says that a tool differs from the one that the model was offered.
 var errChanged = errors.New("the tool has changed since the model was offered it")
 
-// unchanged returns an error that wraps errChanged if the server defines the tool of the call
-// otherwise now, or not at all. A server that has said that its tools change is given 2 seconds to
-// list them; one that cannot be asked is taken to be as it was.
+// unchanged returns an error that wraps errChanged if the server now defines the tool of the call
+// differently, or not at all. A server that reported a change of its tools has 2 seconds to list
+// them. If a server cannot be asked, unchanged returns nil.
 func (p *pending) unchanged(ctx context.Context) error {
 	if p.server == nil || p.tool.do != nil {
 		return nil // a tool of the host itself
 	}
 	now, err := p.c.h.toolsOf(ctx, p.server, againTime)
 	if err != nil {
-		return nil // the call finds out why
+		return nil // the call will find out why
 	}
 	at := slices.IndexFunc(now, func(t Tool) bool { return t.Tool.Name == p.tool.Tool.Name })
 	switch {
@@ -42,8 +42,8 @@ func (p *pending) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// listing tells whether the tools of a server are being listed again, as they have changed or the
-// server is connected anew.
+// listing reports whether the tools of a server are being listed again, after a change or a
+// reconnect.
 func (s *server) listing() bool {
 	now, why, idle := s.standing()
 	l := &s.tools

@@ -8,22 +8,22 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Choices are the models that servers may have completions of, the default first.
+// Choices are the models that may answer sampling requests of servers. The first is the default.
 type Choices []Choice
 
-// Choice is a model, and how it compares with the others.
+// Choice is a model and its ratings relative to the others.
 type Choice struct {
 	Model model.Model
-	Hints []string // names by which servers may mean it, beside its own
+	Hints []string // names by which servers may refer to it, besides its own
 
-	// Each from 0 to 1, which is the best: the cheapest, the fastest, the most able.
+	// From 0 to 1; 1 is the cheapest, the fastest, the most capable.
 	Cost, Speed, Intelligence float64
 }
 
-// Choose finds the model that suits the preferences of a server best. The first hint that is part
-// of a name of a model, whatever its case, leaves only such models. Among those the priorities
-// decide, each multiplied by what a model has of it, and then the order. It suits [Host.Sampler],
-// and returns nil only if there are no choices.
+// Choose returns the model that suits the preferences of a server best. The first hint that is part
+// of the name of any model, ignoring case, restricts the choice to such models. Among those, Choose
+// takes the highest sum of priority times rating; on a tie the earlier model wins. Choose can be
+// used as [Host.Sampler]. It returns nil only if there are no choices.
 //
 // Specification: 2026-07-28, client/sampling, Model Preferences.
 func (cs Choices) Choose(p *mcp.ModelPreferences) model.Model {
@@ -58,7 +58,7 @@ func (cs Choices) Choose(p *mcp.ModelPreferences) model.Model {
 	return best.Model
 }
 
-// meant tells whether a hint is part of a name of the model.
+// meant reports whether a hint is part of a name of the model.
 func (c Choice) meant(hint string) bool {
 	hint = strings.ToLower(hint)
 	return slices.ContainsFunc(append([]string{c.Model.Info().Name}, c.Hints...), func(name string) bool {

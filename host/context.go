@@ -8,28 +8,28 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// What the model is given in a request:
+// A request to the model contains:
 //
-//   - The entries of the conversation from its last summary on. They stay as they are; what
-//     follows is about requests.
-//   - If that would not fit the window, the results of old turns are left out first, then old
-//     turns as a whole, then old results of this turn. What is left out stays out, and more than
-//     needed goes at once, so that the beginning of requests seldom changes.
-//   - A result always stands behind its call, also one that was left out.
+//   - The entries of the conversation, starting with its last summary. The entries themselves never
+//     change; the following is about requests only.
+//   - If they do not fit the window, a request leaves out the results of old turns first, then
+//     whole old turns, then old results of this turn. Content that was left out stays out, and more
+//     is left out at once than necessary, so that the beginning of requests rarely changes.
+//   - A result always follows its call, even if its content was left out.
 const (
-	usualShare = 0.75 // of the window of the model, that a request may take
-	trimShare  = 0.7  // of that, to which a request is brought that takes more
+	usualShare = 0.75 // of the model's window: the most that a request takes
+	trimShare  = 0.7  // of that: the size of a request after it was shortened
 
-	mediaTokens = 1600 // of a picture, about
+	mediaTokens = 1600 // estimate for one image
 )
 
-// trimmed is what is left out of requests of a conversation.
+// trimmed records what requests of a conversation leave out.
 type trimmed struct {
-	turns   int // entries before it
-	results int // the results in entries before it
+	turns   int // entries before this index
+	results int // results in entries before this index
 }
 
-// window is how many tokens a request may take; 0: any.
+// window returns the most tokens that a request may take; 0: no bound.
 func (c *Conversation) window(m model.Model) int {
 	if w := c.h.Limits.Window; w > 0 {
 		return w
@@ -40,7 +40,7 @@ func (c *Conversation) window(m model.Model) int {
 	return int(float64(m.Info().Window) * usualShare)
 }
 
-// request makes a request of a step. Said is what the host tells the model this once.
+// request builds the request of a step. Said is a message of the host for this request only.
 func (c *Conversation) request(m model.Model, cat *catalog, choice model.Choice, said string, hard bool) *model.Request {
 	req := &model.Request{System: c.system(cat), Choice: choice}
 	for _, t := range cat.offered {
@@ -54,11 +54,12 @@ func (c *Conversation) request(m model.Model, cat *catalog, choice model.Choice,
 	return req
 }
 
-// messages returns what was said, as far as it fits. Hard is for a model that found it too long.
+// messages returns the messages that fit the window. Hard is set after the model rejected a request
+// as too long.
 func (c *Conversation) messages(fixed, window int, hard bool) []model.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := 0 // of what the model is to know
+	first := 0 // entry that the model sees
 	for i, e := range slices.Backward(c.Entries) {
 		if e.mark().Summary {
 			first = i
@@ -84,7 +85,7 @@ func (c *Conversation) messages(fixed, window int, hard bool) []model.Message {
 	target = int(float64(target) * trimShare)
 
 	current := c.turnStartLocked()
-	last := len(c.Entries) - 1 // the newest results are what the model waits for
+	last := len(c.Entries) - 1 // the model has not seen the newest results yet
 	results := func(to int) {
 		for ; t.results < to && sum > target; t.results++ {
 			e := c.Entries[t.results]
@@ -104,7 +105,7 @@ func (c *Conversation) messages(fixed, window int, hard bool) []model.Message {
 	return c.messagesLocked(first)
 }
 
-// turnStartLocked returns where the last turn begins; mu is held.
+// turnStartLocked returns the index of the first entry of the last turn; mu is held.
 func (c *Conversation) turnStartLocked() int {
 	n := len(c.Entries)
 	if n == 0 {
@@ -130,14 +131,14 @@ func (c *Conversation) messagesLocked(first int) []model.Message {
 			out = joined(out, m)
 		}
 	}
-	if len(out) > 0 && out[0].Role != model.User { // of a prompt
+	if len(out) > 0 && out[0].Role != model.User { // a prompt can begin with the assistant
 		out = slices.Insert(out, 0, model.UserText("[It begins with what you said.]"))
 	}
 	return paired(out)
 }
 
-// paired gives a result to calls that have none, as those of a conversation that ended with its
-// program: providers refuse a call without one.
+// paired adds a result to each call that has none, for example because the program ended during the
+// call: providers reject a call without a result.
 func paired(all []model.Message) []model.Message {
 	for i := 0; i < len(all); i++ {
 		calls := all[i].Calls()
@@ -165,7 +166,7 @@ func paired(all []model.Message) []model.Message {
 	return all
 }
 
-// joined appends a message; two of one role become one.
+// joined appends a message, and merges it into the last one if both have the same role.
 func joined(all []model.Message, m model.Message) []model.Message {
 	n := len(all)
 	if n == 0 || all[n-1].Role != m.Role {
@@ -175,7 +176,7 @@ func joined(all []model.Message, m model.Message) []model.Message {
 	return all
 }
 
-// short is what stands for a part of which the body was left out.
+// short returns the replacement for a part whose content is left out.
 func short(p model.Part) model.Part {
 	switch {
 	case p.Media != nil:
@@ -198,7 +199,7 @@ func short(p model.Part) model.Part {
 	return p
 }
 
-// tokens is about how many tokens a message takes, with or without the bodies of its results.
+// tokens estimates the tokens of an entry, with or without the content of its results.
 func (e *Entry) tokens(without bool) (sum int) {
 	for _, p := range e.Parts {
 		if without {
@@ -229,14 +230,13 @@ func partTokens(p model.Part) int {
 	return tokens(len(p.Text))
 }
 
-// Bounds of what servers tell the model before the talk begins.
+// Bounds of the instructions of servers in the system prompt.
 const (
 	maxInstructions    = 4 << 10  // bytes of one server
 	maxAllInstructions = 16 << 10 // of all
 )
 
-// system is what the model is told before the talk begins: what the program says, and then what
-// is to be known of the servers.
+// system returns the system prompt: that of the program, followed by information about the servers.
 func (c *Conversation) system(cat *catalog) string {
 	var parts []string
 	if c.System != "" {
@@ -274,10 +274,10 @@ func (c *Conversation) system(cat *catalog) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// asQuote marks each line of a text as that of somebody else.
+// asQuote marks each line of a text as quoted from someone else.
 func asQuote(text string) string {
 	lines := strings.FieldsFunc(clean(text), func(r rune) bool {
-		switch r { // all that ends a line anywhere
+		switch r { // all characters that end a line anywhere
 		case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
 			return true
 		}

@@ -17,60 +17,59 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// ErrNoModel says that a conversation has nobody to talk to.
+// ErrNoModel says that neither the conversation nor its host has a model.
 var ErrNoModel = errors.New("no model is configured")
 
-// ErrBusy says that a conversation is in the middle of a turn.
+// ErrBusy says that another turn of the conversation is in progress.
 var ErrBusy = errors.New("the conversation is in the middle of a turn")
 
-// Conversation is a talk with a model about one thing after another. Its fields are set before
-// the first Send, and may be changed between two turns. One turn is under way at a time.
+// Conversation is a conversation with a model. Its fields are set before the first Send and may be
+// changed between turns. Only one turn can be in progress at a time.
 type Conversation struct {
 	ID      string
-	Model   model.Model // nil: that of the host
-	System  string      // what the model is told first; the instructions of servers follow
-	Entries []Entry     // so far, of one that is resumed; Snapshot reads them during a turn
+	Model   model.Model // nil: Host.Model
+	System  string      // system prompt; the instructions of servers follow it
+	Entries []Entry     // set it to resume a conversation; during a turn, use Snapshot to read it
 
-	// Usage and Cost are what was used so far, of one that is resumed: for answers, also those that
-	// were taken back, and for completions for servers. Used reads them during a turn.
+	// Usage and Cost are totals, set to resume a conversation. They include answers that Undo
+	// removed and completions for servers. During a turn, use Used to read them.
 	Usage model.Usage
 	Cost  float64 // 0: not known
 
-	// Schema is the JSON Schema that the last answer of each turn fits: Reply.Text is then JSON.
-	// A model whose answer does not fit is told what is wrong with it, twice at most. Nil: the
-	// answer is any text.
+	// Schema is a JSON Schema for the last answer of each turn; Reply.Text is then JSON. If an
+	// answer does not fit, the model is told why and tries again, at most twice. Nil: any text.
 	Schema json.RawMessage
 
-	// OnEvent is told of everything that happens, in order. It must not block for long, nor
-	// use the conversation. Nil: nobody is.
+	// OnEvent is called for each event, in order. It must not block for long or use the
+	// conversation. Nil: events are discarded.
 	OnEvent func(Event)
 
-	// Keep is told of each entry, and of where it stands: if that is before the end of what was
-	// kept, what stood there and after it is no more. A nil entry only ends it there, as at the end
-	// of each turn, when nothing more is used. Keep may use Snapshot and Used. An error is noted,
-	// and the conversation goes on. Nil: nothing is kept.
+	// Keep is called for each new entry, to store it at index at. If at is not the end of what is
+	// stored, the entries from at on are replaced. A nil entry only truncates there; Keep is called
+	// so at the end of each turn too, when usage is final. Keep may call Snapshot and Used. If it
+	// fails, the conversation notes the error and goes on. Nil: nothing is stored.
 	Keep func(ctx context.Context, at int, e *Entry) error
 
 	h       *Host
-	busy    chan struct{} // capacity 1: who has put something in has the turn
+	busy    chan struct{} // capacity 1: held by the turn in progress
 	telling sync.Mutex    // orders events
 	long    longTexts
-	beside  atomic.Int32 // how many results come in one message, which share its room
+	beside  atomic.Int32 // number of results that share the room of one message
 
-	mu       sync.Mutex               // Entries, Usage and Cost are changed with it held
+	mu       sync.Mutex               // held to change Entries, Usage and Cost
 	sessions map[*server]*mcp.Session // guarded by mu
-	allowed  map[string]bool          // tools allowed until the end, by grantOf; guarded by mu
-	doubts   map[string]string        // why calls must not be made again, by callKey; nil: nobody has looked yet; guarded by mu
+	allowed  map[string]bool          // tools allowed in this conversation, by grantOf; guarded by mu
+	doubts   map[string]string        // why calls must not be repeated without asking, by callKey; nil before recall; guarded by mu
 	turn     int                      // guarded by mu
 	step     int                      // guarded by mu
-	asides   model.Usage              // of completions for servers, not billed yet; guarded by mu
-	extra    float64                  // what asides has cost; guarded by mu
+	asides   model.Usage              // usage of completions for servers, not billed yet; guarded by mu
+	extra    float64                  // cost of asides; guarded by mu
 	left     trimmed                  // guarded by mu
-	places   map[string]int           // of tools among those offered, by name; guarded by mu
-	found    []string                 // names of tools to offer if there are too many, the newest last; guarded by mu
+	places   map[string]int           // order of offered tools, by name; guarded by mu
+	found    []string                 // tools to offer if there are too many, the newest last; guarded by mu
 }
 
-// NewConversation begins a conversation.
+// NewConversation returns a new conversation with a random ID.
 func (h *Host) NewConversation() *Conversation {
 	return &Conversation{
 		ID: strings.ToLower(rand.Text()[:10]), h: h, busy: make(chan struct{}, 1),
@@ -78,21 +77,21 @@ func (h *Host) NewConversation() *Conversation {
 	}
 }
 
-// Snapshot returns the entries there are now. It may be called at any time.
+// Snapshot returns a copy of the current entries. It may be called at any time.
 func (c *Conversation) Snapshot() []Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.Entries)
 }
 
-// Used returns what was used so far, and what it has cost. It may be called at any time.
+// Used returns the usage and its cost so far. It may be called at any time.
 func (c *Conversation) Used() (model.Usage, float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.Usage, c.Cost
 }
 
-// use counts what was used.
+// use adds to Usage and Cost.
 func (c *Conversation) use(u model.Usage, cost float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,45 +99,46 @@ func (c *Conversation) use(u model.Usage, cost float64) {
 	c.Cost += cost
 }
 
-// Reply is what came of a turn.
+// Reply is the result of a turn.
 type Reply struct {
 	Text  string // of the last answer
 	Steps int
-	Usage model.Usage // of answers, and of completions that servers asked for
+	Usage model.Usage // of the answers, and of completions that servers requested
 	Cost  float64     // of Usage; 0: not known
 	Stop  model.Stop
-	Early Early // why the model had to answer before it wanted to; empty: it had not
+	Early Early // why the host ended the turn before the model did; empty: it did not
 }
 
-// Early is why a turn was brought to its end: the model was told to answer with what it had.
+// Early is the reason why the host ended a turn: it told the model to answer with what it had.
 type Early string
 
 const (
-	TooManySteps Early = "steps"   // it took as many as Limits.Steps allows
-	NoProgress   Early = "repeats" // it made the same call again and again, with the same result
+	TooManySteps Early = "steps"   // the turn reached Limits.Steps
+	NoProgress   Early = "repeats" // the model kept repeating a call that had the same result
 )
 
 // Errors of a turn.
 var (
-	// ErrSteps says that a model that had taken as many steps as it may did not answer then.
+	// ErrSteps says that the model gave no answer after it reached Limits.Steps.
 	ErrSteps = errors.New("the model has taken as many steps as it may")
 
 	// ErrSchema says that the answer does not fit Conversation.Schema.
 	ErrSchema = errors.New("the answer does not fit the schema")
 )
 
-// Send says something to the model, and does what it wants until it has its answer.
+// Send sends a message to the model and makes the calls that it asks for, until it answers.
 //
-// Text is what a person has written: a resource that is mentioned in it as @server:uri is read
-// and attached, a text that begins with /server:prompt stands for the messages of that prompt,
-// with arguments as in "/server:prompt name=value other="two words"", and with #tool the model is
-// made to begin with that tool, named as in [Tool] or as server/tool. Of what names no server of
-// the host nothing is made. What no person has written belongs to more.
+// Text is written by a person. A mention @server:uri attaches a resource. A text that begins with
+// /server:prompt stands for the messages of that prompt, with arguments as in "/server:prompt
+// name=value other="two words"". A mention #tool makes the model begin with that tool, named as in
+// [Tool] or as server/tool. Mentions of unknown servers are plain text. Use more for content that
+// no person wrote: it is never searched for mentions.
 //
-// Whatever happens, the conversation can go on afterwards: each call in it has a result. The
-// reply is what there was, also beside an error, which is ErrNoModel, ErrBusy, ErrSteps,
-// ErrSchema, a *model.Error or the cause of ctx. If what was mentioned cannot be had, the error
-// says so, the reply is nil, and nothing was said.
+// The conversation can always go on afterwards: each call in it has a result. The error is
+// ErrNoModel, ErrBusy, ErrSteps, ErrSchema, a *model.Error, the cause of ctx, or says that Schema
+// is not valid or that something mentioned cannot be had. If the turn did not begin, as with
+// ErrNoModel, ErrBusy and the last two, nothing was said and the reply is nil. Otherwise the reply
+// holds what there was, even beside an error.
 func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part) (*Reply, error) {
 	m := c.model()
 	if m == nil {
@@ -165,7 +165,7 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 	return t.r, c.ended(ctx, t.r, t.run(ctx))
 }
 
-// model is who answers; nil: nobody.
+// model returns the model that answers, or nil.
 func (c *Conversation) model() model.Model {
 	if c.Model != nil {
 		return c.Model
@@ -184,7 +184,7 @@ func (c *Conversation) validator() (*schema.Validator, error) {
 	return v, nil
 }
 
-// begin takes the turn, until done is called.
+// begin starts a turn, which lasts until done is called.
 func (c *Conversation) begin() (done func(), err error) {
 	select {
 	case c.busy <- struct{}{}:
@@ -204,7 +204,7 @@ func (c *Conversation) nextTurn() {
 	c.step = 0
 }
 
-// ended tells of the end of a turn.
+// ended reports the end of a turn.
 func (c *Conversation) ended(ctx context.Context, r *Reply, err error) error {
 	c.bill(r)
 	c.keep(ctx, len(c.Entries), nil)
@@ -216,7 +216,7 @@ func (c *Conversation) ended(ctx context.Context, r *Reply, err error) error {
 	return err
 }
 
-// add appends an entry, and has it kept.
+// add appends an entry and passes it to Keep.
 func (c *Conversation) add(ctx context.Context, e Entry) {
 	c.mu.Lock()
 	e.Time, e.Turn = time.Now(), c.turn
@@ -235,7 +235,7 @@ func (c *Conversation) keep(ctx context.Context, at int, e *Entry) {
 	}
 }
 
-// tell tells OnEvent.
+// tell passes an event to OnEvent.
 func (c *Conversation) tell(e Event) {
 	if c.OnEvent == nil {
 		return
@@ -248,15 +248,15 @@ func (c *Conversation) tell(e Event) {
 	c.OnEvent(e)
 }
 
-// Undo takes the last turn back, and returns what the person said in it. It is ErrBusy in the
-// middle of a turn.
+// Undo removes the last turn and returns what the person said in it. It returns ErrBusy during a
+// turn, and an error if there is no turn.
 func (c *Conversation) Undo(ctx context.Context) (string, error) {
 	done, err := c.begin()
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	c.recall(c.h.listedTools(ctx, 0, c.h.enabled), 0) // what is taken back may have happened all the same
+	c.recall(c.h.listedTools(ctx, 0, c.h.enabled), 0) // calls of the removed turn may have run
 	c.mu.Lock()
 	if len(c.Entries) == 0 {
 		c.mu.Unlock()
@@ -264,7 +264,7 @@ func (c *Conversation) Undo(ctx context.Context) (string, error) {
 	}
 	at := c.turnStartLocked()
 	said := c.Entries[at].Said()
-	c.Entries, c.left = c.Entries[:at:at], trimmed{} // what was left out for their sake has room again
+	c.Entries, c.left = c.Entries[:at:at], trimmed{} // there is room again for what was left out
 	c.mu.Unlock()
 	c.keep(ctx, at, nil)
 	return said, nil
@@ -274,9 +274,9 @@ func (c *Conversation) Undo(ctx context.Context) (string, error) {
 const summaryPrompt = "Write a summary of this conversation that takes its place, for yourself: what the person wants, what was done and decided, " +
 	"facts, names, identifiers and numbers that may be needed, and what is still open. Write the summary alone."
 
-// Summarise has the model write a summary of all that was said, which takes its place in what the
-// model is given from then on. The entries stay as they are; the summary is one more, and Undo
-// takes it back.
+// Summarise lets the model write a summary of the conversation, which replaces the earlier entries
+// in later requests. The entries stay as they are: the summary is one more, and Undo removes it.
+// The errors are those of Send.
 func (c *Conversation) Summarise(ctx context.Context) (*Reply, error) {
 	m := c.model()
 	if m == nil {

@@ -1,7 +1,9 @@
-// Package host is a language model with servers: the agent loop, with a person in control.
+// Package host connects a language model with MCP servers: it runs the agent loop, with a person in
+// control.
 //
-// A [Host] has a model, servers and a person. In a [Conversation] the model sees the tools of
-// all servers, calls are approved, made, and answered, until the model has its answer:
+// A [Host] has a model, servers and a person. In a [Conversation] the model sees the tools of all
+// servers. The host asks for approval of its calls, makes them and returns their results, until the
+// model answers:
 //
 //	h := &host.Host{Model: m, Person: person}
 //	h.Add(host.Server{Name: "shop", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
@@ -10,61 +12,61 @@
 //	defer h.Close()
 //	answer, err := h.NewConversation().Send(ctx, "Two bananas, please.")
 //
-// The host adds a few tools of its own: read_more reads on in what was cut, read_resource reads
-// what servers offer or link to, and if there are too many tools, search_tools and describe_tool
-// find those that are needed.
+// The host adds tools of its own: read_more reads the rest of a text that was cut, and
+// read_resource reads resources that servers list or link to. If there are too many tools,
+// search_tools and describe_tool find the right ones.
 //
-// A person mentions resources, prompts and tools in what they say, see [Conversation.Send], and
-// [Host.Complete] helps them to.
+// A person can mention resources, prompts and tools in a message, see [Conversation.Send];
+// [Host.Complete] completes such mentions.
 //
 // # Servers
 //
-// Servers start side by side, each with its own state: one that is slow, failing or in want of a
-// login delays neither the others nor the person. One that ends is started again with growing
-// pauses. One that is quiet is asked now and then whether it is there; it is failing as long as it
-// does not answer, and after some time its connection is opened anew. [Host.Servers] tells of all
-// of that, and of latency and errors.
+// Servers start in parallel, each with its own state: a server that is slow, failing or waiting for
+// a login delays neither the others nor the person. A server that ends is restarted, with growing
+// pauses. The host checks now and then that a quiet server still answers. A server that does not
+// answer is failing, and after a while the host reconnects to it. [Host.Servers] reports all of
+// that, with latency and errors.
 //
-// Servers of one [Server].Group are one server to the model, named after the group: several of the
-// same kind, of which any can do any call. The calls are spread over them by latency and errors;
-// one that fails is left alone for a while. A call that one of them has surely not taken goes to
-// the next; what has begun at one stays there to its end, as do its questions, its progress, its
-// task or a subscription. What a server remembers from one call to the next is its own, and the
-// next call may go to another: servers that keep something in their session, as older ones may,
-// are no group. What is allowed is allowed for the group: it is the same tool to the person, and
-// whoever it goes to was put there by them. It is asked anew when a server joins or leaves.
+// Servers with the same [Server].Group appear to the model as one server with the name of the
+// group. They must be interchangeable: any of them can serve any call. The host distributes calls
+// by latency and errors, and avoids a server that fails for a while. If a server has certainly not
+// accepted a call, the call goes to the next one. Once a server has begun a call, it stays there,
+// with its questions, progress, task and subscription. State is not shared: the next call may go to
+// another server, so servers that keep state in a session, as older ones may, must not form a
+// group. An approval applies to the whole group, which the person has configured as one; when a
+// server joins or leaves the group, the person is asked again.
 //
 // # Questions of servers
 //
-// Forms, pages to visit and requests for completions go to the [Person], with the conversation and
-// the call that they belong to. Each conversation has a session of its own with each server, so that
-// questions find it. A server before 2026-07-28 need not say which call its question belongs to: once
-// it has asked, conversations take turns there, and of several calls in one conversation it is not
-// known which has asked. The model that completes something for a server knows what is in the request
-// and nothing else. How often a server may ask is bounded; see
-// [Limits]. With nobody there, forms and pages are declined, and completions are not offered,
-// unless [Host].AutoSample says so.
+// Forms, pages to visit and sampling requests go to the [Person], with the conversation and the
+// call that they belong to. Each conversation has its own session with each server, so that
+// questions reach the right conversation. A server before 2026-07-28 need not say which call its
+// question belongs to: after its first such question, conversations take turns there, and if a
+// conversation has several calls in progress, the call of the question is unknown. The model that
+// answers a sampling request sees only that request. The number of questions is bounded, see
+// [Limits]. Without a Person, the host declines forms and pages, and does not offer sampling unless
+// [Host].AutoSample is set.
 //
 // # Guarantees
 //
-//   - No tool is called that was not allowed: by the person, by [Host.Allow], by what was allowed
-//     for ever and has not changed since, or as read-only by a server that is trusted.
-//   - A call that may have changed something is made at most once. If its answer is lost, also
-//     as the program was killed, the model is told that nobody knows what came of it, and the same
-//     call is not made again in the conversation before the person has allowed that, whatever else
-//     is allowed.
-//   - A call goes only to the server that it was decided about, even if another has taken its name
-//     since, and only to the tool as it was defined then: immediately before each attempt the
-//     definition is compared with the one that the server lists now. A tool that has changed
-//     meanwhile is not called; the model is told, and the next call is decided anew.
-//   - What the person sees of a call when they are asked is what is sent, byte for byte.
-//   - Each call of the model has one result in the conversation, also if it was denied,
-//     cancelled, or not there.
-//   - Every step is bounded, in time and number; the end of the context ends all of them. A
-//     server that does not answer delays one step, not each.
-//   - What the model is told before the talk, and the order of its tools, change only if servers
-//     do: caches of prompts are of use.
-//   - What was said stays as it was in [Conversation].Entries. What does not fit the window of
-//     the model is left out of requests, the oldest first, and never a result without its call.
+//   - A tool is called only if it is allowed: by the person, by [Host.Allow], by a permanent
+//     approval of the tool as it is now, or because a trusted server declares it read-only.
+//   - A call that may have changed something is made at most once. If its answer is lost, even
+//     because the program was killed, the model is told that the outcome is unknown, and the
+//     conversation does not make the same call again until the person allows it, whatever else
+//     allows the tool.
+//   - A call goes only to the server that it was approved for, even if another has taken its name
+//     since, and only to the tool as it was defined then: immediately before each attempt, the host
+//     compares the definition with the one that the server lists now. A tool that has changed is
+//     not called; the model is told, and the next call is decided anew.
+//   - The arguments that the person sees are sent byte for byte.
+//   - Each call of the model has exactly one result in the conversation, even if it was denied or
+//     cancelled, or its tool does not exist.
+//   - Every step is bounded in time and number, and ends with the context. A server that does not
+//     answer delays one step, not each.
+//   - The system prompt and the order of the tools change only if servers do, so that prompt caches
+//     stay useful.
+//   - [Conversation].Entries is never rewritten to save room. Requests leave out what does not fit
+//     the window of the model, the oldest first, and never contain a result without its call.
 //   - Close leaves no process and no goroutine behind.
 package host

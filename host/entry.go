@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// Entry is a message of a conversation, and what is known of it.
+// Entry is a message of a conversation, with its metadata.
 type Entry struct {
 	model.Message
 	Time  time.Time   `json:"time"`
@@ -18,38 +18,38 @@ type Entry struct {
 	Cost  float64     `json:"cost,omitempty"`  // of an answer, 0 if the price is not known
 }
 
-// markProvider is whose opaque parts are what a host notes in a message. No model is sent them;
-// they are kept with the message, wherever that is kept.
+// markProvider is the provider of opaque parts that hold notes of the host. They are stored with
+// the message but never sent to a model.
 const markProvider = "patchbay-host"
 
-// mark is what a host notes in a message of the user.
+// mark is a note of the host in a user message.
 type mark struct {
-	Typed   string `json:"typed,omitempty"`   // what the person typed, if that is not the text
-	Host    bool   `json:"host,omitempty"`    // the host says it
-	Summary bool   `json:"summary,omitempty"` // it stands for all that came before
+	Typed   string `json:"typed,omitempty"`   // what the person typed, if it differs from the text
+	Host    bool   `json:"host,omitempty"`    // written by the host
+	Summary bool   `json:"summary,omitempty"` // stands for all entries before it
 }
 
-// marked returns a message of the user with a note.
+// marked returns a user message with a note.
 func marked(m mark, parts ...model.Part) model.Message {
 	data, err := json.Marshal(m)
-	if err != nil { // of strings and booleans
+	if err != nil { // cannot fail for strings and booleans
 		panic(err)
 	}
 	return model.Message{Role: model.User, Parts: append(slices.Clip(parts), model.Part{Opaque: &model.Opaque{Provider: markProvider, Data: data}})}
 }
 
-// mark returns the note.
+// mark returns the note of a message, or the zero value.
 func (e *Entry) mark() (m mark) {
 	for _, p := range e.Parts {
 		if p.Opaque != nil && p.Opaque.Provider == markProvider {
-			_ = json.Unmarshal(p.Opaque.Data, &m) // nothing is noted if somebody has changed it
+			_ = json.Unmarshal(p.Opaque.Data, &m) // an invalid note counts as none
 		}
 	}
 	return m
 }
 
-// Said returns what the person has typed, if the entry is theirs: without what was attached to
-// it, and the command in place of the prompt that it stands for.
+// Said returns what the person typed, or "" if the entry is not theirs. It excludes attachments,
+// and returns a prompt as the command that was typed.
 func (e *Entry) Said() string {
 	m := e.mark()
 	switch {
@@ -66,6 +66,6 @@ func (e *Entry) Said() string {
 	return e.Text()
 }
 
-// ByHost tells whether the host has written the entry and not the person or the model: a summary,
-// or what was wrong with an answer.
+// ByHost reports whether the host wrote the entry: a summary, a complaint about an answer, or the
+// like.
 func (e *Entry) ByHost() bool { return e.mark().Host }

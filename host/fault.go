@@ -18,9 +18,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What the errors of a call mean. Whether a call is made again depends on the kind, and on
-// whether it may have run: one that may have is made again only if its tool is read-only or
-// idempotent, and that its server says so is believed of servers that are trusted.
+// A fault classifies the error of a call. The kind, and whether the call may have run, decide
+// whether it is retried. A call that may have run is retried only if a trusted server declares its
+// tool read-only or idempotent.
 //
 //	what went wrong                                   kind       it has run
 //	the server needs a login, or refuses us (401, 403)  fatal      never
@@ -39,32 +39,33 @@ import (
 //	any other error of the server                       permanent  perhaps
 //	the answer does not fit the output schema           permanent  certainly
 //
-// What the server has asked something in, or made a task of, may have run too, whatever went
-// wrong then: also when its question had no answer.
+// A call in which the server has asked a question, or made a task, may have run even where the
+// table says never.
 //
-// A call that may have run, and must not run twice, has the outcome Unknown unless it is
-// certain that it has run; Broken is the outcome of all others.
+// If the call was cancelled, its outcome is Cancelled; if it failed because a question of the
+// server had no answer, Failed. Otherwise a call that perhaps ran and must not run twice is
+// Unknown, and any other is Broken.
 type fault struct {
 	kind  faultKind
 	ran   ran
-	after time.Duration // before which it is of no use to try again, as the server said
-	slow  bool          // it took the time of a time-out
-	left  bool          // the context ended
-	tries int           // how often the call was made
-	asked string        // why a question of the server in it had no answer; empty: all had one
+	after time.Duration // the least pause before a retry, as the server asked
+	slow  bool          // the call timed out
+	left  bool          // the caller's context has ended
+	tries int           // number of attempts
+	asked string        // why a question of the server during the call had no answer; empty: all were answered
 	err   error
 }
 
 type faultKind int
 
 const (
-	permanent faultKind = iota // the same call fails in the same way
+	permanent faultKind = iota // the same call fails again
 	transient                  // it may succeed later
-	fatal                      // no call of that server succeeds before a person has done something
-	outdated                   // the same call is one of another server now, which is to be decided about anew
+	fatal                      // no call to that server succeeds until a person has acted
+	outdated                   // the decision about the call does not apply any more
 )
 
-// ran tells whether a call has run.
+// ran says whether a call has run.
 type ran int
 
 const (
@@ -73,18 +74,19 @@ const (
 	certainly
 )
 
-// errTotal is the cause of the end of a call that took too long in all.
+// errTotal is the cause when a call exceeds Limits.CallTotal.
 var errTotal = errors.New("it took longer than a call may, in all")
 
-// The pauses between attempts: each is between half of it and the whole.
+// Bounds of the pause between attempts. The actual pause is random, from half of the current bound
+// to all of it.
 const (
 	firstPause = 500 * time.Millisecond
 	longPause  = 8 * time.Second
-	maxAfter   = 30 * time.Second // that a server may have a call wait before it is made again
+	maxAfter   = 30 * time.Second // the longest pause that a server can ask for before a retry
 )
 
-// send makes the call, and again where that is safe and of use. The result is there beside a
-// fault too if the server has given one that is not what it should be.
+// send makes the call, and retries it where that is safe and useful. With a fault, the result is
+// not nil if the server gave one that does not fit its output schema.
 func (p *pending) send(outer context.Context) (*mcp.ToolResult, *fault) {
 	ctx := outer
 	if total := or(p.c.h.Limits.CallTotal, time.Hour); total > 0 {
@@ -118,7 +120,8 @@ func (p *pending) send(outer context.Context) (*mcp.ToolResult, *fault) {
 	}
 }
 
-// faultOf tells what an error of a call means. Answered: there is a result beside it.
+// faultOf classifies an error of a call. Answered reports whether there is a result beside the
+// error.
 func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *fault {
 	f := &fault{err: err}
 	if sent {
@@ -138,9 +141,9 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 		}
 	case errors.Is(err, errChanged):
 		f.kind = outdated
-	case errors.Is(err, mcp.ErrSessionLost): // what it needs may be gone: the model has to know
+	case errors.Is(err, mcp.ErrSessionLost): // state that it needs may be gone: the model must know
 		f.ran = never
-	case !sent && errors.As(err, &rpc) && !notThere(err): // Host.Middleware refuses it
+	case !sent && errors.As(err, &rpc) && !notThere(err): // Host.Middleware refused it
 		f.ran = never
 		f.ofRPC(rpc)
 		f.ran = never
@@ -154,7 +157,7 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 		f.ofRPC(rpc)
 	case errors.Is(err, context.DeadlineExceeded):
 		f.kind, f.slow = transient, true
-	default: // the connection was lost, or what came cannot be read
+	default: // the connection was lost, or the answer cannot be read
 		f.kind = transient
 	}
 	if f.ran == never && sent && hasBegun(err) {
@@ -163,13 +166,13 @@ func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *f
 	return f
 }
 
-// hasBegun tells whether the server had begun with a call before the error.
+// hasBegun reports whether the server had begun the call before the error.
 func hasBegun(err error) bool {
 	var b mcp.BegunError
 	return errors.As(err, &b) && b.Begun()
 }
 
-// without tells what it means that a call could not be sent.
+// without returns the kind of the fault when a call could not be sent.
 func (s *server) without() faultKind {
 	s.h.mu.Lock()
 	now, closed := s.h.find(s.Name), s.h.closed
@@ -180,7 +183,7 @@ func (s *server) without() faultKind {
 	case now != s:
 		return outdated
 	}
-	for _, one := range s.all() { // of a group, one that may come back is enough
+	for _, one := range s.all() { // one member of a group that may come back is enough
 		if one.state() != gateway.NeedsLogin {
 			return transient
 		}
@@ -188,13 +191,13 @@ func (s *server) without() faultKind {
 	return fatal
 }
 
-// unwritten tells whether a request failed in a way in which nothing need have been written.
+// unwritten reports whether a request may have failed before any of it was written.
 func unwritten(err error) bool {
 	var network *url.Error
 	return errors.As(err, &network) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// ofHTTP is the fault of an answer that is no success.
+// ofHTTP classifies an HTTP response with an error status.
 func (f *fault) ofHTTP(e *mcp.HTTPError) {
 	after, wanted := retryAfter(e.Header)
 	switch {
@@ -209,7 +212,7 @@ func (f *fault) ofHTTP(e *mcp.HTTPError) {
 	}
 }
 
-// retryAfter reads Retry-After (RFC 9110, 10.2.3): seconds, or a date.
+// retryAfter reads Retry-After (RFC 9110, 10.2.3): a number of seconds or a date.
 func retryAfter(h http.Header) (time.Duration, bool) {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
@@ -221,7 +224,7 @@ func retryAfter(h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-// ofRPC is the fault of an error that the server has answered with.
+// ofRPC classifies a JSON-RPC error of the server.
 func (f *fault) ofRPC(e *mcp.Error) {
 	if raw, ok := jsonx.Lookup(e.Data, "retryAfter"); ok {
 		if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil && seconds >= 0 {
@@ -234,10 +237,11 @@ func (f *fault) ofRPC(e *mcp.Error) {
 	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, mcp.CodeResourceNotFound, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
 		f.ran = never
 	}
-	// That the request is none, or no JSON, is what the client makes of an answer that is none.
+	// CodeParse and CodeInvalidRequest are not listed: a client also uses them for a response that
+	// it cannot read.
 }
 
-// outcome is what comes of a call with the fault. Safe: it does no harm if it runs twice.
+// outcome returns the outcome of the call. Safe: running twice does no harm.
 func (f *fault) outcome(safe bool) Outcome {
 	switch {
 	case f.left:
@@ -250,11 +254,11 @@ func (f *fault) outcome(safe bool) Outcome {
 	return Broken
 }
 
-// wasCancelled is the class of what was cancelled while it ran.
+// wasCancelled is the class of a call that was cancelled while it ran.
 const wasCancelled = "it was cancelled"
 
-// class tells what kind of fault it is, in no word of the server, which may have repeated what it
-// was called with.
+// class describes the kind of fault for the audit log. It never quotes the server, which may repeat
+// the arguments of the call.
 func (f *fault) class() string {
 	switch {
 	case f.left:
@@ -269,7 +273,7 @@ func (f *fault) class() string {
 	return classOf(f.err)
 }
 
-// classOf is the class of an error.
+// classOf describes the kind of an error, as class does.
 func classOf(err error) string {
 	var rpc *mcp.Error
 	var he *mcp.HTTPError
@@ -290,7 +294,7 @@ func classOf(err error) string {
 	return "the server could not be reached, or its answer not be read"
 }
 
-// words tell the model what went wrong, and what it can do.
+// words tells the model what went wrong and what it can do.
 func (f *fault) words(p *pending) string {
 	what := clip(f.err.Error())
 	switch {

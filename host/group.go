@@ -16,16 +16,17 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// How a group chooses among its servers:
+// A group chooses among its servers as follows:
 //
-//   - Each has the weight 1 / (latency x (1 + error rate)), but at least a twentieth of that of
-//     the best, so that one that was slow once is found out to be fast again. Of whom nothing
-//     is known has the weight of the best.
-//   - Who has waited longest for its share is next, so that shares are exact also over few calls.
-//   - One that fails twice in a row is set aside for 5 seconds, twice as long each time, at most
-//     2 minutes. Then one call goes there; what becomes of it decides.
-//   - One that is not there, or does not answer, is left out until it is. One that starts is
-//     waited for only if there is no other.
+//   - Each server has the weight 1 / (latency x (1 + error rate)), but at least a twentieth of the
+//     highest weight, so that a server that was slow once can prove to be fast again. A server
+//     without history has the highest weight.
+//   - The server that has waited longest for its share is next, so that shares are exact even over
+//     few calls.
+//   - A server that fails twice in a row is set aside for 5 seconds, and then for twice as long
+//     each time, at most 2 minutes. Then it gets one call; the outcome decides.
+//   - A server that is unavailable or does not answer is left out until it is back. The group waits
+//     for a server that is starting only if no other is ready.
 const (
 	leastShare = 1.0 / 20
 	asideAfter = 2
@@ -33,7 +34,7 @@ const (
 	asideMost  = 2 * time.Minute
 )
 
-// join makes the group out of its members.
+// join derives the properties of the group from its members.
 func (s *server) join() {
 	first := s.members[0].Server
 	s.Trusted, s.Cache, s.CallTimeout = true, first.Cache, first.CallTimeout
@@ -44,16 +45,16 @@ func (s *server) join() {
 		s.Cache = min(s.Cache, m.Cache)
 	}
 	members := s.members
-	s.Offers = func(tool string) bool { // what one of them leaves out
+	s.Offers = func(tool string) bool { // all of them must offer it
 		return !slices.ContainsFunc(members, func(m *server) bool { return m.Offers != nil && !m.Offers(tool) })
 	}
-	// What is allowed for ever is allowed at those who are in the group now. With another it
-	// is another group, so that nobody is let in by what was said of the others.
+	// A permanent approval applies to the current members. A change of members changes the
+	// identity, so that a new member does not inherit the approval of the others.
 	slices.Sort(ids)
 	s.Identity = fmt.Sprintf("group:%s:%x", s.Name, sha256.Sum256([]byte(strings.Join(slices.Compact(ids), "\x00"))))
 }
 
-// all returns the servers of a group, or the server itself.
+// all returns the members of a group, or the server itself.
 func (s *server) all() []*server {
 	if s.members == nil {
 		return []*server{s}
@@ -61,9 +62,9 @@ func (s *server) all() []*server {
 	return s.members
 }
 
-// spread is Handle for a group. What is listed comes from the first that is fit, as long as that is
-// there, and requests about a task go where the task is. If none takes the request, the error is that
-// of one that was reached, if there is such a one.
+// spread handles a request to a group. Lists come from the first member that is ready, and requests
+// about a task go to the member that has the task. If no member takes the request, spread returns
+// the error of a member that was reached, if there is one.
 func (s *server) spread(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	pick := next
 	switch {
@@ -109,10 +110,10 @@ func (s *server) spread(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	}
 }
 
-// maxTasks bounds the tasks of which a group knows where they are.
+// maxTasks bounds the tasks that a group remembers the member of.
 const maxTasks = 1000
 
-// noteTask takes note of the member that has made a task of a call.
+// noteTask records which member made a task of a call.
 func (s *server) noteTask(res mcp.Result, m *server) {
 	made, ok := res.(*mcp.CreateTaskResult)
 	if !ok {
@@ -122,7 +123,7 @@ func (s *server) noteTask(res mcp.Result, m *server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.tasks) >= maxTasks {
-		for other := range s.tasks { // any
+		for other := range s.tasks { // drop any one
 			delete(s.tasks, other)
 			break
 		}
@@ -130,20 +131,20 @@ func (s *server) noteTask(res mcp.Result, m *server) {
 	s.tasks[string(id)] = m
 }
 
-// memberOf returns the member that has a task, nil if that is not known.
+// memberOf returns the member that has a task, or nil if it is unknown.
 func (s *server) memberOf(id json.RawMessage) *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tasks[string(id)]
 }
 
-// notThere tells whether a request has not reached a server, as that is not there.
+// notThere reports whether a request did not reach a server because it is unavailable.
 func notThere(err error) bool {
 	var unavailable *gateway.UnavailableError
 	return errors.As(err, &unavailable) || errors.Is(err, errGone) || errors.Is(err, ErrClosed)
 }
 
-// choose finds the member for the next call, nil if all were tried.
+// choose returns the member for the next call, or nil if all were tried.
 func (s *server) choose(tried map[*server]bool, pick func(fit []*server) *server) *server {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
@@ -176,7 +177,7 @@ func (s *server) choose(tried map[*server]bool, pick func(fit []*server) *server
 	return chosen
 }
 
-// next finds whose turn it is; mu of the host is held.
+// next returns the member whose turn it is; mu of the host is held.
 func next(fit []*server) *server {
 	weights, sum := make([]float64, len(fit)), 0.0
 	for i, m := range fit {
@@ -204,7 +205,7 @@ func next(fit []*server) *server {
 	return chosen
 }
 
-// state is that of a server, as far as it is known without asking the gateway.
+// state returns the last known state of a server, without asking the gateway.
 func (s *server) state() gateway.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +218,7 @@ func (s *server) state() gateway.State {
 	return s.last.State
 }
 
-// weight is what a server can expect of the calls; 0: nothing is known of it.
+// weight returns the share of calls that a server deserves; 0: unknown.
 func (s *stats) weight() float64 {
 	d := s.expected()
 	s.mu.Lock()
@@ -228,22 +229,22 @@ func (s *stats) weight() float64 {
 	return 1 / (d.Seconds() * (1 + s.rate))
 }
 
-// open tells whether calls go to the server: it was not set aside, or one is to find out
-// whether it can come back.
+// open reports whether calls may go to the server: it was not set aside, or it is due for a trial
+// call.
 func (s *stats) open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.aside.IsZero() || time.Until(s.aside) <= 0 && !s.trial
 }
 
-// due is when the server is tried again.
+// due returns when the server is tried again.
 func (s *stats) due() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.aside
 }
 
-// setAside sets a server aside that has failed too often; mu is held.
+// setAside sets a server aside if it has failed too often; mu is held.
 func (s *stats) setAside() {
 	if s.streak < asideAfter && s.aside.IsZero() {
 		return
@@ -252,7 +253,7 @@ func (s *stats) setAside() {
 	s.aside, s.trial = time.Now().Add(s.pause), false
 }
 
-// missed notes that a call has not come as far as the server.
+// missed records that a call did not reach the server.
 func (s *stats) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,14 +261,14 @@ func (s *stats) missed() {
 	s.setAside()
 }
 
-// reset forgets that a server was set aside.
+// reset clears the failures of a server, and puts it back if it was set aside.
 func (s *stats) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streak, s.aside, s.pause, s.trial = 0, time.Time{}, 0, false
 }
 
-// untouched tells whether an error says that the server has not taken a request.
+// untouched reports whether an error means that the server has not accepted a request.
 func (s *server) untouched(ctx context.Context, err error) bool {
 	var network *net.OpError
 	if errors.As(err, &network) && network.Op == "dial" && !hasBegun(err) {

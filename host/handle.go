@@ -14,16 +14,16 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The way of a request to a server:
+// A request to a server passes through:
 //
-//   - a session of the conversation with the server, or one for a single use. Questions of the server
-//     come back over it, so that they find their conversation and their call;
-//   - of a group, the choice of a member (group.go);
-//   - the gateway, which waits for the connection, with Host.Middleware in it;
-//   - the connection, where a call of a model is compared with its decision once more, answered with
-//     what is kept, or sent and counted.
+//   - a session of the conversation with the server, or one for a single use. Questions of the
+//     server return through it, so that they reach their conversation and their call;
+//   - for a group, the choice of a member (group.go);
+//   - the gateway, which waits for the connection and applies Host.Middleware;
+//   - the connection, which checks a call of a model once more against its decision, and then
+//     answers it from the cache or sends and counts it.
 
-// session returns the session of the conversation with a server.
+// session returns the session of the conversation with a server, and opens it if there is none.
 func (c *Conversation) session(s *server) (*mcp.Session, error) {
 	h := c.h
 	c.mu.Lock()
@@ -50,8 +50,9 @@ func (c *Conversation) session(s *server) (*mcp.Session, error) {
 	return session, nil
 }
 
-// Close ends the sessions of the conversation with servers, and the calls in progress there. The
-// conversation can go on afterwards, with new ones. Host.Close does the same for all.
+// Close closes the conversation's sessions with servers and cancels its calls in progress. The
+// conversation can be used again afterwards and then opens new sessions. [Host.Close] closes the
+// sessions of all conversations.
 func (c *Conversation) Close() {
 	c.mu.Lock()
 	sessions := c.sessions
@@ -65,7 +66,8 @@ func (c *Conversation) Close() {
 	}
 }
 
-// closeSessions closes the sessions of all conversations with a server that has ended.
+// closeSessions closes the sessions of all conversations with a server that was removed or
+// replaced.
 func (h *Host) closeSessions(s *server) {
 	h.mu.Lock()
 	talks := slices.Collect(maps.Keys(h.talks))
@@ -81,7 +83,7 @@ func (h *Host) closeSessions(s *server) {
 	}
 }
 
-// use calls f with a session of no conversation.
+// use calls f with a session that belongs to no conversation.
 func (s *server) use(ctx context.Context, f func(*mcp.Session) error) error {
 	session, err := s.h.client(s, nil).Open(ctx, s)
 	if err != nil {
@@ -91,10 +93,10 @@ func (s *server) use(ctx context.Context, f func(*mcp.Session) error) error {
 	return f(session)
 }
 
-// wantedKey is where the context of a request has the server that it is for.
+// wantedKey is the context key for the server that a request is meant for.
 type wantedKey struct{}
 
-// Handle has a request answered by the server, or by a member of the group.
+// Handle passes a request to the server, or to a member of the group.
 func (s *server) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if s.members != nil {
 		return s.spread(ctx, req)
@@ -105,10 +107,10 @@ func (s *server) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	return s.h.links.Direct(s.Name).Handle(context.WithValue(ctx, wantedKey{}, s), req)
 }
 
-// connection is what stands between the gateway and a connection to the server.
+// connection returns the handler between the gateway and a connection to the server.
 func (s *server) connection(up gateway.Upstream) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		if of, ok := ctx.Value(wantedKey{}).(*server); ok && of != s { // the gateway knows servers by their names
+		if of, ok := ctx.Value(wantedKey{}).(*server); ok && of != s { // a server of that name may have been replaced
 			return nil, of.gone()
 		}
 		a := attemptOf(ctx)
@@ -123,23 +125,23 @@ func (s *server) connection(up gateway.Upstream) mcp.Handler {
 	})
 }
 
-// attempt is a call on its way to a server, with the requests that belong to it.
+// attempt is one attempt of a call, with the requests that belong to it.
 type attempt struct {
-	call *pending        // of a model; nil: it is another
+	call *pending        // of a model; nil: another call
 	ctx  context.Context // of the call of a model, outside of its session
 
 	mu     sync.Mutex
-	left   bool    // nobody waits for it any more; guarded by mu
-	here   bool    // it has reached a connection of the member that was chosen last; guarded by mu
-	at     *server // whose connection it has reached last; guarded by mu
+	left   bool    // the caller has stopped waiting; guarded by mu
+	here   bool    // it has reached a connection of the chosen member; guarded by mu
+	at     *server // the server that it reached last; guarded by mu
 	timing *timing // guarded by mu
 	ticket *ticket // guarded by mu
 	cached bool    // guarded by mu
-	sent   bool    // that may have got it; guarded by mu
-	err    error   // of the last request there; guarded by mu
+	sent   bool    // at may have received it; guarded by mu
+	err    error   // of the last request to at; guarded by mu
 }
 
-// attemptKey is where the context of a call has its attempt.
+// attemptKey is the context key for the attempt of a call.
 type attemptKey struct{}
 
 func (a *attempt) in(ctx context.Context) context.Context {
@@ -151,7 +153,7 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// reach notes that a request has come to a connection.
+// reach records that a request has reached a connection.
 func (a *attempt) reach(s *server) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,28 +162,28 @@ func (a *attempt) reach(s *server) {
 	}
 }
 
-// ended notes what came of a request there.
+// ended records the outcome of a request there.
 func (a *attempt) ended(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = err
 }
 
-// choose begins with another member of a group.
+// choose prepares for another member of a group.
 func (a *attempt) choose() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.here = false
 }
 
-// reached tells whether a request has come to a connection of that member, and with which error.
+// reached reports whether a request has reached a connection of the chosen member, and its error.
 func (a *attempt) reached() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.here, a.err
 }
 
-// make answers a request at a connection.
+// make answers a request that has reached a connection.
 func (a *attempt) make(ctx context.Context, s *server, up gateway.Upstream, req *mcp.Request) (mcp.Result, error) {
 	switch req.Method {
 	case "tools/call", "prompts/get", "resources/read":
@@ -203,11 +205,11 @@ func (a *attempt) make(ctx context.Context, s *server, up gateway.Upstream, req 
 	return res, err
 }
 
-// errLeft is the error of a call that nobody waits for.
+// errLeft is the error of a call whose caller has stopped waiting.
 var errLeft = errors.New("the call was given up before it was sent")
 
-// check compares a call of a model with its decision, immediately before it is sent, and returns a
-// result that is kept; nil: there is none.
+// check compares a call of a model with its decision immediately before it is sent. It returns a
+// cached result, or nil to send the call.
 func (a *attempt) check(up gateway.Upstream) (mcp.Result, error) {
 	p := a.call
 	select {
@@ -230,22 +232,22 @@ func (a *attempt) check(up gateway.Upstream) (mcp.Result, error) {
 		a.cached = true
 		return hit, nil
 	}
-	if a.ticket != nil { // of a member of the group that has not taken it
+	if a.ticket != nil { // of another member that did not accept the call
 		a.ticket.end()
 	}
 	a.ticket, a.sent = t, true
 	return nil, nil
 }
 
-// attempt makes the call once, at the server that it was decided about, and as the tool that it was
-// decided about. Sent tells whether the server may have got it.
+// attempt makes the call once, as the decision allows it. Sent reports whether the server may have
+// received it.
 func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, err error) {
 	session, err := p.c.session(p.server)
 	if err != nil {
 		return nil, false, err
 	}
 	a := &attempt{call: p, ctx: ctx}
-	var wrote atomic.Bool // something went out over HTTP
+	var wrote atomic.Bool // a request went out over HTTP
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
 	res, err = session.CallTool(a.in(traced), p.tool.Tool.Name, p.args, mcp.IdleTimeout(p.server.patience()),
 		mcp.OnProgress(p.progressed), mcp.OnLog(p.logged))
@@ -263,19 +265,20 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 		a.ticket.end()
 	}
 	var rpc *mcp.Error
-	if errors.As(err, &rpc) && a.err != nil { // as the server said it, and not as callers of a gateway are told
+	if errors.As(err, &rpc) && a.err != nil { // keep the server's own error instead of the gateway's
 		as := fmt.Errorf("call %q: %w", p.tool.Tool.Name, a.err)
 		if hasBegun(err) {
 			as = begun{as}
 		}
 		err = as
 	}
-	// One that was cancelled while another member of the group was waited for was refused by the one before.
+	// If the call was cancelled while it waited for another member of the group, the previous
+	// member had refused it.
 	sent = a.sent && (a.here || ctx.Err() == nil) && (!unwritten(err) || wrote.Load())
 	return res, sent, err
 }
 
-// begun is the error of a call that its server had begun with (see [mcp.Session.CallTool]).
+// begun is the error of a call that its server had begun (see [mcp.Session.CallTool]).
 type begun struct{ error }
 
 func (e begun) Unwrap() error { return e.error }

@@ -11,29 +11,29 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// How the health of a server is checked: one of which nothing was heard for a while, and that
-// has nothing to do, is asked something that costs it nothing. As long as it does not answer
-// it is failing; after some time its connection is given up, and the gateway opens another.
+// The host checks a connection that has been quiet for a while and has no calls in progress, and
+// one on which a call has failed. A server that does not answer the check is failing; after several
+// checks the host closes the connection, and the gateway opens a new one.
 const (
-	checkEvery = time.Minute      // of a connection that is quiet
-	checkSoon  = 10 * time.Second // of one that did not answer
-	checkTime  = 10 * time.Second // that it has for an answer
-	checkMost  = 4                // without an answer in a row, and the connection is given up
+	checkEvery = time.Minute      // interval for a quiet connection
+	checkSoon  = 10 * time.Second // interval after a check that was not answered
+	checkTime  = 10 * time.Second // timeout of a check
+	checkMost  = 4                // failed checks in a row after which the connection is closed
 )
 
-// health is that of a server that does not answer.
+// health says since when and why a server counts as failing.
 type health struct {
 	since  time.Time
 	reason string // empty: it answers
 }
 
-// asker is an upstream that can be asked anything, as a [*mcp.Session] can.
+// asker is an upstream with the methods of a [*mcp.Session] that a check needs.
 type asker interface {
 	Revision() mcp.Revision
 	Raw(ctx context.Context, method string, params any, o ...mcp.CallOption) (json.RawMessage, error)
 }
 
-// suspect has a server looked at whose call has failed.
+// suspect requests a check of the connection after a call that failed.
 func (s *server) suspect(err error) {
 	if !faulty(err) {
 		return
@@ -44,7 +44,7 @@ func (s *server) suspect(err error) {
 	}
 }
 
-// watch looks at a connection until it ends.
+// watch checks a connection until it ends.
 func (s *server) watch(up gateway.Upstream) {
 	a, ok := up.(asker)
 	if !ok {
@@ -91,7 +91,7 @@ func (s *server) watch(up gateway.Upstream) {
 	}
 }
 
-// probe asks a server whether it answers, be it with an error.
+// probe checks whether a server answers; an error response is an answer.
 func probe(a asker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
@@ -112,7 +112,7 @@ func probe(a asker) error {
 	return err
 }
 
-// fell notes that a connection does not answer, or does, and tells of it if that is news.
+// fell records the result of a check, and reports the status if it changed.
 func (s *server) fell(up gateway.Upstream, err error) {
 	s.mu.Lock()
 	was := s.silent.reason != ""
@@ -128,7 +128,7 @@ func (s *server) fell(up gateway.Upstream, err error) {
 	s.tell()
 }
 
-// ended forgets what was said of a connection.
+// ended clears the health of a connection that has ended.
 func (s *server) ended(up gateway.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

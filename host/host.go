@@ -12,66 +12,64 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Host is a language model with servers. The zero value works, with no model and nobody to ask.
-// Its fields are set before it is used; its methods may be used by several goroutines.
+// Host connects a language model with servers. The zero value works, without a model and a person.
+// Its fields are set before it is used. Its methods may be called by several goroutines at once.
 type Host struct {
-	Name, Version string // as servers are told; empty: "patchbay-host" and none
+	Name, Version string // sent to servers; empty: "patchbay-host" and no version
 
-	// Model answers in conversations that have none of their own. Nil: there is none, and
-	// Send returns ErrNoModel. Without it and Sampler, servers can have nothing completed.
+	// Model answers in conversations without a model of their own. If both are nil, Send returns
+	// ErrNoModel. If Model, Sampler and OnSample are all nil, servers are not offered sampling.
 	Model model.Model
 
-	// Sampler chooses the model that answers a server's request for a completion, see
-	// [Choices]; nil stands for none. If it is nil itself, the model of the conversation does,
-	// or Model.
+	// Sampler returns the model for a sampling request of a server, see [Choices], or nil to refuse
+	// it. If Sampler is nil, the model of the conversation answers, or Model.
 	Sampler func(*mcp.ModelPreferences) model.Model
 
-	// AutoSample has a model answer requests of servers for completions also when there is no
-	// Person to review them. Without it, servers are told then that there is no model for them.
+	// AutoSample lets a model answer sampling requests even if Person is nil, so that nobody
+	// reviews them. Otherwise, without a Person, servers are not offered sampling.
 	AutoSample bool
 
-	// OnSample answers requests of servers for completions in the place of a model: no Person reviews
-	// them. Nil: a model does.
+	// OnSample answers sampling requests instead of a model. Person does not review them, and the
+	// limits on sampling do not apply. Nil: a model answers.
 	OnSample func(ctx context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error)
 
-	// Person approves calls and answers questions. Nil: there is nobody, so that what is not
-	// allowed is denied, and what is asked is declined.
+	// Person approves calls and answers questions. Nil: calls that nothing else allows are denied,
+	// and questions are declined.
 	Person Person
 
-	// Allow are the tools that may be called without asking, as SERVER/TOOL, where * stands for any
-	// text: "shop/*". A "*" alone is all tools.
+	// Allow lists tools that may be called without asking, as SERVER/TOOL, where * matches any
+	// text: "shop/*". A single "*" allows all tools.
 	Allow []string
 
-	// Distrust has what servers say of their tools believed of none of them, whatever
-	// Server.Trusted says.
+	// Distrust overrides Server.Trusted: the annotations of no server are trusted.
 	Distrust bool
 
-	// Approvals keeps what the person has allowed for ever. Nil: nothing is kept.
+	// Approvals stores permanent approvals. Nil: none are stored.
 	Approvals Approvals
 
-	// Audit is told of every decision about a call, and of what came of it. If it fails before a
-	// call, that is not made. One call of it follows another. Nil: nobody is told.
+	// Audit is called for each decision about a call and for its outcome, one at a time. If it
+	// fails before a call, the call is not made. Nil: there is no audit log.
 	Audit func(Decision) error
 
-	// Middleware returns what stands between the host and a server, as that of a gateway does: calls
-	// of a model pass it after they were approved, and so does everything else that the host asks
-	// the server. It is called for each server that comes. Nil: nothing.
+	// Middleware returns the middleware between the host and a server, as for a gateway. Everything
+	// that the host sends to the server passes through it; calls of a model do so after approval.
+	// It is called once for each server that is added. Nil: none.
 	Middleware func(server string) mcp.Middleware
 
-	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: servers are not
-	// told that there is such a thing.
+	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: the roots capability is
+	// not declared.
 	Roots []mcp.Root
 
 	Limits Limits
 
-	// LogLevel is the least level of the log messages that servers are asked for. Nil: none.
+	// LogLevel is the minimum level of log messages requested from servers. Nil: none.
 	LogLevel slog.Leveler
 
-	// OnStatus is told what becomes of servers: of each in order, of several at the same time. It
-	// must not block for long. Nil: nobody is.
+	// OnStatus is called when the status of a server changes: in order for one server, concurrently
+	// for several. It must not block for long. Nil: changes are not reported.
 	OnStatus func(ServerStatus)
 
-	// Logger gets what nobody else is told. Nil: it is discarded.
+	// Logger receives what is reported in no other way. Nil: it is discarded.
 	Logger *slog.Logger
 
 	setUp  sync.Once
@@ -82,32 +80,32 @@ type Host struct {
 
 	schemas  schemas    // of arguments
 	eras     mcp.Eras   // of servers
-	auditing sync.Mutex // held while Audit is told
+	auditing sync.Mutex // held while Audit runs
 
 	changes atomic.Int64 // counts the calls of Changed
 
 	mu      sync.Mutex
-	servers []*server                  // what the model takes for servers, in the order in which they came; guarded by mu
-	running []*server                  // all of them, those of groups too; guarded by mu
+	servers []*server                  // servers as the model sees them, in the order in which they were added; guarded by mu
+	running []*server                  // all servers, including the members of groups; guarded by mu
 	talks   map[*Conversation]struct{} // those with open sessions; guarded by mu
 	closed  bool                       // guarded by mu
 }
 
-// Limits bound what a conversation does. Zero stands for the default of each.
+// Limits are the bounds of a conversation. The zero value of each means its default.
 type Limits struct {
 	Steps       int           // answers of the model in one turn; 0: 50
-	Parallel    int           // calls at the same time; 0: 8
-	CallTimeout time.Duration // of a call, from its last progress; 0: 2 minutes; negative: none
-	CallTotal   time.Duration // of a call, with its progress, questions and repetitions; 0: 1 hour; negative: none
-	Retries     int           // of a call that failed for now and can be made again without harm; 0: 4; negative: none
-	Tools       int           // offered one by one; of more the model is given a search; 0: 100
-	ToolTokens  int           // of the descriptions of tools, likewise, estimated; 0: 20,000
-	ResultBytes int           // of a result that the model is given at once; 0: 32 KiB
-	Repeats     int           // of the same call with the same result in a turn; 0: 3
-	Questions   int           // of a server to the person in one call; 0: 20
-	Samples     int           // completions for a server in one call; 0: 16
-	SampleSize  int           // tokens of a completion for a server; 0: 4096
-	Window      int           // tokens of a request; 0: three quarters of the model's window
+	Parallel    int           // calls running at the same time; 0: 8
+	CallTimeout time.Duration // of a call, since its last progress; 0: 2 minutes; negative: no bound
+	CallTotal   time.Duration // of a call, with progress, questions and retries; 0: 1 hour; negative: no bound
+	Retries     int           // of a call that failed temporarily and can be repeated safely; 0: 4; negative: none
+	Tools       int           // offered in a request; if there are more, the model searches; 0: 100
+	ToolTokens  int           // estimated size of the offered tool descriptions, likewise; 0: 20,000
+	ResultBytes int           // of one result given to the model at once; 0: 32 KiB
+	Repeats     int           // identical calls with the same result in one turn; 0: 3
+	Questions   int           // from servers to the person during one call; 0: 20
+	Samples     int           // sampling requests during one call; 0: 16
+	SampleSize  int           // tokens of the answer to a sampling request; 0: 4096
+	Window      int           // tokens of one request; 0: three quarters of the model's window
 }
 
 func or[T ~int | ~int64](v, otherwise T) T {

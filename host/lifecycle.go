@@ -11,11 +11,11 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// keep runs a server until it is removed, each time that it is restarted anew.
+// keep runs a server until it is removed, and starts a new run after each restart.
 func (s *server) keep() {
 	defer s.end()
 	defer s.h.closeSessions(s)
-	// At the end of the host nobody waits for calls in progress.
+	// When the host closes, it does not wait for calls in progress.
 	defer context.AfterFunc(s.h.ctx, s.disconnect)()
 	for s.ctx.Err() == nil {
 		ctx, again := context.WithCancel(s.ctx)
@@ -32,7 +32,7 @@ func (s *server) keep() {
 	}
 }
 
-// open opens the server, and watches it until it ends.
+// open opens the server and starts to watch its connection.
 func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
 	c := s.h.client(s, nil)
 	h, err := s.Open(ctx, c)
@@ -55,7 +55,7 @@ func (s *server) open(ctx context.Context) (gateway.Upstream, error) {
 	return up, nil
 }
 
-// patience is how long a call may be silent.
+// patience returns how long a call may be silent.
 func (s *server) patience() time.Duration {
 	return or(s.CallTimeout, or(s.h.Limits.CallTimeout, 2*time.Minute))
 }
@@ -73,7 +73,7 @@ func (s *server) disconnect() {
 func (s *server) restart() {
 	s.mu.Lock()
 	again := s.again
-	if again == nil { // its first run is about to begin
+	if again == nil { // the first run is about to begin
 		s.mu.Unlock()
 		return
 	}
@@ -82,7 +82,7 @@ func (s *server) restart() {
 	select {
 	case <-s.placed:
 		s.placed = make(chan struct{})
-	default: // who waits for the run before this one waits for this one
+	default: // callers that wait for the previous run wait for this one
 	}
 	s.mu.Unlock()
 	s.stats.reset()
@@ -90,7 +90,7 @@ func (s *server) restart() {
 	s.disconnect()
 }
 
-// became takes in what has become of a run of the server.
+// became records a new status of a run of the server.
 func (s *server) became(run int, st gateway.Status) {
 	s.mu.Lock()
 	if run != s.run {
@@ -107,7 +107,7 @@ func (s *server) became(run int, st gateway.Status) {
 	s.tell()
 }
 
-// tell tells OnStatus how the server is now, unless another has its place.
+// tell reports the status of the server to OnStatus, unless the server was replaced.
 func (s *server) tell() {
 	h := s.h
 	if h.OnStatus == nil {
@@ -126,8 +126,8 @@ func (s *server) tell() {
 	}
 }
 
-// status adds to what the gateway knows of the server. The zero Status is that of one that it
-// does not have yet.
+// status completes the status that the gateway has of the server. The zero Status stands for a
+// server that is not in the gateway yet.
 func (s *server) status(st gateway.Status) ServerStatus {
 	if st.Name == "" {
 		st = gateway.Status{Name: s.Name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
@@ -150,10 +150,10 @@ func (s *server) status(st gateway.Status) ServerStatus {
 	return all
 }
 
-// errGone is that of a server that has lost its place.
+// errGone is the error of a server that was removed or replaced.
 var errGone = errors.New("the server was removed or replaced")
 
-// gone is the error of a server that has lost its place, or of a host that was closed.
+// gone returns the error of a server that was removed or replaced, or whose host was closed.
 func (s *server) gone() error {
 	if s.h.ctx.Err() != nil {
 		return ErrClosed
@@ -161,7 +161,7 @@ func (s *server) gone() error {
 	return fmt.Errorf("server %q: %w", s.Name, errGone)
 }
 
-// there waits until the gateway has the server, and fails if that does not answer.
+// there waits until the gateway has the server. It fails if the server does not answer checks.
 func (s *server) there(ctx context.Context) error {
 	s.mu.Lock()
 	placed, why := s.placed, s.silent.reason

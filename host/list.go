@@ -16,62 +16,62 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A host asks a server for a list as seldom as it can, and has nobody wait for it in vain:
+// The host lists the features of a server as rarely as possible and bounds every wait:
 //
-//   - A list is asked for when somebody wants it, and kept: until the server says that it has
-//     changed or is connected anew, or for a minute if it does not say such things.
-//   - However many want it, it is asked for once.
-//   - Who wants it waits for a while, and one attempt is waited for once: a server that is slow
-//     delays one step of a conversation. Who does not wait any longer has what was there before.
-//   - A server that fails is asked nothing, and one that is idle nothing that is known.
+//   - A list is requested when it is needed and cached until the server reports a change or
+//     reconnects, or for a minute if the server does not report changes.
+//   - Concurrent callers share one request.
+//   - Callers wait for a bounded time, and only once for each attempt: a slow server delays one
+//     step of a conversation. After that, they get the previous list.
+//   - A failing server is not asked, and an idle one is not asked again for a list that is known.
 const (
-	listTime  = 10 * time.Second // that a list is waited for of which nothing is known
-	againTime = 2 * time.Second  // that a newer one is waited for
-	restTime  = 8 * time.Second  // that a gateway has for the lists of servers that are starting behind it
-	askTime   = 2 * time.Minute  // that one attempt may take, a start of the server included
-	quietAge  = time.Minute      // that a list is good of a server that does not tell of changes
-	failedAge = 5 * time.Second  // after which is asked again for what could not be listed
+	listTime  = 10 * time.Second // wait for a list that is not known yet
+	againTime = 2 * time.Second  // wait for a newer version of a list
+	restTime  = 8 * time.Second  // wait for servers that are still starting behind a gateway
+	askTime   = 2 * time.Minute  // bound of one attempt, including the start of the server
+	quietAge  = time.Minute      // age of a list of a server that does not report changes
+	failedAge = 5 * time.Second  // age of a failure
 
 	maxListed = 10_000 // entries of a list
 )
 
-// edition tells apart the states of a server between which its lists may have changed.
+// edition identifies a state of a server's lists. Equal editions mean equal lists.
 type edition struct {
 	runs, restarts, changes int
 	shown                   int64 // counts the calls of Host.Changed
 }
 
-// offering is what a server offers, as far as it was asked. Its zero value knows nothing.
+// offering holds the known lists of a server. The zero value knows none.
 type offering struct {
 	tools     listing[Tool]
 	prompts   listing[Prompt]
 	resources listing[Resource]
 	templates listing[Template]
 
-	said *said // as last listed, nil: it was not; guarded by mu of the host
+	said *said // as last received, nil before; guarded by mu of the host
 }
 
-// said is what a server says of itself.
+// said is the part of a server's discover result that the host uses.
 type said struct {
 	Capabilities mcp.Capabilities `json:"capabilities"`
 	Instructions string           `json:"instructions"`
 }
 
-// listing is one list of a server.
+// listing is one cached list of a server.
 type listing[T any] struct {
 	mu     sync.Mutex
-	items  []T           // not changed once made; guarded by mu
+	items  []T           // never modified; guarded by mu
 	known  bool          // items were listed; guarded by mu
 	of     edition       // of items or err; guarded by mu
-	until  time.Time     // that items or err are good, zero: for the edition; guarded by mu
+	until  time.Time     // expiry of items or err; zero: none within the edition; guarded by mu
 	err    error         // of the last attempt; guarded by mu
-	late   bool          // the last attempt was waited for in vain; guarded by mu
-	coming chan struct{} // closed at the end of the attempt under way, nil: there is none; guarded by mu
-	began  time.Time     // of that; guarded by mu
+	late   bool          // a caller has already waited for the attempt and gave up; guarded by mu
+	coming chan struct{} // closed when the attempt in progress ends; nil: none; guarded by mu
+	began  time.Time     // start of that attempt; guarded by mu
 }
 
-// get returns the list, or why it is not known. Ask asks the server, and tells how long that is
-// good; begin begins a goroutine, or tells that nothing can be begun any more.
+// get returns the list, or why it is unknown. Ask requests it from the server and returns how long
+// it stays valid. Begin starts a goroutine, or returns false if the host is closed.
 func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duration, begin func(context.Context, func(context.Context)) bool, ask func(context.Context) ([]T, time.Duration, error)) ([]T, error) {
 	l.mu.Lock()
 	if l.of == now && (l.known || l.err != nil) && (l.until.IsZero() || time.Now().Before(l.until)) {
@@ -110,7 +110,7 @@ func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duratio
 	return l.items, l.unknown()
 }
 
-// fill is one attempt.
+// fill makes one attempt.
 func (l *listing[T]) fill(ctx context.Context, of edition, done chan struct{}, ask func(context.Context) ([]T, time.Duration, error)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer within %v", askTime))
 	defer cancel()
@@ -132,7 +132,7 @@ func (l *listing[T]) fill(ctx context.Context, of edition, done chan struct{}, a
 // errListing says that a server has not answered yet.
 var errListing = errors.New("it has not said yet what it offers")
 
-// unknown tells why there is nothing to return; mu is held.
+// unknown returns why there is no list; mu is held.
 func (l *listing[T]) unknown() error {
 	switch {
 	case l.known:
@@ -143,8 +143,8 @@ func (l *listing[T]) unknown() error {
 	return errListing
 }
 
-// begin runs f on a goroutine that Close ends and waits for, with the values of ctx, unless the host
-// is closed.
+// begin runs f on a goroutine that Close ends and waits for, with the values of ctx. It returns
+// false if the host is closed.
 func (h *Host) begin(ctx context.Context, f func(context.Context)) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +160,9 @@ func (h *Host) begin(ctx context.Context, f func(context.Context)) bool {
 	return true
 }
 
-// standing tells which edition of its lists a server has now, why it cannot be asked for them,
-// empty if it can, and whether it is idle. Of a group, one that can be asked is enough.
+// standing returns the current edition of a server's lists, why the server cannot be asked for
+// them, empty if it can, and whether it is idle. For a group, one member that can be asked is
+// enough.
 func (s *server) standing() (e edition, why string, idle bool) {
 	if s.members == nil {
 		s.mu.Lock()
@@ -195,12 +196,13 @@ func (s *server) standing() (e edition, why string, idle bool) {
 	return e, why, false
 }
 
-// listOf returns a list of a server. What it asks it asks with a session that has the capability.
+// listOf returns a list of a server. It is empty if the server does not declare the capability.
+// With an error, listOf returns the last known list.
 func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capability string, patience time.Duration, list func(context.Context, *mcp.Session) ([]T, error)) ([]T, error) {
 	now, why, idle := s.standing()
 	if why != "" || idle {
 		l.mu.Lock()
-		if why != "" || l.known { // one that is idle is not started for what is known
+		if why != "" || l.known { // an idle server is not started for a known list
 			defer l.mu.Unlock()
 			return l.items, errorOf(why)
 		}
@@ -243,11 +245,11 @@ func errorOf(why string) error {
 	return errors.New(why)
 }
 
-// Changed tells the host that lists may have changed though no server says so, for instance because
-// Middleware leaves something else of them.
+// Changed tells the host that lists may have changed although no server reported it, for instance
+// because Middleware now filters them differently.
 func (h *Host) Changed() { h.changes.Add(1) }
 
-// snapshot returns the servers there are now, in their order.
+// snapshot returns the current servers, in their order.
 func (h *Host) snapshot() []*server {
 	h.start()
 	h.mu.Lock()
@@ -255,11 +257,12 @@ func (h *Host) snapshot() []*server {
 	return slices.Clone(h.servers)
 }
 
-// metaStarting is in _meta of the lists of a Patchbay gateway behind which servers are starting.
+// metaStarting is a member of _meta in lists of a Patchbay gateway while servers behind it are
+// starting.
 const metaStarting = "dev.patchbay/starting"
 
-// gather takes the entries of a list. That of a gateway without those of servers that are starting
-// is asked for again, until they are there or restTime is over.
+// gather collects the entries of a list. While a gateway returns a list without servers that are
+// starting, gather requests it again, until it is complete or restTime has passed.
 func gather[T any](ctx context.Context, list func(context.Context, ...mcp.CallOption) iter.Seq2[T, error]) ([]T, error) {
 	for began := time.Now(); ; {
 		var out []T
@@ -283,7 +286,7 @@ func gather[T any](ctx context.Context, list func(context.Context, ...mcp.CallOp
 	}
 }
 
-// bounded cuts text of a peer for use in a sentence, and makes one line of it.
+// bounded puts text of a peer on one line and cuts it, for use in a sentence.
 func bounded(s string, most int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > most {

@@ -13,22 +13,22 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// maxLongTexts bounds what a conversation keeps of texts that were cut. A longer one is kept in
-// part; the oldest make room.
+// maxLongTexts bounds the cut texts that a conversation keeps, in bytes. Only the beginning of a
+// longer text is kept; older texts make room for new ones.
 const maxLongTexts = 16 << 20
 
-// longTexts keeps texts that the model was not given as a whole, for read_more. The zero value is
+// longTexts keeps texts that the model received only in part, for read_more. The zero value is
 // empty.
 type longTexts struct {
 	mu    sync.Mutex
-	last  int // how many there were
+	last  int // number of texts so far
 	bytes int
 	texts []longText // the oldest first
 }
 
 type longText struct {
 	id, about, text string
-	size            int // in bytes, of the whole
+	size            int // in bytes, of the whole text
 }
 
 func (s *longTexts) empty() bool {
@@ -65,7 +65,7 @@ func (s *longTexts) get(id string) (longText, error) {
 	return longText{}, fmt.Errorf("there is no text %s; ids are in what was cut", quoted(id))
 }
 
-// cut returns a text, or its beginning and how to read on.
+// cut returns a text, or its beginning and a note on how to read the rest.
 func (c *Conversation) cut(text, about string, most int) string {
 	if len(text) <= most {
 		return text
@@ -75,7 +75,7 @@ func (c *Conversation) cut(text, about string, most int) string {
 	return fmt.Sprintf("%s\n[cut: this was bytes 0 to %d of %d; read_more with id %q and offset %d goes on]", shown, len(shown), len(text), id, len(shown))
 }
 
-// head returns the beginning of a text, at most so many bytes. It ends with a line if that costs
+// head returns the beginning of a text, at most that many bytes. It ends after a line if that costs
 // less than a quarter of it, and never within a rune.
 func head(text string, most int) string {
 	if len(text) <= most {
@@ -91,7 +91,7 @@ func head(text string, most int) string {
 	return text
 }
 
-// readMore is the tool that reads on in what was cut.
+// readMore is the tool that reads the rest of a text that was cut.
 func (c *Conversation) readMore() Tool {
 	return Tool{Name: "read_more", Tool: &mcp.Tool{
 		Name:        "read_more",

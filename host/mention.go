@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What a person mentions in a message, in the language of package mention.
+// Bounds of the mentions in one message. Package mention defines their syntax.
 const (
 	maxMentions = 20              // resources of one message
 	mentionTime = 2 * time.Minute // to read all of them, or to get the prompt
@@ -40,8 +40,8 @@ type Prompt struct {
 	*mcp.Prompt
 }
 
-// Resources returns the resources of all servers that are there, by server in the order in which
-// these were added, and then in that of the server. It is as quick as Tools.
+// Resources returns the resources of all available servers, in the order in which the servers were
+// added and in which each lists them. It waits as long as Tools does.
 func (h *Host) Resources(ctx context.Context) []Resource {
 	return slices.Concat(parallel.Map(h.snapshot(), func(s *server) []Resource { return h.resourcesOf(ctx, s, listTime) })...)
 }
@@ -100,13 +100,13 @@ func (h *Host) promptsOf(ctx context.Context, s *server, patience time.Duration)
 	})
 }
 
-// spoken is what a person has said, as the model is given it.
+// spoken is a message of a person, as the model receives it.
 type spoken struct {
 	messages []model.Message
-	tools    []string // names of those that the person insists on
+	tools    []string // names of the tools that must be called
 }
 
-// compose makes messages of what a person has written, and of what goes with it.
+// compose makes messages from the text of a person and its attachments.
 func (c *Conversation) compose(ctx context.Context, text string, more []model.Part) (*spoken, error) {
 	if strings.TrimSpace(text) == "" && len(more) == 0 {
 		return nil, errors.New("there is nothing to say")
@@ -166,7 +166,7 @@ func (c *Conversation) attached(ctx context.Context, servers []*server, text str
 	return slices.Concat(parts...), errors.Join(errs...)
 }
 
-// insisted finds the tools that a text insists on, by their names for the model.
+// insisted returns the tools that a text mentions, by their names for the model.
 func (h *Host) insisted(ctx context.Context, text string) ([]string, error) {
 	words := mention.Words(text)
 	if len(words) == 0 {
@@ -186,7 +186,7 @@ func (h *Host) insisted(ctx context.Context, text string) ([]string, error) {
 	return names, nil
 }
 
-// toolCalled finds the tool that a person means by a word; nil if that is just a word.
+// toolCalled returns the tool that a word refers to, or nil if it is just a word.
 func (h *Host) toolCalled(tools []Tool, word string) (*Tool, error) {
 	var bare []*Tool
 	for i := range tools {
@@ -215,7 +215,7 @@ func (h *Host) toolCalled(tools []Tool, word string) (*Tool, error) {
 	return nil, nil
 }
 
-// prompt gets the messages of a prompt, written as its name and arguments.
+// prompt gets the messages of a prompt, given its name and arguments as typed.
 func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([]model.Message, error) {
 	fields := mention.Split(written)
 	name := fields[0].Value
@@ -255,7 +255,7 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 			role = model.Assistant
 		}
 		parts := p.done("prompt " + quoted(name))
-		if role == model.Assistant { // models say words alone
+		if role == model.Assistant { // models produce only text
 			parts = slices.DeleteFunc(parts, func(p model.Part) bool { return p.Media != nil })
 		}
 		if len(parts) > 0 {
@@ -283,8 +283,9 @@ func namesOf(servers []*server) []string {
 // completeTime bounds a completion.
 const completeTime = 2 * time.Second
 
-// Complete tells how a text that a person writes can go on at a cursor, see [mention.Complete]. It takes 2
-// seconds at most; what a server has not said by then is missing.
+// Complete returns how a text that a person is writing can continue at a cursor, see
+// [mention.Complete]. It takes at most 2 seconds; values that a server has not returned by then are
+// missing.
 func (h *Host) Complete(ctx context.Context, text string, cursor int) mention.Completions {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
@@ -325,7 +326,8 @@ func mapped[A, B any](list []A, f func(A) B) []B {
 	return out
 }
 
-// valuesFor asks a server for values of an argument; there are none if it does not say so in time.
+// valuesFor asks a server for values of an argument. It returns nil if the server does not complete
+// arguments or does not answer in time.
 func (h *Host) valuesFor(ctx context.Context, s *server, of mcp.Feature, argument, prefix string, others map[string]string) []string {
 	h.mu.Lock()
 	offers := s.said != nil && s.said.Capabilities.Has("completions")

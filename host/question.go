@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	maxTries  = 3  // for an answer that fits its form
-	perMinute = 20 // questions of a server that belong to no call, and as many completions
+	maxTries  = 3  // attempts at an answer that fits its form
+	perMinute = 20 // questions of a server outside of calls, and as many sampling requests
 )
 
-// client makes a client for a server, or for sessions of a conversation with it. Questions in a call
-// go to who made it; others go to the conversation, or else to the person.
+// client makes a client for a server, or for the sessions of a conversation with it. Questions
+// during a call go to the caller; others go to the conversation, or else to the person.
 func (h *Host) client(s *server, c *Conversation) *mcp.Client {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,8 +50,8 @@ func (h *Host) clientLocked(s *server, c *Conversation) *mcp.Client {
 	return client
 }
 
-// SetRoots replaces the folders that servers may use, and tells those servers that want to
-// know. Servers that were connected while Roots was nil are not told of any. Ctx bounds the telling.
+// SetRoots replaces the folders that servers may use, and notifies servers that follow changes.
+// Servers that were connected while Roots was nil are not notified. Ctx bounds the notification.
 func (h *Host) SetRoots(ctx context.Context, roots []mcp.Root) {
 	h.start()
 	h.mu.Lock()
@@ -72,7 +72,7 @@ func (h *Host) SetRoots(ctx context.Context, roots []mcp.Root) {
 	wg.Wait()
 }
 
-// calling is a call of a conversation, as far as the questions of its server go.
+// calling is a call of a conversation, for the questions of its server.
 type calling struct {
 	c   *Conversation
 	e   CallEvent
@@ -83,8 +83,8 @@ type calling struct {
 	refused string // why the last question had no answer; guarded by mu
 }
 
-// refusal tells why a question of the server in the call of ctx had no answer, which ends a
-// call of 2026-07-28; empty: all had one.
+// refusal returns why a question of the server during the call of ctx had no answer, which ends a
+// call of 2026-07-28. It is empty if all were answered.
 func refusal(ctx context.Context) string {
 	k, ok := ctx.Value(callingKey{}).(*calling)
 	if !ok {
@@ -95,7 +95,7 @@ func refusal(ctx context.Context) string {
 	return k.refused
 }
 
-// unanswered notes that the question has no answer.
+// unanswered records why the question has no answer.
 func (q *question) unanswered(err error) {
 	if q.call == nil || err == nil {
 		return
@@ -107,28 +107,28 @@ func (q *question) unanswered(err error) {
 	}
 }
 
-// callingKey is where the context of a call has its calling.
+// callingKey is the context key for the calling of a call.
 type callingKey struct{}
 
-// calling returns the context for a call: a question of the server in it is known to belong to
-// the call.
+// calling returns the context for a call, by which a question of the server is matched to the call.
 func (c *Conversation) calling(ctx context.Context, e *CallEvent) context.Context {
 	return context.WithValue(ctx, callingKey{}, &calling{c: c, e: CallEvent{ID: e.ID, Server: e.Server, Tool: e.Tool}, ctx: ctx})
 }
 
-// question is something that a server wants of the person or of a model.
+// question is a request of a server to the person or to a model.
 type question struct {
 	s    *server
-	call *calling      // that it belongs to, nil: it is not known
-	c    *Conversation // that it belongs to, nil: it is not known
-	over func()        // to be called when it is answered
+	call *calling      // that it belongs to; nil: unknown
+	c    *Conversation // that it belongs to; nil: unknown
+	over func()        // called when it is answered
 }
 
-// question finds what a question belongs to, and makes a context that ends with that.
+// question finds the call and conversation of a question, and returns a context that ends with the
+// call.
 //
-// A server of 2026-07-28 asks in the answer to a call. An older one asks by itself: over HTTP on
-// the stream of the call; elsewhere the question is that of the only call in progress, or of c, the
-// conversation of all of them. Nil: it belongs to none.
+// A server of 2026-07-28 asks in the result of a call. An older server sends a request: over HTTP
+// on the stream of the call; elsewhere the question belongs to the only call in progress, or to c,
+// the conversation of all of them. If c is nil, it belongs to none.
 func (s *server) question(ctx context.Context, c *Conversation) (context.Context, *question) {
 	q := &question{s: s, c: c}
 	waits := func() (over func()) { return s.stats.waits() }
@@ -158,7 +158,7 @@ func (s *server) question(ctx context.Context, c *Conversation) (context.Context
 	return ctx, q
 }
 
-// waits notes that the server waits for an answer, in all calls in progress: it is not known in which.
+// waits records a wait of the server in all calls in progress, since it is unknown which call asks.
 func (s *stats) waits() (over func()) {
 	var ends []func()
 	s.mu.Lock()
@@ -173,7 +173,7 @@ func (s *stats) waits() (over func()) {
 	}
 }
 
-// id returns the ids of the conversation and the call, as far as they are known.
+// id returns the ids of the conversation and the call; empty: unknown.
 func (q *question) id() (conversation, call string) {
 	if q.c != nil {
 		conversation = q.c.ID
@@ -184,7 +184,7 @@ func (q *question) id() (conversation, call string) {
 	return conversation, call
 }
 
-// tell tells of an event, in which the call is set.
+// tell reports an event of the conversation and sets its call.
 func (q *question) tell(e Event) {
 	if q.c == nil {
 		return
@@ -197,7 +197,7 @@ func (q *question) tell(e Event) {
 	q.c.tell(e)
 }
 
-// note tells the person something.
+// note reports something to the person.
 func (q *question) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if q.c == nil {
@@ -207,19 +207,19 @@ func (q *question) note(format string, args ...any) {
 	q.tell(Event{Kind: Noted, Text: text})
 }
 
-// budget counts what is bounded.
+// budget counts questions and sampling requests.
 type budget struct {
 	since          time.Time
 	asked, sampled int
 }
 
-// mayAsk counts a question, and fails if there are too many, which the person is told once.
+// mayAsk counts a question, and fails if there were too many. The person is told once.
 func (q *question) mayAsk() error {
 	most := or(q.s.h.Limits.Questions, 20)
 	return q.may("questions", most, func(b *budget) *int { return &b.asked })
 }
 
-// maySample is mayAsk for a completion.
+// maySample is mayAsk for a sampling request.
 func (q *question) maySample() error {
 	most := or(q.s.h.Limits.Samples, 16)
 	return q.may("completions", most, func(b *budget) *int { return &b.sampled })
@@ -248,7 +248,7 @@ func (q *question) may(what string, most int, of func(*budget) *int) error {
 	return mcp.Errorf(jsonrpc.CodeInternal, "this host allows %d %s %s, and no more", most, what, in)
 }
 
-// elicit puts a question of the server to the person.
+// elicit passes a question of the server to the person.
 func (s *server) elicit(ctx context.Context, c *Conversation, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	ctx, q := s.question(ctx, c)
 	defer q.over()
@@ -269,7 +269,7 @@ func (s *server) elicit(ctx context.Context, c *Conversation, r *mcp.ElicitReque
 	}
 }
 
-// elicit asks until the answer fits.
+// elicit asks the person until the answer fits, at most maxTries times.
 func (q *question) elicit(ctx context.Context, person Person, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	e := &Elicitation{Server: q.s.Name, ElicitRequest: r}
 	e.Conversation, e.Call = q.id()
@@ -300,11 +300,12 @@ func (q *question) elicit(ctx context.Context, person Person, r *mcp.ElicitReque
 	return &mcp.ElicitResult{Action: "cancel"}, nil
 }
 
-// fits tells what is wrong with the answer to a form, in which what is left out has its default.
+// fits returns what is wrong with the answer to a form. Fields that are left out have their
+// default.
 func fits(raw json.RawMessage, content map[string]any) error {
 	form, err := schema.FormOf(raw)
 	if err != nil {
-		return nil // the server has to check what it gets
+		return nil // leave the check to the server
 	}
 	values := form.Defaults()
 	for k, v := range content {
@@ -317,13 +318,13 @@ func fits(raw json.RawMessage, content map[string]any) error {
 	return form.Check(values)
 }
 
-// visitable tells whether a person may be sent to a URL.
+// visitable reports whether a person may be sent to a URL.
 func visitable(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 }
 
-// spent has the turn pay for a completion.
+// spent adds the usage of a sampling request to the turn.
 func (c *Conversation) spent(u model.Usage, cost float64) {
 	c.use(u, cost)
 	c.mu.Lock()
@@ -332,7 +333,7 @@ func (c *Conversation) spent(u model.Usage, cost float64) {
 	c.extra += cost
 }
 
-// bill puts the completions for servers on the bill of a turn.
+// bill adds the usage of sampling requests to the reply of a turn.
 func (c *Conversation) bill(r *Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,25 +17,25 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Bounds of media in one result or message; beyond them a model is given words. Providers take
-// 5 MB of base64 for a picture, and some 20 MB for a request.
+// Bounds of media in one result or message; other media are described in words. Providers accept 5
+// MB of base64 for an image, and about 20 MB for a request.
 const (
 	maxImage      = 3_750_000 // bytes, which are 5 MB of base64
 	maxMedia      = 14 << 20  // of all
 	maxMediaCount = 20
 )
 
-// resultBytes is how much text of a result the model is given at once: less than the limit if
-// its window is small, so that the results of one step take half of it at most.
+// resultBytes returns how much text of a result the model is given at once: less than the limit if
+// its window is small, so that the results of one step take at most half of it.
 func (c *Conversation) resultBytes() int {
 	most := or(c.h.Limits.ResultBytes, 32<<10)
-	if w := c.window(c.model()); w > 0 { // in tokens, of about 4 bytes
+	if w := c.window(c.model()); w > 0 { // in tokens of about 4 bytes
 		most = min(most, max(min(w, 2*w/max(1, int(c.beside.Load()))), 1<<10))
 	}
 	return most
 }
 
-// resultParts returns what the model is given of a result.
+// resultParts converts a result for the model.
 func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
 	p := c.presenting(t.Server)
 	for _, block := range res.Content {
@@ -54,12 +54,12 @@ func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
 	return p.done("result of " + t.Name)
 }
 
-// presenting makes parts for the model of what a server has sent.
+// presenting converts content of a server to parts for the model.
 type presenting struct {
 	c      *Conversation
 	server string
 	takes  model.Info
-	parts  []model.Part // texts that follow each other are one
+	parts  []model.Part // consecutive texts are joined
 	media  int          // bytes
 	count  int          // of media
 }
@@ -88,7 +88,7 @@ func (p *presenting) text(s string) {
 	p.parts = append(p.parts, model.Part{Text: s})
 }
 
-// done returns the parts, with long texts cut, of which about says what they are.
+// done returns the parts and cuts long texts. About describes their origin.
 func (p *presenting) done(about string) []model.Part {
 	room := p.c.resultBytes()
 	for i := range p.parts {
@@ -103,7 +103,7 @@ func (p *presenting) done(about string) []model.Part {
 	return p.parts
 }
 
-// block takes a block of content.
+// block adds a content block.
 func (p *presenting) block(block mcp.Content) {
 	switch b := block.(type) {
 	case mcp.TextContent:
@@ -126,7 +126,7 @@ func (p *presenting) block(block mcp.Content) {
 	}
 }
 
-// resource takes the contents of a resource.
+// resource adds the contents of a resource.
 func (p *presenting) resource(r mcp.ResourceContents) {
 	if r.Blob == nil && r.Text == "" {
 		p.text(fmt.Sprintf("[resource %q%s is empty]", r.URI, typed(r.MIMEType)))
@@ -144,7 +144,7 @@ func (p *presenting) resource(r mcp.ResourceContents) {
 	p.blob("its contents", r.MIMEType, r.Blob, r.URI)
 }
 
-// link tells of a resource and how it is read.
+// link adds a description of a resource and how to read it.
 func (p *presenting) link(r mcp.Resource) {
 	text := fmt.Sprintf("[link to resource %q%s", r.URI, typed(r.MIMEType))
 	if name := cmp.Or(r.Title, r.Name); name != "" && name != r.URI {
@@ -159,7 +159,7 @@ func (p *presenting) link(r mcp.Resource) {
 	p.text(fmt.Sprintf("%s; read_resource with server %q reads it]", text, p.server))
 }
 
-// blob takes media, as the model can take it.
+// blob adds media, or a description if the model does not support them.
 func (p *presenting) blob(what, kind string, data []byte, name string) {
 	media := mediaType(kind, data)
 	ok, most := false, maxMedia
@@ -189,8 +189,8 @@ func (p *presenting) blob(what, kind string, data []byte, name string) {
 	p.parts = append(p.parts, model.Part{Media: &model.Media{MIME: media, Data: data, Name: name}})
 }
 
-// mediaType is what data is: of pictures what they look like, whatever the server says, as
-// providers refuse what is not what it says.
+// mediaType returns the type of data. For images the data decide, whatever the server says, because
+// providers reject images with a wrong type.
 func mediaType(said string, data []byte) string {
 	t, _, err := mime.ParseMediaType(said)
 	if err != nil {
@@ -216,7 +216,7 @@ func mediaType(said string, data []byte) string {
 	return t
 }
 
-// textual tells whether a MIME type is one of texts.
+// textual reports whether a MIME type stands for text.
 func textual(kind string) bool {
 	t, _, err := mime.ParseMediaType(kind)
 	if err != nil {
@@ -229,7 +229,7 @@ func textual(kind string) bool {
 	return strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+json") || strings.HasSuffix(t, "+xml")
 }
 
-// typed is a MIME type in a sentence.
+// typed returns a MIME type for use in a sentence.
 func typed(kind string) string {
 	if kind == "" {
 		return ""
@@ -237,15 +237,15 @@ func typed(kind string) string {
 	return " (" + bounded(kind, 100) + ")"
 }
 
-// clean makes valid text of one that may be none. Providers refuse the character 0.
+// clean returns valid UTF-8 without the character 0, which providers reject.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// maxCompared bounds what is parsed to find out whether it says the same.
+// maxCompared bounds what is parsed to compare text with a structured result, in bytes.
 const maxCompared = 4 << 20
 
-// saidInText tells whether a text block is the JSON of the structured result.
+// saidInText reports whether a text block holds the same JSON as the structured result.
 func saidInText(structured json.RawMessage, blocks []mcp.Content) bool {
 	for _, b := range blocks {
 		t, ok := b.(mcp.TextContent)
@@ -263,8 +263,8 @@ func saidInText(structured json.RawMessage, blocks []mcp.Content) bool {
 	return false
 }
 
-// readResource is the tool that reads resources. It stands for reading of that server, which is
-// approved like a tool of it that only reads.
+// readResource is the tool that reads resources. A call of it counts as a call of a read-only tool
+// of the server, and is approved like one.
 func (c *Conversation) readResource() Tool {
 	return Tool{Name: "read_resource", Tool: &mcp.Tool{
 		Name:        "read_resource",
@@ -287,8 +287,8 @@ func (c *Conversation) readResource() Tool {
 	}}}
 }
 
-// reading is the reading of a resource as a tool of its server. No tool of a server has its name,
-// in which a "/" cannot stand.
+// reading presents the reading of a resource as a tool of its server. Its name contains "/", which
+// names of tools cannot, so it collides with none.
 func (c *Conversation) reading(s *server, uri string) Tool {
 	yes := true
 	return Tool{Name: "read_resource", Server: s.Name, Tool: &mcp.Tool{
