@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	maxSampling = 4               // completions for one server at the same time
-	maxNested   = 2               // completions for which others are made
-	maxStops    = 4               // texts that end an answer, of those that providers are told
-	sampleTime  = 5 * time.Minute // for the answer of the model
+	maxSampling = 4               // concurrent sampling requests of one server
+	maxNested   = 2               // nesting of sampling requests
+	maxStops    = 4               // stop sequences passed to the provider
+	sampleTime  = 5 * time.Minute // bound of the model's answer
 )
 
-// nestedKey is where a context has how many completions it is inside of.
+// nestedKey is the context key for the number of enclosing sampling requests.
 type nestedKey struct{}
 
-// sample has a model answer a request of the server, after the person has seen it. The model
-// knows what is in the request and nothing else: what a server asks to be included of other
-// conversations (includeContext) is not.
+// sample lets a model answer a sampling request of the server, after review by the person. The
+// model sees only the request: content of other conversations (includeContext) is never included.
 //
 // Specification: 2026-07-28, client/sampling.
 func (s *server) sample(ctx context.Context, c *Conversation, r *mcp.SampleRequest) (res *mcp.SampleResult, err error) {
@@ -54,7 +53,7 @@ func (s *server) sample(ctx context.Context, c *Conversation, r *mcp.SampleReque
 	return q.sample(context.WithValue(ctx, nestedKey{}, nested+1), m, r)
 }
 
-// model chooses who answers.
+// model returns the model that answers.
 func (q *question) model(p *mcp.ModelPreferences) model.Model {
 	h := q.s.h
 	switch {
@@ -66,7 +65,7 @@ func (q *question) model(p *mcp.ModelPreferences) model.Model {
 	return h.Model
 }
 
-// sample has a model answer between the reviews of the person.
+// sample asks the model, between the two reviews of the person.
 func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleRequest) (*mcp.SampleResult, error) {
 	h := q.s.h
 	sampling := &Sampling{Server: q.s.Name, Model: m.Info().Name}
@@ -128,7 +127,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	return reviewed, nil
 }
 
-// refused is what the server is told of a review that ended without a yes.
+// refused returns the error for the server after a review that did not approve.
 func (q *question) refused(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -139,8 +138,8 @@ func (q *question) refused(ctx context.Context, err error) error {
 	return mcp.ErrDeclined
 }
 
-// failed is what the server is told of a model that failed: what kind of failure it was.
-// The words of the provider may tell of the account, and are for the person.
+// failed returns the error for the server after the model failed. It names only the kind of the
+// failure: the provider's message may reveal details of the account, so only the person sees it.
 func (q *question) failed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -154,10 +153,10 @@ func (q *question) failed(ctx context.Context, name string, err error) error {
 	return mcp.Errorf(jsonrpc.CodeInternal, "no answer of %s: %s", name, kind)
 }
 
-// toolNames are the names of tools as a model takes them, for those of the server.
+// toolNames maps names that a model accepts to the server's own names.
 type toolNames map[string]string
 
-// of returns the name that the model is told.
+// of returns the name for the model.
 func (n toolNames) of(own string) string {
 	if own == "" || len(own) > 64 || strings.Trim(own, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 		name := gateway.Name("tool", own)
@@ -167,7 +166,7 @@ func (n toolNames) of(own string) string {
 	return own
 }
 
-// own returns the name of the server's for one that the model has used.
+// own returns the server's own name for a name that the model has used.
 func (n toolNames) own(name string) string {
 	if own, ok := n[name]; ok {
 		return own
@@ -175,7 +174,7 @@ func (n toolNames) own(name string) string {
 	return name
 }
 
-// toModel makes the request for a model of that of a server.
+// toModel converts a sampling request of a server to a request to a model.
 func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, error) {
 	names := toolNames{}
 	req := &model.Request{
@@ -195,7 +194,7 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 	default:
 		return nil, nil, fmt.Errorf("there is no tool choice %q; use auto, required or none", bounded(r.ToolChoice, 50))
 	}
-	used := map[string]string{} // names of tools by the ids of their uses
+	used := map[string]string{} // names of tools by tool use id
 	for i, m := range r.Messages {
 		role := model.User
 		if m.Role == "assistant" {
@@ -223,7 +222,7 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 	switch {
 	case len(req.Messages) == 0:
 		return nil, nil, errors.New("there are no messages")
-	case req.Messages[0].Role != model.User: // who speaks first to a model is the user
+	case req.Messages[0].Role != model.User: // models expect the user to begin
 		req.Messages = slices.Insert(req.Messages, 0, model.UserText("[Begin.]"))
 	}
 	if req.Messages[len(req.Messages)-1].Role != model.User {
@@ -232,7 +231,7 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 	return req, names, nil
 }
 
-// partOf makes a part of a message of a content block.
+// partOf converts a content block to a part of a message.
 func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]string) (model.Part, error) {
 	switch c := c.(type) {
 	case mcp.TextContent:
@@ -253,7 +252,7 @@ func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]str
 	case mcp.ToolResultContent:
 		p := &presenting{takes: info}
 		for _, block := range c.Result.Content {
-			if l, ok := block.(mcp.ResourceLink); ok { // the host's own tools cannot follow it
+			if l, ok := block.(mcp.ResourceLink); ok { // the server cannot call the host's own tools
 				p.text(fmt.Sprintf("[link to resource %q%s]", l.URI, typed(l.MIMEType)))
 				continue
 			}
@@ -270,11 +269,11 @@ func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]str
 	return model.Part{}, errors.New("a kind of content that models do not take")
 }
 
-// fromModel makes the result for a server of what a model has answered. Its thoughts are its own.
+// fromModel converts the answer of a model to a result for the server, without its reasoning.
 func fromModel(res *model.Response, r *mcp.SampleRequest, names toolNames) *mcp.SampleResult {
 	out := &mcp.SampleResult{Role: "assistant", Model: res.Model, StopReason: stopReason(res.Stop)}
 	text := res.Message.Text()
-	// Providers know of few texts that end an answer, and some of none.
+	// Providers support only a few stop sequences, or none.
 	if at := firstOf(text, r.StopSequences); at >= 0 {
 		text, out.StopReason = text[:at], "stopSequence"
 	}
@@ -305,13 +304,13 @@ func fromModel(res *model.Response, r *mcp.SampleRequest, names toolNames) *mcp.
 	return out
 }
 
-// offered tells whether a model may use a tool.
+// offered reports whether the model may use a tool.
 func offered(r *mcp.SampleRequest, name string) bool {
 	return r.ToolChoice != "none" && slices.ContainsFunc(r.Tools, func(t *mcp.Tool) bool { return t.Name == name })
 }
 
-// object returns what a model has written for arguments if that is an object, or else an object
-// that holds it.
+// object returns the arguments that a model wrote if they are a JSON object, or else an object that
+// contains them.
 func object(raw json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) == nil && members != nil {
@@ -321,7 +320,7 @@ func object(raw json.RawMessage) json.RawMessage {
 	return b
 }
 
-// firstOf returns where the first of some texts begins, -1 if there is none.
+// firstOf returns the index of the first occurrence of any of ends, or -1.
 func firstOf(text string, ends []string) int {
 	first := -1
 	for _, end := range ends {

@@ -24,7 +24,7 @@ const (
 	mostHits  = 20
 )
 
-// searchTools is the tool that finds others, and has them offered from then on.
+// searchTools is the tool that finds other tools. Requests offer them from then on.
 func (c *Conversation) searchTools(cat *catalog) Tool {
 	return Tool{Name: "search_tools", Tool: &mcp.Tool{
 		Name: "search_tools",
@@ -56,7 +56,7 @@ func (c *Conversation) searchTools(cat *catalog) Tool {
 	}}}
 }
 
-// describeTool is the tool that tells all about another, and has it offered.
+// describeTool is the tool that describes another tool in full. Requests offer it from then on.
 func (c *Conversation) describeTool(cat *catalog) Tool {
 	return Tool{Name: "describe_tool", Tool: &mcp.Tool{
 		Name:        "describe_tool",
@@ -89,16 +89,16 @@ func (c *Conversation) describeTool(cat *catalog) Tool {
 	}}}
 }
 
-// find has tools offered from the next step on.
+// find marks tools to be offered from the next step on.
 func (c *Conversation) find(tools []Tool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, t := range slices.Backward(tools) { // the best is the newest
+	for _, t := range slices.Backward(tools) { // the best match becomes the newest
 		c.findLocked(t.Name)
 	}
 }
 
-// ofServers are the tools of servers that are there.
+// ofServers returns the tools of the available servers.
 func (cat *catalog) ofServers() []Tool {
 	var tools []Tool
 	for _, sec := range cat.servers {
@@ -109,7 +109,7 @@ func (cat *catalog) ofServers() []Tool {
 	return tools
 }
 
-// arguments names the arguments of a tool.
+// arguments lists the arguments of a tool in words.
 func arguments(schema json.RawMessage) string {
 	props, required := properties(schema)
 	if len(props) == 0 {
@@ -140,8 +140,8 @@ func arguments(schema json.RawMessage) string {
 // property is an argument of a tool.
 type property struct{ name, kind, about string }
 
-// properties reads what a schema says of arguments, in the order of their names. It is for
-// people and for a search, so that a strange schema has none.
+// properties returns the properties of a schema, sorted by name. A schema that it cannot read has
+// none: the result is only for display and search.
 func properties(schema json.RawMessage) (props []property, required []string) {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -162,7 +162,7 @@ func properties(schema json.RawMessage) (props []property, required []string) {
 	return props, s.Required
 }
 
-// How much a word of the query counts that stands in a place.
+// Weights of a query word by the place where it occurs.
 const (
 	inName        = 5.0
 	inTitle       = 3.0
@@ -172,9 +172,9 @@ const (
 	inAbout       = 0.5 // the description of an argument
 )
 
-// search returns the tools that fit a query best, the best first. A word counts by the best
-// place in which it stands, half if another begins with it, and more the fewer tools have it;
-// tools with more of the words come before those with fewer.
+// search returns the tools that match a query, the best first. A word counts by the best place
+// where it occurs, half if it only shares a prefix with a word there, and more if few tools have
+// it. The score also grows with the number of words that match.
 func search(tools []Tool, query string, most int) []Tool {
 	asked := wordsOf(query)
 	slices.Sort(asked)
@@ -217,7 +217,7 @@ func search(tools []Tool, query string, most int) []Tool {
 	return out
 }
 
-// placesOf returns the words of a tool and how much each counts.
+// placesOf returns the words of a tool with their weights.
 func placesOf(t Tool) map[string]float64 {
 	places := map[string]float64{}
 	put := func(text string, w float64) {
@@ -253,8 +253,8 @@ func weight(places map[string]float64, asked string) float64 {
 	return best
 }
 
-// wordsOf returns the words of a text, in lower case, without the endings of plurals. Names are
-// taken apart: "addToCart" and "add_to_cart" have three.
+// wordsOf returns the words of a text in lower case, without plural endings. Names are split:
+// "addToCart" and "add_to_cart" have three words.
 func wordsOf(text string) []string {
 	if len(text) > 20_000 {
 		text = text[:20_000]
@@ -275,7 +275,7 @@ func wordsOf(text string) []string {
 		out = append(out, w)
 		word = word[:0]
 	}
-	small := false // the last was a small letter or a digit
+	small := false // the previous rune was a lower-case letter or a digit
 	for _, r := range text {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
@@ -292,13 +292,13 @@ func wordsOf(text string) []string {
 	return out
 }
 
-// words is a result of words alone.
+// words returns a result that consists of text.
 func words(text string) []model.Part { return []model.Part{{Text: text}} }
 
-// quoted quotes text of a peer for use in a sentence.
+// quoted quotes text of a peer or a model for use in a sentence.
 func quoted(s string) string { return strconv.Quote(bounded(s, 100)) }
 
-// plural counts things.
+// plural returns a count with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -15,85 +15,84 @@ import (
 
 // Server is a server of a host. Name and Open are required.
 type Server struct {
-	Name string // of at most 40 letters, digits, "-" and "_" it stands in the names of tools
+	Name string // part of tool names as it is if it has at most 40 letters, digits, "-" and "_"
 
-	// Open returns the server: a session that it opens with c, or any other Handler. C is a client
-	// that the host has prepared: it declares what servers can ask of the host, and puts the
-	// questions to the person that belong to no call. What belongs to the way there may be set in
-	// it. Ctx bounds the opening alone.
+	// Open returns the server: a session opened with c, or any other Handler. The host has prepared
+	// c: it declares what servers may ask of the host, and passes questions outside of calls to the
+	// person. Open may set fields of c that concern the connection. Ctx bounds only the opening.
 	//
-	// A Handler that is a [gateway.Upstream] ends at some time; then Open is called again, with
-	// another client. One that has the method Raw of a session too is asked now and then whether it
-	// still answers.
+	// If the Handler is a [gateway.Upstream], it ends at some point, and Open is called again with
+	// another client. If it also has the method Raw of a session, the host checks now and then
+	// whether it still answers.
 	Open func(ctx context.Context, c *mcp.Client) (mcp.Handler, error)
 
-	Identity string        // what approvals are kept for, such as its command or URL; empty: Name
-	Trusted  bool          // what it says of its tools is believed: read-only ones need no approval
-	Group    string        // of servers that stand for each other, see the package comment; empty: none
-	Cache    time.Duration // how long results of its read-only tools are kept; 0: not at all
+	Identity string        // key of approvals, such as the command or URL; empty: Name
+	Trusted  bool          // its tool annotations are trusted: read-only tools need no approval
+	Group    string        // of interchangeable servers, see the package comment; empty: none
+	Cache    time.Duration // how long results of its read-only tools are cached; 0: not at all
 
-	// Offers tells whether the model is offered a tool of that name, as long as Enable and Disable
-	// say nothing else. It must not use the host. Nil: all are offered.
+	// Offers reports whether the model is offered a tool, unless Enable or Disable overrides it. It
+	// must not use the host. Nil: all tools are offered.
 	Offers func(tool string) bool
 
-	CallTimeout  time.Duration // of its calls; a group has that of its first server; 0: Limits.CallTimeout; negative: none
+	CallTimeout  time.Duration // of its calls; a group uses that of its first server; 0: Limits.CallTimeout; negative: no bound
 	Idle         time.Duration // as in gateway.Source
 	StartTimeout time.Duration // as in gateway.Source
 	Stderr       func() string // as in gateway.Source
 }
 
-// ServerStatus is what becomes of a server.
+// ServerStatus is the status of a server.
 type ServerStatus struct {
 	gateway.Status
 	Group    string
 	Trusted  bool
 	Disabled bool // by Disable
 
-	Calls     int           // that ended: of tools, prompts and resources
-	Errors    int           // of these that were the server's fault
+	Calls     int           // calls that ended: of tools, prompts and resources
+	Errors    int           // calls that failed by the server's fault
 	Underway  int           // calls in progress
-	Latency   time.Duration // of a call, a mean in which the last ones count most; 0: not known
-	ErrorRate float64       // likewise, from 0 to 1
-	Aside     time.Time     // until then its group leaves it alone; zero: it does not
+	Latency   time.Duration // moving average of the duration of a call; 0: unknown
+	ErrorRate float64       // moving average, from 0 to 1
+	Aside     time.Time     // its group avoids the server until then; zero: it does not
 }
 
-// server is a Server as it runs, or what the model takes for one: a group of them.
+// server is a running Server, or a group, which appears to the model as one server.
 type server struct {
 	Server
 	h       *Host
-	members []*server // of a group, in the order in which they came; nil: it is none
+	members []*server // of a group, in the order in which they were added; nil: not a group
 
 	off   bool   // guarded by mu of the host
-	rules []rule // for its tools, the last that fits holds; guarded by mu of the host
+	rules []rule // for its tools; the last that matches applies; guarded by mu of the host
 
 	offering
 	kept results
 
-	ctx    context.Context // ends when it is removed
+	ctx    context.Context // ends when the server is removed
 	end    context.CancelFunc
-	credit float64 // in the choice among a group; guarded by mu of the host
+	credit float64 // for the choice within a group; guarded by mu of the host
 	stats  stats
-	asking chan struct{} // a slot for each completion that it waits for
+	asking chan struct{} // a slot for each sampling request in progress
 
-	telling sync.Mutex // orders what OnStatus is told
+	telling sync.Mutex // orders calls of OnStatus
 
 	mu     sync.Mutex
 	run    int                // counts the runs of the gateway; guarded by mu
 	again  context.CancelFunc // ends the run; guarded by mu
 	placed chan struct{}      // closed when the gateway has the run; guarded by mu
 	last   gateway.Status     // of the run, as OnStatus was told; guarded by mu
-	up     gateway.Upstream   // the last one, nil before the first; guarded by mu
-	client *mcp.Client        // that up was opened with; guarded by mu
+	up     gateway.Upstream   // the last connection; nil before the first; guarded by mu
+	client *mcp.Client        // that opened up; guarded by mu
 	silent health             // of up; guarded by mu
-	tasks  map[string]*server // of a group: which member has a task, by its id; guarded by mu
-	lately budget             // of questions that belong to no call; guarded by mu
-	doubts chan struct{}      // capacity 1: something speaks against it
+	tasks  map[string]*server // of a group: the member that has a task, by task id; guarded by mu
+	lately budget             // of questions outside of calls; guarded by mu
+	doubts chan struct{}      // capacity 1: the connection should be checked
 }
 
-// ErrClosed is that of a host that was closed.
+// ErrClosed says that the host is closed.
 var ErrClosed = errors.New("the host is closed")
 
-// drainTime bounds how long the calls at a server that is removed or replaced go on there.
+// drainTime bounds how long calls continue at a server that was removed or replaced.
 const drainTime = 30 * time.Second
 
 func (h *Host) start() {
@@ -103,12 +102,11 @@ func (h *Host) start() {
 	})
 }
 
-// Add adds a server, which is started in the background, beside the others.
+// Add adds a server and starts it in the background.
 func (h *Host) Add(s Server) error { return h.put(s, false) }
 
-// Replace puts a server in the place of the one of that name, which may have another
-// configuration, or adds it. Calls in progress go on at the old one, for at most 30 seconds;
-// new ones go to the new one. The other servers notice nothing.
+// Replace replaces the server of the same name, or adds s. Calls in progress continue at the old
+// server for at most 30 seconds; new calls go to the new one. Other servers are not affected.
 func (h *Host) Replace(s Server) error { return h.put(s, true) }
 
 func (h *Host) put(s Server, replace bool) error {
@@ -152,13 +150,13 @@ func (h *Host) put(s Server, replace bool) error {
 	}
 	h.arrange()
 	if before != nil {
-		before.end() // before the gateway gets another of its name
+		before.end() // must come before the gateway gets the new server of that name
 	}
 	h.wg.Go(r.keep)
 	return nil
 }
 
-// arrange finds what the model takes for servers; mu is held.
+// arrange computes the servers as the model sees them; mu is held.
 func (h *Host) arrange() {
 	var shown []*server
 	for _, r := range h.running {
@@ -192,7 +190,7 @@ func (h *Host) arrange() {
 	h.servers = shown
 }
 
-// find returns what the model takes for a server: one, or a group; mu is held.
+// find returns a server or a group by name; mu is held.
 func (h *Host) find(name string) *server { return byName(h.servers, name) }
 
 func byName(list []*server, name string) *server {
@@ -204,14 +202,14 @@ func byName(list []*server, name string) *server {
 	return nil
 }
 
-// named returns a server, nil if there is none.
+// named returns a server or a group by name, or nil.
 func (h *Host) named(name string) *server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.find(name)
 }
 
-// those returns the servers of a name, which may be that of a group.
+// those returns the server with a name, or the members of the group with that name.
 func (h *Host) those(name string) []*server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -224,7 +222,7 @@ func (h *Host) those(name string) []*server {
 	return nil
 }
 
-// Remove ends a server. Calls in progress there go on for at most 30 seconds.
+// Remove removes a server. Its calls in progress continue for at most 30 seconds.
 func (h *Host) Remove(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -235,8 +233,8 @@ func (h *Host) Remove(name string) {
 	}
 }
 
-// Retry has a server that waits for its next attempt to start tried now, for instance as
-// somebody has logged in. A group is each of its servers.
+// Retry makes a server that waits for its next connection attempt try now, for example after a
+// login. For a group, it applies to each member.
 func (h *Host) Retry(name string) {
 	for _, s := range h.those(name) {
 		s.stats.reset()
@@ -244,16 +242,16 @@ func (h *Host) Retry(name string) {
 	}
 }
 
-// Restart ends a server, with the calls in progress there, and starts it again. A group is each
-// of its servers.
+// Restart ends a server and its calls in progress, and starts it again. For a group, it applies to
+// each member.
 func (h *Host) Restart(name string) {
 	for _, s := range h.those(name) {
 		s.restart()
 	}
 }
 
-// Close ends all servers, with the calls in progress there, and waits for their end, which is
-// bounded in time.
+// Close ends all servers and their calls in progress, and waits until they have ended. The wait is
+// bounded.
 func (h *Host) Close() error {
 	h.start()
 	h.mu.Lock()
@@ -285,10 +283,10 @@ func (h *Host) Servers() []ServerStatus {
 	return all
 }
 
-// Use calls f with a session with a server, which is good until f returns and belongs to no
-// conversation. Requests wait for a server that is starting; those to one that is failing fail at
-// once. Each request to a group goes to one of its servers: if that has surely not taken it, to the
-// next.
+// Use calls f with a session with a server or a group. The session is valid until f returns and
+// belongs to no conversation. Requests wait for a server that is starting, and fail at once for one
+// that is failing. Each request to a group goes to one member, and to the next if that member has
+// certainly not accepted it.
 func (h *Host) Use(ctx context.Context, name string, f func(*mcp.Session) error) error {
 	h.start()
 	s := h.named(name)

@@ -12,38 +12,36 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// weightOfLast is what the last call counts for among those before it, in means of latency and
-// of errors.
+// weightOfLast is the weight of the last call in the moving averages of latency and errors.
 const weightOfLast = 0.2
 
-// stats is what is known of the calls at a server. The zero value is that of none.
+// stats holds statistics of the calls to a server. The zero value has no calls.
 type stats struct {
 	mu       sync.Mutex
 	calls    int           // that ended; guarded by mu
-	errors   int           // of these; guarded by mu
-	latency  time.Duration // mean, 0: not known; guarded by mu
-	rate     float64       // mean of errors, 0 to 1; guarded by mu
+	errors   int           // calls that failed; guarded by mu
+	latency  time.Duration // moving average; 0: unknown; guarded by mu
+	rate     float64       // moving average of errors, 0 to 1; guarded by mu
 	streak   int           // errors since the last success; guarded by mu
-	answered time.Time     // when the server has answered last; guarded by mu
+	answered time.Time     // last answer of the server; guarded by mu
 	underway []*timing     // guarded by mu
 
-	aside time.Time     // until then no call of a group goes there; zero: it was not set aside; guarded by mu
-	pause time.Duration // before the last trial; guarded by mu
-	trial bool          // a call finds out whether it can come back; guarded by mu
+	aside time.Time     // the group sends no calls there until then; zero: not set aside; guarded by mu
+	pause time.Duration // length of the last time aside; guarded by mu
+	trial bool          // one call tests whether the server is back; guarded by mu
 }
 
-// timing is the time that a call takes a server: that in which the server waits for a person
-// or a model is not its own.
+// timing measures a call without the time in which the server waits for a person or a model.
 type timing struct {
 	began time.Time
 
 	mu     sync.Mutex
-	asking int           // questions that wait for an answer; guarded by mu
-	since  time.Time     // of the first of them; guarded by mu
-	waited time.Duration // for answers so far; guarded by mu
+	asking int           // questions without an answer yet; guarded by mu
+	since  time.Time     // start of the first of them; guarded by mu
+	waited time.Duration // total so far; guarded by mu
 }
 
-// wait begins a wait for us, which the function that it returns ends.
+// wait starts a wait of the server for an answer, and returns the function that ends it.
 func (t *timing) wait() (over func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +76,7 @@ func (s *stats) begin() *timing {
 	return t
 }
 
-// end counts a call, unless it was given up, which says nothing of the server.
+// end counts a call, unless the caller cancelled it, which says nothing about the server.
 func (s *stats) end(ctx context.Context, t *timing, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +90,7 @@ func (s *stats) end(ctx context.Context, t *timing, err error) {
 		s.errors++
 		s.streak++
 		s.rate = mean(s.rate, 1)
-		s.latency = max(s.latency, mean(s.latency, t.took())) // to fail fast is not to be fast
+		s.latency = max(s.latency, mean(s.latency, t.took())) // a fast failure must not look like a fast server
 		s.setAside()
 	default:
 		s.streak, s.rate = 0, mean(s.rate, 0)
@@ -111,15 +109,14 @@ func mean[T ~int64 | ~float64](before, last T) T {
 	return T((1-weightOfLast)*float64(before) + weightOfLast*float64(last))
 }
 
-// heard notes that a server has answered something else than a call.
+// heard records an answer of the server outside of calls.
 func (s *stats) heard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered = time.Now()
 }
 
-// quiet tells for how long nothing was heard of a server that nothing is asked of: 0 if
-// something is.
+// quiet returns how long the server has been quiet, or 0 if calls are in progress.
 func (s *stats) quiet(since time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,9 +129,8 @@ func (s *stats) quiet(since time.Time) time.Duration {
 	return time.Since(since)
 }
 
-// expected is the latency of the next call, as far as anybody can know, at least a
-// millisecond. A call that is under way for longer than that counts as if it ended now. Zero:
-// nothing is known.
+// expected estimates the latency of the next call, at least a millisecond. A call in progress that
+// has already taken longer counts as if it ended now. Zero: unknown.
 func (s *stats) expected() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +146,7 @@ func (s *stats) expected() time.Duration {
 	return d
 }
 
-// show puts what is known into a status.
+// show copies the statistics to a status.
 func (s *stats) show(to *ServerStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +156,8 @@ func (s *stats) show(to *ServerStatus) {
 	}
 }
 
-// faulty tells whether an error is the server's fault: not one that tells what is wrong with
-// the request, and not one that a login mends.
+// faulty reports whether an error is the server's fault. Errors that blame the request, or that a
+// login fixes, are not.
 func faulty(err error) bool {
 	var rpc *mcp.Error
 	var login *gateway.LoginError

@@ -15,58 +15,58 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Tool is a tool of a server, as the model knows it.
+// Tool is a tool as the model sees it.
 type Tool struct {
-	Name   string // of [A-Za-z0-9_-], at most 64 characters; no other has it
+	Name   string // unique; of [A-Za-z0-9_-], at most 64 characters
 	Server string // empty: the tool is the host's own
 	*mcp.Tool
 
 	own
 }
 
-// own is what makes a tool one of the host itself; the zero value is for those of servers.
-// Those that concern no server need no approval.
+// own describes a tool of the host itself; the zero value stands for tools of servers. Tools of the
+// host that concern no server need no approval.
 type own struct {
-	// as returns what a call really means: a tool that belongs to a server, as which it is shown,
-	// approved and audited, and the arguments of that. Nil: what it says.
+	// as resolves a call to a tool of a server and its arguments. The call is then shown, approved
+	// and audited as that tool. Nil: the call is what it seems.
 	as func(args json.RawMessage) (Tool, json.RawMessage, error)
 
-	// do does what it is for. Nil: the server does.
+	// do runs the tool. Nil: the server does.
 	do func(ctx context.Context, args json.RawMessage) ([]model.Part, error)
 }
 
-// toolName is the name of a tool of a server, which depends on nothing else. None is that of a
-// tool of the host.
+// toolName returns the name of a server's tool for the model. It depends only on its arguments, and
+// never equals the name of a tool of the host.
 func toolName(server, tool string) string {
 	name := gateway.Name(server, tool)
-	if slices.Contains(ownNames, name) { // such as tool "more" of server "read"
-		return gateway.Name(server, tool+" ") // which is hashed
+	if slices.Contains(ownNames, name) { // for example tool "more" of server "read"
+		return gateway.Name(server, tool+" ") // the space forces a hash
 	}
 	return name
 }
 
-// tokens is about how many tokens a model takes for so many bytes.
+// tokens estimates the number of tokens in that many bytes.
 func tokens(bytes int) int { return (bytes + 3) / 4 }
 
-// tokens is about how many the description of the tool takes.
+// tokens estimates the tokens of the description of the tool.
 func (t Tool) tokens() int {
 	return tokens(len(t.Name)+len(t.Description)+len(t.InputSchema)) + 10
 }
 
-// forModel is the tool as a model is offered it.
+// forModel converts the tool for a request to a model.
 func (t Tool) forModel() model.Tool {
 	return model.Tool{Name: t.Name, Description: t.Description, Schema: t.InputSchema}
 }
 
-// Tools returns the tools that a model may be offered: those of all servers that are there and
-// that are not disabled, by server in the order in which these were added, and then by name. What
-// servers have said is kept, so that it may be called often; a server that has not answered yet
-// is waited for, 10 seconds at most.
+// Tools returns the tools that a model may be offered: those of all available servers, without
+// disabled ones, in the order in which the servers were added, and sorted by name. Lists are
+// cached, so Tools may be called often. It waits at most 10 seconds for servers that have not
+// answered yet.
 func (h *Host) Tools(ctx context.Context) []Tool {
 	return h.listedTools(ctx, listTime, h.enabled)
 }
 
-// AllTools is Tools with those that are disabled.
+// AllTools returns the tools as Tools does, including disabled ones.
 func (h *Host) AllTools(ctx context.Context) []Tool {
 	return h.listedTools(ctx, listTime, func(*server, string) bool { return true })
 }
@@ -83,7 +83,7 @@ func (h *Host) listedTools(ctx context.Context, patience time.Duration, want fun
 	return slices.Concat(lists...)
 }
 
-// toolsOf returns all tools of a server, or what was known of them and why they are missing.
+// toolsOf returns all tools of a server. With an error it returns the last known tools.
 func (h *Host) toolsOf(ctx context.Context, s *server, patience time.Duration) ([]Tool, error) {
 	return listOf(ctx, h, s, &s.tools, "tools", patience, func(ctx context.Context, session *mcp.Session) ([]Tool, error) {
 		found, err := gather(ctx, session.Tools)
@@ -101,7 +101,7 @@ func (h *Host) toolsOf(ctx context.Context, s *server, patience time.Duration) (
 	})
 }
 
-// forPages tells whether a tool is for the pages of a server and not for models (extension
+// forPages reports whether a tool is only for the pages of a server, not for models (extension
 // io.modelcontextprotocol/ui, visibility).
 func forPages(t *mcp.Tool) bool {
 	var ui struct {
@@ -110,19 +110,19 @@ func forPages(t *mcp.Tool) bool {
 	return json.Unmarshal(t.Meta["ui"], &ui) == nil && len(ui.Visibility) > 0 && !slices.Contains(ui.Visibility, "model")
 }
 
-// rule says of the tools whose names fit a pattern whether they are off.
+// rule enables or disables the tools with matching names.
 type rule struct {
 	pattern string
 	off     bool
 }
 
-// Disable takes tools of a server from the model, by name, where * stands for any text. With no
-// tool it takes the whole server: its tools, resources and instructions. That holds until
-// Enable, in all conversations.
+// Disable hides tools of a server from the model, by name, where * matches any text. Without tools
+// it hides the whole server: tools, resources and instructions. It applies to all conversations
+// until Enable.
 func (h *Host) Disable(server string, tools ...string) error { return h.turn(server, true, tools) }
 
-// Enable takes Disable back, for the whole server or for some of its tools, also for those that
-// [Server].Offers leaves out. What was said last holds.
+// Enable reverses Disable, for the whole server or for some of its tools. It also enables tools
+// that [Server].Offers leaves out. The last call that matches a tool applies.
 func (h *Host) Enable(server string, tools ...string) error { return h.turn(server, false, tools) }
 
 func (h *Host) turn(name string, off bool, tools []string) error {
@@ -142,7 +142,8 @@ func (h *Host) turn(name string, off bool, tools []string) error {
 	return nil
 }
 
-// Disabled tells whether a tool of a server is kept from the model.
+// Disabled reports whether a tool of a server is hidden from the model, or the server does not
+// exist.
 func (h *Host) Disabled(server, tool string) bool {
 	h.mu.Lock()
 	s := h.find(server)

@@ -18,16 +18,16 @@ type turn struct {
 	c        *Conversation
 	m        model.Model
 	r        *Reply
-	fitting  *schema.Validator // what the answer has to fit, nil: nothing
-	insisted []string          // names of tools, of which the first is to be called first
+	fitting  *schema.Validator // what the answer must fit; nil: any text
+	insisted []string          // names of tools; the model must begin with the first
 
-	cat   *catalog // of the step
-	empty bool     // an answer was empty
+	cat   *catalog // of the current step
+	empty bool     // an answer was empty before
 	tries int      // answers that did not fit
 	same  map[[sha256.Size]byte]int
 }
 
-// What the model is told, once and not as the word of the person.
+// Messages of the host to the model, each for one request.
 const (
 	sayEmpty   = "[Your answer was empty. Answer, or call a tool.]"
 	saySteps   = "[You have taken as many steps as you may. Call no more tools: answer now with what you have, and say what is missing.]"
@@ -36,10 +36,10 @@ const (
 	sayMisfit  = "[The answer does not fit. Answer again, with JSON alone that fits the schema.\n%v\nThe schema is: %s]"
 )
 
-// mostTries is how often the model may mend an answer that does not fit the schema.
+// mostTries bounds how many times the model may correct an answer that does not fit the schema.
 const mostTries = 2
 
-// run asks the model until it wants nothing called any more.
+// run asks the model and makes its calls until it answers.
 func (t *turn) run(ctx context.Context) error {
 	c, r := t.c, t.r
 	t.same = map[[sha256.Size]byte]int{}
@@ -55,7 +55,7 @@ func (t *turn) run(ctx context.Context) error {
 		res, err := t.ask(ctx, choice, said)
 		said = ""
 		if res != nil {
-			if err != nil || r.Early != "" { // it broke off, or there are no more calls to be made
+			if err != nil || r.Early != "" { // the answer broke off, or no more calls are made
 				res.Message.Parts = slices.DeleteFunc(res.Message.Parts, func(p model.Part) bool { return p.Call != nil })
 			}
 			if len(res.Message.Calls()) > 0 || hasText(&res.Message) {
@@ -91,11 +91,11 @@ func (t *turn) run(ctx context.Context) error {
 	}
 }
 
-// hasText tells whether a message has text for people.
+// hasText reports whether a message has visible text.
 func hasText(m *model.Message) bool { return strings.TrimSpace(m.Text()) != "" }
 
-// ask takes one step: it asks the model, once more with less if that was too long. Beside an
-// error it returns what there was of the answer.
+// ask takes one step: it asks the model, and retries once with less if the request was too long.
+// Beside an error it returns what there is of the answer.
 func (t *turn) ask(ctx context.Context, choice model.Choice, said string) (*model.Response, error) {
 	c, r := t.c, t.r
 	r.Steps++
@@ -134,8 +134,8 @@ func (t *turn) ask(ctx context.Context, choice model.Choice, said string) (*mode
 	return res, err
 }
 
-// generate asks the model once. What came of an answer that broke off is returned, whether the
-// model does so or not.
+// generate makes one request to the model. If the answer broke off, it returns the part that was
+// received, even if the model does not.
 func (t *turn) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	c := t.c
 	c.tell(Event{Kind: Asking, Model: t.m.Info().Name})
@@ -161,10 +161,10 @@ func (t *turn) generate(ctx context.Context, req *model.Request) (*model.Respons
 	return res, err
 }
 
-// progress counts steps and calls that lead nowhere, and returns what the model is told of that.
+// progress counts steps and repeated calls, and returns what the model is told about them.
 func (t *turn) progress(calls []*model.Call, parts []model.Part) (said string) {
 	most := or(t.c.h.Limits.Repeats, 3)
-	step := map[[sha256.Size]byte]bool{} // the same call twice in one answer counts once
+	step := map[[sha256.Size]byte]bool{} // identical calls in one answer count once
 	for i, call := range calls {
 		digest := callDigest(call, parts[i].Result)
 		if step[digest] {
@@ -193,7 +193,7 @@ func (t *turn) progress(calls []*model.Call, parts []model.Part) (said string) {
 	return said
 }
 
-// callDigest stands for a call and what came of it.
+// callDigest identifies a call and its result.
 func callDigest(call *model.Call, r *model.Result) [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", callKey(call.Name, repaired(call.Arguments)))
@@ -207,7 +207,7 @@ func callDigest(call *model.Call, r *model.Result) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// fits holds an answer against the schema, and tells whether the model is to try again.
+// fits checks an answer against the schema, and reports whether the model must try again.
 func (t *turn) fits(ctx context.Context, text string) (again bool, err error) {
 	if t.fitting == nil {
 		return false, nil
@@ -228,7 +228,7 @@ func (t *turn) fits(ctx context.Context, text string) (again bool, err error) {
 	return true, nil
 }
 
-// bareJSON returns the JSON of an answer without the fence around it that models are fond of.
+// bareJSON returns the JSON of an answer without a Markdown fence.
 func bareJSON(text string) []byte {
 	b := bytes.TrimSpace([]byte(text))
 	if inner, ok := bytes.CutPrefix(b, []byte("```")); ok {

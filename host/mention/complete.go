@@ -15,20 +15,20 @@ import (
 // maxItems bounds the items of a completion.
 const maxItems = 100
 
-// Completions are the ways to go on with a text that a person is writing.
+// Completions are the possible continuations of a text that a person is writing.
 type Completions struct {
-	From  int // what stands from here to the cursor, in bytes, is replaced
+	From  int // the text from here to the cursor, in bytes, is replaced
 	Items []Completion
 }
 
-// Completion is one way to go on.
+// Completion is one possible continuation.
 type Completion struct {
-	Text  string // in the place of what stood there
-	About string // what it is, in a few words, of the server's choosing; may be empty
+	Text  string // replaces the text from Completions.From to the cursor
+	About string // short description, partly the server's words; may be empty
 }
 
-// Source says what there is to mention. Its functions may be called by several goroutines at once; the
-// end of ctx ends them.
+// Source provides what a text can mention. Its functions may be called by several goroutines at
+// once and should return when ctx ends.
 type Source struct {
 	Servers   []string
 	Tools     func(ctx context.Context) []Tool
@@ -36,21 +36,22 @@ type Source struct {
 	Templates func(ctx context.Context, server string) []*mcp.ResourceTemplate
 	Prompts   func(ctx context.Context, server string) []*mcp.Prompt
 
-	// Values asks a server for values of an argument; none if it does not complete, or not in time.
+	// Values asks a server for values of an argument. It returns none if the server does not
+	// complete it, or not in time.
 	Values func(ctx context.Context, server string, of mcp.Feature, argument, prefix string, others map[string]string) []string
 }
 
 // Tool is a tool of a server.
 type Tool struct {
 	Server string
-	Name   string // by which the model knows it
+	Name   string // as the model knows it
 	*mcp.Tool
 }
 
-// Complete tells how a text can go on at a cursor, which is counted in bytes: with servers and
-// URIs after "@", with servers, prompts, and their arguments after "/" at the beginning, with
-// tools after "#". There are at most 100 items, and none where nothing of the kind is being written.
-// Complete takes as long as the functions of from.
+// Complete returns the possible continuations of a text at a cursor, a byte offset: servers and
+// URIs after "@", tools after "#", and, after "/" at the beginning, servers, prompts and their
+// arguments. It returns at most 100 items, and none if the cursor is not in a mention. It takes as
+// long as the functions of from.
 func Complete(ctx context.Context, from *Source, text string, cursor int) Completions {
 	text = text[:min(max(cursor, 0), len(text))]
 	c := Completions{From: len(text)}
@@ -58,7 +59,7 @@ func Complete(ctx context.Context, from *Source, text string, cursor int) Comple
 		c = from.prompt(ctx, text[lead:])
 		c.From += lead
 	} else if at := strings.LastIndexAny(text, "@#"); at >= 0 {
-		for at > 0 && !beginsWord(text, at) { // it is a part of a URI
+		for at > 0 && !beginsWord(text, at) { // part of a URI
 			at = strings.LastIndexAny(text[:at], "@#")
 		}
 		switch {
@@ -81,7 +82,7 @@ func Complete(ctx context.Context, from *Source, text string, cursor int) Comple
 	return c
 }
 
-// hasFold tells whether a text contains another, whatever the case.
+// hasFold reports whether text contains part, ignoring case.
 func hasFold(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
@@ -90,7 +91,7 @@ func prefixFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
-// bestFirst puts those whose text begins with what was written before those that contain it.
+// bestFirst sorts items that begin with the written text before those that only contain it.
 func bestFirst(items []Completion, written string) []Completion {
 	slices.SortStableFunc(items, func(a, b Completion) int {
 		return rank(prefixFold(b.Text, written)) - rank(prefixFold(a.Text, written))
@@ -105,7 +106,7 @@ func rank(ok bool) int {
 	return 0
 }
 
-// about is what an item is, in a few words.
+// about returns a short description of an item.
 func about(title, name, description string) string {
 	text := cmp.Or(title, name)
 	if description != "" && text != "" {
@@ -140,7 +141,7 @@ func (from *Source) resource(ctx context.Context, written string) []Completion {
 	if s != "" {
 		uri = strings.TrimPrefix(uri, `"`)
 		if strings.ContainsAny(uri, "\"") || strings.ContainsAny(uri, " \t\r\n") && !strings.HasPrefix(written, "@"+s+`:"`) {
-			return nil // it has ended
+			return nil // the mention has ended
 		}
 		return from.uri(ctx, s, uri)
 	}
@@ -177,7 +178,7 @@ func mentionOf(server string, r *mcp.Resource) Completion {
 	return Completion{atURI(server, r.URI), about(r.Title, r.Name, r.Description)}
 }
 
-// atURI mentions a resource.
+// atURI returns the mention of a resource.
 func atURI(server, uri string) string {
 	if strings.ContainsAny(uri, " \t") {
 		uri = `"` + uri + `"`
@@ -185,7 +186,7 @@ func atURI(server, uri string) string {
 	return "@" + server + ":" + uri
 }
 
-// uri completes the URI of a resource: of those that are listed, and of templates.
+// uri completes the URI of a resource, from the listed resources and templates.
 func (from *Source) uri(ctx context.Context, s, written string) []Completion {
 	var items []Completion
 	for _, r := range from.Resources(ctx, s) {
@@ -200,12 +201,12 @@ func (from *Source) uri(ctx context.Context, s, written string) []Completion {
 	return items
 }
 
-// A template is literal texts with variables between them, of which those of simple expansion,
-// {name}, {+name} and {#name}, can be completed.
+// A piece is a part of a URI template: a literal and the variable after it. Only variables of
+// simple expansion can be completed: {name}, {+name} and {#name}.
 type piece struct {
 	literal  string // before the variable
-	variable string // empty: the template ends
-	reserved bool   // its value may have reserved characters
+	variable string // empty: the template ends here
+	reserved bool   // the value may contain reserved characters
 }
 
 func pieces(template string) (all []piece) {
@@ -222,7 +223,7 @@ func pieces(template string) (all []piece) {
 				p.literal += "#"
 			}
 		}
-		if p.variable == "" || strings.ContainsAny(p.variable, ",*:./;?&") { // one that is not simple
+		if p.variable == "" || strings.ContainsAny(p.variable, ",*:./;?&") { // not a simple expansion
 			return append(all, piece{literal: literal})
 		}
 		all = append(all, p)
@@ -230,13 +231,13 @@ func pieces(template string) (all []piece) {
 	}
 }
 
-// template completes a URI of a template: the text up to the next variable, or the value
-// of that which is being written.
+// template completes a URI of a template: the literal up to the next variable, or the value of the
+// variable at the cursor.
 func (from *Source) template(ctx context.Context, s string, t *mcp.ResourceTemplate, written string) []Completion {
 	values := map[string]string{}
 	rest, all := written, pieces(t.URITemplate)
 	for i, p := range all {
-		if len(rest) < len(p.literal) { // the text between two variables
+		if len(rest) < len(p.literal) { // the cursor is in a literal
 			if p.variable == "" && i == 0 || !strings.HasPrefix(p.literal, rest) {
 				return nil
 			}
@@ -275,7 +276,7 @@ func (from *Source) template(ctx context.Context, s string, t *mcp.ResourceTempl
 // prompt completes a text that begins with "/".
 func (from *Source) prompt(ctx context.Context, text string) Completions {
 	s, rest := Server(from.Servers, text, '/')
-	if s == "" { // it may be the bare name of a server and a colon
+	if s == "" { // the text may be the name of a server and a colon
 		for _, other := range from.Servers {
 			if text == "/"+other+":" {
 				s = other
@@ -285,7 +286,7 @@ func (from *Source) prompt(ctx context.Context, text string) Completions {
 	if s == "" {
 		return Completions{Items: from.promptServer(ctx, text)}
 	}
-	start := len(text) - len(rest) // of the name of the prompt
+	start := len(text) - len(rest) // of the prompt's name
 	fields := Split(rest)
 	list := from.Prompts(ctx, s)
 	if len(fields) == 0 || len(fields) == 1 && fields[0].to == len(rest) {
@@ -330,7 +331,7 @@ func (from *Source) promptServer(ctx context.Context, text string) []Completion 
 	return bestFirst(slices.Concat(lists...), text)
 }
 
-// argument completes an argument of a prompt, its name or its value.
+// argument completes the name or the value of a prompt argument.
 func (from *Source) argument(ctx context.Context, s string, p *mcp.Prompt, given []Word, last Word) []Completion {
 	others := map[string]string{}
 	for _, f := range given {
@@ -359,7 +360,7 @@ func (from *Source) argument(ctx context.Context, s string, p *mcp.Prompt, given
 	return items
 }
 
-// plural counts things.
+// plural returns a count with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

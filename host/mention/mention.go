@@ -1,16 +1,18 @@
-// Package mention is the language in which a person mentions what servers have, in a message to a model:
+// Package mention defines how a person mentions resources, prompts and tools of servers in a
+// message to a model:
 //
-//   - @server:uri attaches a resource. A URI with spaces stands in double quotes.
+//   - @server:uri attaches a resource. A URI with spaces is written in double quotes.
 //   - /server:prompt name=value ... at the beginning stands for the messages of a prompt. Values
-//     with spaces stand in double quotes. A word that is not name=value is the value of the one
-//     argument that is not given.
-//   - #tool has the model begin with a tool: by the name that the model knows it by, as
-//     server/tool, or by its own name if no other server has one of that name.
+//     with spaces are written in double quotes. Words that are not name=value are together the
+//     value of the only argument that is not given.
+//   - #tool makes the model begin with a tool. The tool is named as the model knows it, as
+//     server/tool, or by its own name if only one server has a tool of that name.
 //
-// A mention begins a word, and "@" and "/" are followed by the name of a server. All else is text.
+// A mention begins a word, and "@" and "/" are followed by the name of a server. Everything else is
+// plain text.
 //
-// The package reads such texts ([Server], [Resources], [Words], [Tools], [Arguments]) and helps to write
-// them ([Complete]). It asks no server by itself: a [Source] says what there is.
+// The package parses such texts ([Server], [Resources], [Words], [Arguments]) and completes them
+// ([Complete]). It does not contact servers: a [Source] provides what can be mentioned.
 package mention
 
 import (
@@ -18,9 +20,9 @@ import (
 	"strings"
 )
 
-// Server returns the server that a mention at the beginning of a text names, and what follows its colon;
-// an empty name if there is none. Sign is '@' or '/'. Names may have colons and spaces: the longest
-// counts.
+// Server returns the server that a mention at the beginning of text names, and the text after its
+// colon. Sign is '@' or '/'. Names may contain colons and spaces; the longest match counts. If the
+// text does not begin with a mention, found is empty.
 func Server(servers []string, text string, sign byte) (found, rest string) {
 	if text == "" || text[0] != sign {
 		return "", ""
@@ -34,19 +36,19 @@ func Server(servers []string, text string, sign byte) (found, rest string) {
 	return found, rest
 }
 
-// beginsWord tells whether a mention can begin at i.
+// beginsWord reports whether a mention can begin at i.
 func beginsWord(text string, i int) bool {
 	return i == 0 || strings.IndexByte(" \t\r\n([{<\"'", text[i-1]) >= 0
 }
 
-// trailing is what ends a sentence and not a mention.
+// trailing is punctuation that ends a sentence rather than a mention.
 const trailing = ".,;:!?)]}>'\""
 
 // Resource is a resource that a text mentions.
 type Resource struct{ Server, URI string }
 
-// Resources returns the resources that a text mentions, each once. Listed tells whether a server lists a
-// URI: then a mention keeps the punctuation at its end.
+// Resources returns the resources that a text mentions, each once. Trailing punctuation belongs to
+// a mention only if listed reports that the server lists the URI with it.
 func Resources(servers []string, text string, listed func(server, uri string) bool) []Resource {
 	var all []Resource
 	for i := range len(text) {
@@ -79,8 +81,8 @@ func Resources(servers []string, text string, listed func(server, uri string) bo
 	return all
 }
 
-// Words returns the words of a text that begin with "#", without that sign: the tools that it insists on,
-// or just words.
+// Words returns the words of a text that begin with "#", without that sign. A word may be a tool or
+// just text.
 func Words(text string) []string {
 	var all []string
 	for i := range len(text) {

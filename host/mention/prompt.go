@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Arguments reads the arguments of a prompt from the words behind its name. The error names what is
-// wrong, and the arguments that there are.
+// Arguments parses the arguments of a prompt from the words after its name. The error says what is
+// wrong and which arguments the prompt has.
 func Arguments(p *mcp.Prompt, fields []Word) (map[string]string, error) {
 	args := map[string]string{}
 	var rest []string
@@ -47,7 +47,7 @@ func Arguments(p *mcp.Prompt, fields []Word) (map[string]string, error) {
 	return args, nil
 }
 
-// argumentsOf tells which arguments a prompt takes.
+// argumentsOf describes the arguments of a prompt.
 func argumentsOf(p *mcp.Prompt) string {
 	if len(p.Arguments) == 0 {
 		return "it takes none"
@@ -66,12 +66,12 @@ func argumentsOf(p *mcp.Prompt) string {
 // Word is a word of a command line.
 type Word struct {
 	Value    string // without quotes
-	from, to int    // where it stands
+	from, to int    // position in the line
 	open     bool   // a quote is not closed
 }
 
-// Split splits a command line into words. Within double quotes a backslash stands for the
-// character that follows it.
+// Split splits a command line into words. Within double quotes, a backslash escapes the next
+// character.
 func Split(line string) []Word {
 	var all []Word
 	var word strings.Builder
@@ -107,7 +107,7 @@ func Split(line string) []Word {
 	return all
 }
 
-// Quote returns a word of a command line that Split reads as the text.
+// Quote returns word in a form that Split reads as that one word.
 func Quote(word string) string {
 	if word != "" && !strings.ContainsAny(word, " \t\r\n\"") {
 		return word
@@ -115,8 +115,8 @@ func Quote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 }
 
-// bounded makes one line of a text of a peer, at most so many bytes.
+// bounded puts text of a peer on one line of at most that many bytes.
 func bounded(s string, most int) string { return text.Clip(strings.Join(strings.Fields(s), " "), most) }
 
-// quoted is a text of a peer or a person in an error.
+// quoted quotes text of a peer or a person for an error.
 func quoted(s string) string { return strconv.Quote(bounded(s, 100)) }
