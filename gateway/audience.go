@@ -14,13 +14,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// audience is all of a caller that a list of a server may depend on.
+// audience identifies everything about a caller that a server's list may depend on.
 type audience struct {
 	principal  string
 	credential any      // principal.Credential
-	header     [32]byte // a digest of the caller's HTTP header, which the client of a connection may pass on
-	says       string   // forward.CallerKey: a server of 2026-07-28 is told that
-	hops       string   // who has forwarded the request: a server that leads back to them leaves that out
+	header     [32]byte // a digest of the caller's HTTP headers, which the client of a connection may pass on
+	says       string   // forward.CallerKey, which a server of 2026-07-28 can see
+	hops       string   // gateways that have forwarded the request; a server omits what leads back to them
 }
 
 func audienceOf(ctx context.Context, call *mcp.Call, req *mcp.Request) audience {
@@ -32,7 +32,8 @@ func audienceOf(ctx context.Context, call *mcp.Call, req *mcp.Request) audience 
 	return a
 }
 
-// to is the audience as a server sees it: an older one is told nothing of what single callers say.
+// to returns the audience as the server of c sees it. A server before 2026-07-28 sees nothing of
+// what single callers declare.
 func (a audience) to(c *conn) audience {
 	if !c.modern && a.says != "" {
 		a.says = "a call"
@@ -40,7 +41,7 @@ func (a audience) to(c *conn) audience {
 	return a
 }
 
-// headerDigest tells HTTP headers apart by all that may say who is calling.
+// headerDigest returns a digest of the HTTP headers that may identify the caller.
 func headerDigest(h http.Header) (digest [32]byte) {
 	var names []string
 	for name := range h {
@@ -62,8 +63,8 @@ func headerDigest(h http.Header) (digest [32]byte) {
 	return [32]byte(sum.Sum(nil))
 }
 
-// sayNothing tells whether a header, by its canonical name, says nothing of who is calling: it is of
-// the message, of the way that it came, or of a trace.
+// sayNothing reports whether a header, given by its canonical name, says nothing about the caller:
+// it concerns the message, its route or a trace.
 func sayNothing(name string) bool {
 	switch name {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type",

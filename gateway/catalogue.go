@@ -12,22 +12,22 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A list of the gateway is put together of the lists of its servers, encoded once and given to all
-// callers who are shown the same: the same list of each server, and of it the same entries. Nothing
-// of who they are is part of that, so that two callers have the same bytes only if these would have
-// been made for each of them. A partial list is not kept.
+// A list of the gateway is merged from the lists of its servers, encoded once, and shared by all
+// callers who see the same entries of the same lists. The identity of a caller is not part of the
+// cache key, so two callers receive the same bytes only if encoding the list for each of them would
+// give the same bytes. Partial lists are not cached.
 
-// part is what one server has in a list.
+// part is the contribution of one server to a list.
 type part struct {
 	list *keptList // nil: nothing
 
-	// left has a bit for each entry of the list that middleware leaves of it. It counts if
-	// filtered is true; else all entries are left.
+	// left has a bit for each entry of the list, set if middleware keeps the entry. It counts only
+	// if filtered is true; otherwise all entries are kept.
 	left     string
 	filtered bool
 }
 
-// entries yields what there is.
+// entries yields the entries that are kept.
 func (p part) entries(yield func(*entry) bool) {
 	if p.list == nil {
 		return
@@ -42,8 +42,8 @@ func (p part) entries(yield func(*entry) bool) {
 	}
 }
 
-// parts asks every upstream for its part of a list, at once, in the order of the upstreams. Those
-// whose part is known are not asked.
+// parts returns the part of each upstream in a list, in the order of the upstreams. It asks those
+// whose part is not cached, in parallel.
 func (g *Gateway) parts(ctx context.Context, k *listKind, h *hurry) []part {
 	ups := g.upstreams()
 	found := make([]part, len(ups))
@@ -60,8 +60,8 @@ func (g *Gateway) parts(ctx context.Context, k *listKind, h *hurry) []part {
 	return found
 }
 
-// atOnce calls f with each of some numbers, at once, and waits for all. F may call code of the user: if
-// that panics, it has done nothing.
+// atOnce calls f with each of numbers in parallel and waits for all. If f panics in code of the
+// user, that call has no effect.
 func (g *Gateway) atOnce(ctx context.Context, where string, numbers []int, f func(int)) {
 	var wg sync.WaitGroup
 	for _, i := range numbers {
@@ -73,7 +73,7 @@ func (g *Gateway) atOnce(ctx context.Context, where string, numbers []int, f fun
 // user runs code of the user on goroutines of the gateway.
 func (g *Gateway) user() *usercode.Runner { return &usercode.Runner{Logger: g.log()} }
 
-// indexes are the numbers of upstreams.
+// indexes returns the indexes of ups.
 func indexes(ups []*upstream) []int {
 	all := make([]int, len(ups))
 	for i := range all {
@@ -82,8 +82,9 @@ func indexes(ups []*upstream) []int {
 	return all
 }
 
-// list answers a request for a list with one page of those of the upstreams. What two upstreams would
-// offer under one URI belongs to the first. What comes too late for it is told to have changed.
+// list answers a list request with one page that merges the lists of the upstreams. If two
+// upstreams list the same URI, the first one has it. A part that comes too late is announced as a
+// change.
 func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.Result, error) {
 	call := mcp.CallFrom(ctx)
 	who := clientOfCall(call)
@@ -91,7 +92,7 @@ func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.
 	ctx = context.WithValue(who.as(ctx), hurryKey{}, h)
 	pages := k != listTools || who.showsPages()
 	parts := g.parts(ctx, k, h)
-	hide := g.Middleware != nil // it may leave more to one than to another
+	hide := g.Middleware != nil // it may show different callers different entries
 	if h.partial() {
 		return mcp.RawResult(append(h.appendMeta(g.merge(k, parts, pages), hide), '}')), nil
 	}
@@ -102,7 +103,7 @@ func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.
 	return g.catalogue.get(key, func() []byte { return append(g.merge(k, parts, pages), '}') }), nil
 }
 
-// merge encodes a list, but for the end.
+// merge encodes a list without the closing brace.
 func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 	size, n := 64, 0
 	for _, p := range parts {
@@ -144,8 +145,8 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 	return out
 }
 
-// keyOf is what the bytes of a list depend on; false if a part of it is not kept, so that it is
-// never the same again.
+// keyOf returns the cache key of a merged list. It returns false if a part has no serial, because
+// then the list cannot be cached.
 func keyOf(k *listKind, parts []part, pages bool) (string, bool) {
 	key := make([]byte, 0, len(k.Method)+1+len(parts)*10)
 	key = append(key, k.Method...)
@@ -171,18 +172,18 @@ func keyOf(k *listKind, parts []part, pages bool) (string, bool) {
 	return string(key), true
 }
 
-// Bounds of the encoded lists of a gateway. Each is counted twice: a server that answers with it
-// keeps its form for the revision of the callers.
+// Bounds of the cache of merged lists. Each list counts twice, because a server that returns it
+// also keeps its form for the revision of the callers.
 const (
 	maxMerged      = 100
 	maxMergedBytes = 64 << 20
 )
 
-// catalogue keeps encoded lists. The zero value is ready for use.
+// catalogue is the cache of merged lists. The zero value is ready for use.
 type catalogue struct {
 	mu    sync.Mutex
 	lists map[string]*merged // guarded by mu
-	bytes int                // of those that are made; guarded by mu
+	bytes int                // of the encoded lists; guarded by mu
 	uses  uint64             // guarded by mu
 }
 
@@ -192,10 +193,10 @@ type merged struct {
 	res  mcp.Result
 	size int // 0 before it is made; guarded by mu of the catalogue
 
-	used uint64 // the last use; guarded by mu of the catalogue
+	used uint64 // the value of uses at the last use; guarded by mu of the catalogue
 }
 
-// get returns an encoded list. Of those who want it at once, one makes it and the others wait.
+// get returns a merged list. Concurrent callers for one key share one encoding.
 func (c *catalogue) get(key string, encode func() []byte) mcp.Result {
 	c.mu.Lock()
 	m := c.lists[key]
@@ -217,8 +218,8 @@ func (c *catalogue) get(key string, encode func() []byte) mcp.Result {
 	return m.res
 }
 
-// made counts a list that was made, and drops those that were not used for longest if they are too
-// many.
+// made records the size of a new list, and drops the least recently used lists if the bounds are
+// exceeded.
 func (c *catalogue) made(key string, m *merged, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,23 +13,24 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// client is a caller, or whoever has a connection of its own: a session, or a principal who can
-// answer the same questions (T-31). What its roots are is asked in calls, and so no part of it.
+// client identifies a caller, or the owner of a connection: a session, or a principal with the
+// capabilities to answer questions (T-31). Roots are requested during calls, so they are not part
+// of it.
 type client struct {
-	session   context.Context // nil: it has none
+	session   context.Context // nil: none
 	principal string
-	can       string // what can be asked, see canOf
+	can       string // the questions that it can answer, see canOf
 }
 
-// clientKey is where a context has a client that clientOf would have to find out.
+// clientKey is the context key for a client that clientOf would otherwise have to compute.
 type clientKey struct{}
 
-// as returns a context whose caller is taken for who.
+// as returns a context in which clientOf returns who.
 func (who client) as(ctx context.Context) context.Context {
 	return context.WithValue(ctx, clientKey{}, who)
 }
 
-// clientOf tells who calls.
+// clientOf returns the caller of a request.
 func clientOf(ctx context.Context) client {
 	if who, ok := ctx.Value(clientKey{}).(client); ok {
 		return who
@@ -44,7 +45,7 @@ func clientOfCall(call *mcp.Call) client {
 	return client{session: call.Session(), principal: call.Principal, can: canOf(call.Capabilities)}
 }
 
-// canOf is what a server that opens a session is told of capabilities, as letters.
+// canOf encodes as letters the capabilities that a server learns when a session opens.
 func canOf(caps mcp.Capabilities) string {
 	if len(caps) == 0 {
 		return ""
@@ -72,7 +73,7 @@ func canOf(caps mcp.Capabilities) string {
 	return string(can)
 }
 
-// alone is the part of a caller that tells it from all others: its session, if it has one.
+// alone returns the part of a client that identifies it: only its session, if it has one.
 func (who client) alone() client {
 	if who.session != nil {
 		who.can = ""
@@ -80,13 +81,13 @@ func (who client) alone() client {
 	return who
 }
 
-// showsPages tells whether a caller shows the pages of tools.
+// showsPages reports whether the caller displays the pages of tools.
 func (who client) showsPages() bool { return strings.IndexByte(who.can, 'p') >= 0 }
 
-// hasRoots tells whether a caller can be asked for roots.
+// hasRoots reports whether the caller can be asked for roots.
 func (who client) hasRoots() bool { return strings.IndexByte(who.can, 'r') >= 0 }
 
-// owner is the part of a caller by which a connection to the server is its own; mu is held.
+// owner returns the key in p.clients of the connection for a caller; mu is held.
 func (p *pool) owner(who client) client {
 	if p.share != PerPrincipal || p.roots && who.hasRoots() {
 		return who.alone()
@@ -94,44 +95,44 @@ func (p *pool) owner(who client) client {
 	return client{principal: who.principal, can: who.can}
 }
 
-// ownerOf is owner where mu is not held.
+// ownerOf is owner without mu held.
 func (p *pool) ownerOf(who client) client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.owner(who)
 }
 
-// all is the part of a client that tells what it may see of what all share.
+// all returns the part of a client that decides what it may see of shared lists.
 func (who client) all() client { return client{principal: who.principal} }
 
-// conn is a connection to a server, or a handler that is always there.
+// conn is a connection to a server, or a fixed handler.
 type conn struct {
 	up   Upstream // nil while it is being opened
 	h    mcp.Handler
-	info json.RawMessage // the result of server/discover, nil: not known
+	info json.RawMessage // the result of server/discover; nil: unknown
 
-	// Of a connection in a pool.
-	own    bool          // it is for one client
-	shared *subscription // of changes, nil: nobody follows them for all
-	users  int           // calls and subscriptions; guarded by mu of the pool
-	last   time.Time     // that users became 0; guarded by mu of the pool
-	until  time.Time     // something waits in the server until then; guarded by mu of the pool
+	// For a connection in a pool.
+	own    bool          // serves one client only
+	shared *subscription // of changes, for all callers; nil: none
+	users  int           // calls and subscriptions in progress; guarded by mu of the pool
+	last   time.Time     // when users became 0; guarded by mu of the pool
+	until  time.Time     // the server holds state for a caller until then; guarded by mu of the pool
 
 	lists listHealth
 	fresh fresh
-	turns turner // up, if callers can take turns there
+	turns turner // up, if it supports taking turns; else nil
 
-	lister lister // up, if it tells when its lists change
-	modern bool   // it speaks 2026-07-28
+	lister lister // up, if it reports versions of lists; else nil
+	modern bool   // the server speaks 2026-07-28
 
-	// Of one for a client.
+	// For a connection of one client.
 	tried  chan struct{}       // closed when up or err is set
-	err    error               // why it was not opened; read after tried
+	err    error               // why it could not be opened; read after tried
 	evict  chan struct{}       // closed to make room
-	opener client              // whose call has opened it
-	who    client              // whose it is; guarded by mu of the pool
+	opener client              // the client whose call opened it
+	who    client              // the owner; guarded by mu of the pool
 	moved  chan struct{}       // capacity 1: who has changed
-	actors map[client]struct{} // whose state it may hold, each alone; guarded by mu of the pool
+	actors map[client]struct{} // clients, as alone returns them, whose state the server may hold; guarded by mu of the pool
 }
 
 func newConn(up Upstream) *conn {
@@ -144,8 +145,8 @@ func newConn(up Upstream) *conn {
 	return c
 }
 
-// offers tells whether the server may have features of a kind: whether it did not say
-// that it has none.
+// offers reports whether the server may have features of a kind, that is, did not declare
+// otherwise.
 func (c *conn) offers(k *listKind) bool {
 	if c.info == nil || k.Capability == "" {
 		return true
@@ -154,7 +155,7 @@ func (c *conn) offers(k *listKind) bool {
 	return ok
 }
 
-// unused returns how long c has to be unused yet to be closed; mu of the pool is held.
+// unused returns how much longer c must stay unused before it is closed; mu of the pool is held.
 func (c *conn) unused(idle time.Duration) time.Duration {
 	if c.users > 0 {
 		return idle
@@ -169,25 +170,25 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// How long something waits in a server after a request was answered.
+// How long a server may hold state for a caller after a request was answered.
 const (
-	waitForAnswer = 15 * time.Minute // a call for its caller to come back with an answer
+	waitForAnswer = 15 * time.Minute // until the caller of a call returns with an answer to its question
 	waitForTask   = time.Hour
 )
 
-// use counts a user of c; mu is held.
+// use counts a use of c; mu is held.
 func (p *pool) use(c *conn) *conn {
 	c.users++
 	return c
 }
 
-// release ends a use of c for a request that was answered so.
+// release ends a use of c. Res and err are the outcome of the request.
 func (p *pool) release(c *conn, res mcp.Result, err error) {
 	wait := time.Duration(0)
 	if _, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		wait = waitForTask
 	} else if err != nil && !ofServer(err) {
-		wait = waitForAnswer // it may be that of a call that goes on in the next round
+		wait = waitForAnswer // the call may continue in another round
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,15 +203,15 @@ func (p *pool) release(c *conn, res mcp.Result, err error) {
 	}
 }
 
-// ofServer tells whether an error is what a server has answered.
+// ofServer reports whether an error is a response of the server.
 func ofServer(err error) bool {
 	var rpc *mcp.Error
 	return errors.As(err, &rpc)
 }
 
-// take finds the connection for a request of the caller, waits for it while the server
-// is starting, and opens it if nobody has used it for a while. It must be released. The error
-// may be that of lost state, see losses.
+// take returns the connection for a request of the caller. It waits while the server is starting,
+// and starts an idle server. The caller must release the connection. The error may report lost
+// state, see losses.
 func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 	var late <-chan time.Time // made when there is something to wait for
 	p.mu.Lock()
@@ -277,7 +278,7 @@ func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 // callWait bounds the wait of a call for a server that is starting.
 const callWait = time.Minute
 
-// want has an idle server started; mu is held.
+// want requests the start of an idle server; mu is held.
 func (p *pool) want() {
 	select {
 	case p.wanted <- struct{}{}:
@@ -285,7 +286,7 @@ func (p *pool) want() {
 	}
 }
 
-// unavailable is the error for a request to a server that is not there; mu is held.
+// unavailable returns the error for a request to a server that is unavailable; mu is held.
 func (p *pool) unavailable() error {
 	switch {
 	case p.state == NeedsLogin:
@@ -296,18 +297,18 @@ func (p *pool) unavailable() error {
 	return &UnavailableError{p.state, mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)}
 }
 
-// UnavailableError says that a request has not reached a server, as that is not there.
+// UnavailableError says that a request did not reach its server because that is unavailable.
 type UnavailableError struct {
 	State State // of the server
-	Err   error // a [*mcp.Error], for callers
+	Err   error // a [*mcp.Error] for callers
 }
 
 func (e *UnavailableError) Error() string { return e.Err.Error() }
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// openOwn opens the connection of a client, on the goroutine of its caller; mu is held and
-// given up. Others of that client wait, and open it themselves if the caller leaves.
+// openOwn opens the connection of a client on the goroutine of its caller; mu is held and released.
+// Other callers of that client wait, and open it themselves if the first caller leaves.
 func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, error) {
 	owner := p.owner(who)
 	c := &conn{own: true, opener: who, who: owner, tried: make(chan struct{}), evict: make(chan struct{}), moved: make(chan struct{}, 1)}
@@ -328,7 +329,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 			c.up = nil
 			return nil, p.unavailable()
 		}
-		p.announce() // who listens for the client listens there
+		p.announce() // listeners of the client move to this connection
 		return p.useFor(c, who, method), nil
 	case ctx.Err() != nil:
 		p.dropLocked(c)
@@ -338,12 +339,12 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 		return nil, p.unavailable()
 	}
 	c.err = p.unopened(err)
-	// It is not tried again with each of many calls.
+	// Keep the error for a while, so that a burst of calls does not retry for each call.
 	time.AfterFunc(firstPause, func() { p.drop(c) })
 	return nil, c.err
 }
 
-// drop takes the connection of a client out.
+// drop removes the connection of a client.
 func (p *pool) drop(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -357,8 +358,8 @@ func (p *pool) dropLocked(c *conn) {
 	}
 }
 
-// watch closes the connection of a client when its session is over, it is unused or makes
-// room.
+// watch closes the connection of a client when its session ends, it has been unused for too long,
+// or it must make room.
 func (p *pool) watch(c *conn) {
 	p.mu.Lock()
 	who := c.who
@@ -424,8 +425,8 @@ func (p *pool) watch(c *conn) {
 	c.up.Close()
 }
 
-// forList finds where a list for a client comes from: a connection, which must be
-// released, or what was kept of an earlier one. Neither: the server has a part in no list.
+// forList returns the source of a list for a client: a connection, which the caller must release,
+// or a cached list. It returns an error that wraps errMissing if the server has no part in lists.
 func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, *keptList, error) {
 	p.mu.Lock()
 	for {
@@ -450,7 +451,7 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, *ke
 		if p.state == Idle {
 			p.want()
 		} else {
-			// Lists wait for a server that starts, but all of them together no longer than this.
+			// Lists wait for a starting server, but all together no longer than this.
 			left := time.Until(p.since.Add(p.startWait(ctx)))
 			if left <= 0 {
 				defer p.mu.Unlock()
@@ -470,7 +471,7 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, *ke
 	}
 }
 
-// listConn returns the connection that a list for a client comes from, nil if none is ready.
+// listConn returns the connection for a list of a client, or nil if none is ready.
 func (p *pool) listConn(who client) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -483,7 +484,7 @@ func (p *pool) listConn(who client) *conn {
 	return nil
 }
 
-// ofClient returns the connection that is for a client alone, nil if there is none.
+// ofClient returns the connection that serves only the client, or nil.
 func (p *pool) ofClient(who client) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -493,14 +494,14 @@ func (p *pool) ofClient(who client) *conn {
 	return nil
 }
 
-// perClient tells whether clients have connections of their own.
+// perClient reports whether clients have their own connections.
 func (p *pool) perClient() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.share == PerSession || p.share == PerPrincipal
 }
 
-// outlives tells whether a connection, over HTTP, may go on after a request that failed so.
+// outlives reports whether an HTTP connection may survive a request that failed with err.
 func (c *conn) outlives(err error) bool {
 	select {
 	case <-c.up.Done():
@@ -510,8 +511,8 @@ func (c *conn) outlives(err error) bool {
 	return !errors.Is(err, mcp.ErrClosed) && !errors.As(err, new(*mcp.ExitError))
 }
 
-// lose takes note that a connection was lost, before its owner does. The main one stays if it still
-// works for others: over HTTP a request fails alone.
+// lose records the loss of a connection before its owner notices it. The main connection stays if
+// it may still work for others: over HTTP, a single request can fail.
 func (p *pool) lose(c *conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -525,8 +526,8 @@ func (p *pool) lose(c *conn, err error) {
 	}
 }
 
-// current returns the connection that a client has now, its own or the main one, nil if there
-// is none, and a channel that is closed when that may be another.
+// current returns the connection that a client uses now, its own or the main one, or nil, and a
+// channel that is closed when that may have changed.
 func (p *pool) current(who client) (*conn, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -536,8 +537,8 @@ func (p *pool) current(who client) (*conn, <-chan struct{}) {
 	return p.main, p.change()
 }
 
-// errMissing says that a server is missing from a list, of which OnStatus was told.
+// errMissing says that a server is missing from a list. OnStatus has reported the reason.
 var errMissing = errors.New("the server is not there")
 
-// errStarting is errMissing of a server that may be there soon.
+// errStarting is errMissing for a server that is still starting.
 var errStarting = fmt.Errorf("%w: %s", errMissing, Starting)

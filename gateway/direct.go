@@ -7,14 +7,15 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Direct returns a handler that passes every request to one server of the gateway as it is,
-// with the server's own names and pages. Who has which connection, and what becomes of one that
-// ends, is as [Source] says. While there is no server of that name, requests fail.
+// Direct returns a handler that passes every request to one server of the gateway unchanged, with
+// the server's own names and pages. Connections are shared and replaced as [Source] describes.
+// Requests fail while no server has that name.
 //
-// Where there is middleware, a name that the server does not list is not passed on: the server's
-// answer would tell it from one that the middleware refuses.
+// If there is middleware, a tool or prompt that the server does not list is refused without asking
+// the server: its answer would differ from that of the middleware for a hidden one.
 //
-// It is what makes a bridge: one server, for clients of another transport or revision.
+// Direct is the basis of a bridge: it offers one server to clients of another transport or
+// revision.
 func (g *Gateway) Direct(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		if err := g.refuseLoop(req); err != nil {

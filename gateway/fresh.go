@@ -8,18 +8,18 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// A connection keeps the lists that it has given for as long as they hold, and gives them to callers
-// whom the server cannot tell apart:
+// A connection caches the lists that it returned while they are valid, for callers that the server
+// cannot tell apart:
 //
-//   - A list is kept for an audience: callers who are the same to the server.
-//   - Only an Upstream with the method ListVersion of a Session has its lists kept: what others
-//     answer may depend on anything.
-//   - A change that the server announces ends all lists of the kind, those too that are on their
-//     way. So does the end of the way by which it announces changes.
-//   - Where changes are heard a list is kept for heardAge, as there are servers that forget to
-//     announce one, or for the ttlMs of a public list if that is longer. Where they are not heard, it
-//     is kept for its ttlMs, that of an older server for unheardAge.
-//   - Callers who want a list at once wait for one answer.
+//   - A list belongs to an audience: callers that are the same to the server.
+//   - Only lists of an Upstream with the method ListVersion of a Session are cached, because other
+//     upstreams may answer differently each time.
+//   - A change that the server announces invalidates all lists of the kind, including those still
+//     in progress. So does the end of the subscription that announces changes.
+//   - While changes are announced, a list is cached for heardAge, because some servers forget an
+//     announcement, or for the ttlMs of a public list if that is longer. Otherwise it is cached for
+//     its ttlMs, or for unheardAge if the server is older than 2026-07-28.
+//   - Concurrent requests for a list share one answer.
 
 const (
 	heardAge   = 30 * time.Second
@@ -29,15 +29,15 @@ const (
 	maxFreshBytes = 16 << 20
 )
 
-// lister is an Upstream that tells when its lists change, as a [*mcp.Session] does.
+// lister is an Upstream that reports versions of its lists, as a [*mcp.Session] does.
 type lister interface {
 	ListVersion(method string) (version uint64, heard bool)
 }
 
-// listVersion is the state of a list at a server, as far as it was announced.
+// listVersion identifies the state of a list, as far as changes were announced.
 type listVersion struct{ told, shared uint64 }
 
-// version returns the state of a list, and whether a change of it would be heard.
+// version returns the state of a list, and whether a change of it would be announced.
 func (c *conn) version(k *listKind) (v listVersion, heard bool) {
 	if c.lister == nil {
 		return v, false
@@ -51,7 +51,7 @@ func (c *conn) version(k *listKind) (v listVersion, heard bool) {
 	return v, heard
 }
 
-// fresh are the lists of one connection. The zero value is ready for use.
+// fresh is the cache of lists of one connection. The zero value is ready for use.
 type fresh struct {
 	mu    sync.Mutex
 	lists map[freshKey]*freshList // guarded by mu
@@ -63,21 +63,21 @@ type freshKey struct {
 	audience
 }
 
-// freshList is a list that is kept, or on its way.
+// freshList is a cached list, or one in progress.
 type freshList struct {
-	version listVersion // before it was asked for
-	heard   bool        // a change of it was heard then
+	version listVersion // before the request
+	heard   bool        // a change would have been announced then
 	done    chan struct{}
 
-	// The answer, read after done.
+	// The answer. Read it after done is closed.
 	list  *keptList
 	err   error
 	until time.Time
 
-	missed bool // one who waited for it has left without; guarded by mu of fresh
+	missed bool // a caller stopped waiting for it; guarded by mu of fresh
 }
 
-// over tells whether the list has come.
+// over reports whether the list is complete.
 func (l *freshList) over() bool {
 	select {
 	case <-l.done:
@@ -87,12 +87,12 @@ func (l *freshList) over() bool {
 	}
 }
 
-// holds tells whether the list, which has come, can be given now.
+// holds reports whether a complete list is still valid.
 func (l *freshList) holds(v listVersion, heard bool) bool {
 	return l.version == v && (heard || !l.heard) && time.Now().Before(l.until)
 }
 
-// known returns a list of the connection that holds, nil if there is none.
+// known returns a valid cached list, or nil.
 func (c *conn) known(k *listKind, a audience) *keptList {
 	if c.lister == nil {
 		return nil
@@ -110,8 +110,8 @@ func (c *conn) known(k *listKind, a audience) *keptList {
 	return l.list
 }
 
-// join returns the list that an audience waits for, and whether it is the caller who must ask for
-// it and call settle.
+// join returns the list for an audience. If asks is true, the caller must request it and call
+// settle.
 func (c *conn) join(k *listKind, a audience) (l *freshList, asks bool) {
 	v, heard := c.version(k)
 	l = &freshList{version: v, heard: heard, done: make(chan struct{})}
@@ -137,8 +137,8 @@ func (c *conn) join(k *listKind, a audience) (l *freshList, asks bool) {
 	return l, true
 }
 
-// settle ends the wait for a list, which is kept if it still holds. Missed tells whether a caller has
-// not waited for it.
+// settle completes a list and caches it if it is still valid. Missed reports whether a caller has
+// stopped waiting for it.
 func (c *conn) settle(k *listKind, a audience, l *freshList, list *keptList, ttl time.Duration, err error) (missed bool) {
 	v, heard := c.version(k)
 	switch {
@@ -167,7 +167,7 @@ func (c *conn) settle(k *listKind, a audience, l *freshList, list *keptList, ttl
 	return l.missed
 }
 
-// leave says that a caller does not wait for a list any more; false if it has come.
+// leave records that a caller stops waiting for a list. It returns false if the list is complete.
 func (f *fresh) leave(l *freshList) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,9 +178,9 @@ func (f *fresh) leave(l *freshList) bool {
 	return true
 }
 
-// listNow returns a list for a caller who cannot wait longer than a hurry says: one that is known
-// to hold, or else the answer of the server. What comes too late is kept, and told to have changed
-// if it is news. Until then what was kept before is the answer.
+// listNow returns a list within the bounds of h: a valid cached list, or the answer of the server.
+// An answer that comes too late is cached and, if it differs, announced as a change. Until then the
+// caller gets the previous list.
 func (up *upstream) listNow(ctx context.Context, c *conn, who client, k *listKind, h *hurry) (*keptList, error) {
 	l, asks := c.join(k, h.audience)
 	if asks && !up.ask(ctx, c, who, k, h.audience, l) {
@@ -204,8 +204,8 @@ func (up *upstream) listNow(ctx context.Context, c *conn, who client, k *listKin
 	return nil, nil
 }
 
-// ask has a list come, on a goroutine of its own, which the caller need not wait for. It returns
-// false if the pool is closing.
+// ask requests a list on a new goroutine, which the caller need not wait for. It returns false if
+// the pool is closing.
 func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a audience, l *freshList) bool {
 	before := up.kept.list(who, k)
 	ctx = forward.Outlive(ctx)
@@ -220,7 +220,7 @@ func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a
 		defer context.AfterFunc(p.ctx, cancel)()
 		var list *keptList
 		var ttl time.Duration
-		err := errMissing // if the code of the user ends the goroutine
+		err := errMissing // if code of the user ends the goroutine
 		missed := false
 		func() {
 			defer func() { missed = c.settle(k, a, l, list, ttl, err) }()
@@ -239,5 +239,5 @@ func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a
 	return going
 }
 
-// nothing is a list of a server that has none of a kind, whatever it declares.
+// nothing is the list of a server that does not support the method, whatever it declares.
 var nothing = &keptList{serial: lastSerial.Add(1)}

@@ -18,47 +18,47 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Gateway routes requests to upstreams. The zero value with a Name has none and
-// works; upstreams are added and removed at any time. It may be used by several
-// goroutines.
+// Gateway routes requests to upstreams. The zero value with a Name works and has none. Upstreams
+// can be added and removed at any time. A Gateway may be used by several goroutines at once.
 type Gateway struct {
 	Name, Version string
 
-	// ID tells the gateway from others in what it forwards, so that a request that comes back is
-	// refused (see [Relay]). Empty: a random one. Gateways that are one to the outside, such as
-	// those of two listeners of a program, have one ID.
+	// ID identifies the gateway in requests that it forwards, so that it can refuse a request that
+	// comes back (see [Relay]). Empty: a random ID. Gateways that appear as one, such as those of
+	// two listeners of a program, need the same ID.
 	ID string
 
-	// ListTimeout bounds how long an upstream may take to list. A caller's list waits for a
-	// server of Run for a second; what comes later is told to have changed. Zero: 10 seconds.
+	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for
+	// a server of Run, or up to 3 seconds for its start; what comes later is announced as a change.
+	// Zero: 10 seconds.
 	ListTimeout time.Duration
 
-	// Logger gets what callers do not see, such as an upstream that is missing
-	// from a list. Nil: it is discarded.
+	// Logger receives what callers do not see, such as an upstream that is missing from a list.
+	// Nil: it is discarded.
 	Logger *slog.Logger
 
-	// Middleware returns what stands between the callers and a server, in the server's own
-	// terms: names without a prefix, and lists before they are merged. It is called once for
-	// each server that comes, and may be put around several handlers for it. What the
-	// gateway asks for itself, to route, passes it by. Lists are encoded once for all who are
-	// shown the same if the middleware is that of package policy, and else for each caller.
-	// Nil: nothing.
+	// Middleware returns the middleware between the callers and a server. It sees the server's own
+	// terms: names without a prefix, and lists before they are merged. It is called once for each
+	// server that is added, and its result may wrap several handlers. Requests that the gateway
+	// makes itself, to route, bypass it. With the middleware of package policy, a list is encoded
+	// once for all callers who see the same entries; with any other, it is encoded for each caller.
+	// Nil: none.
 	Middleware func(server string) mcp.Middleware
 
-	// OnStatus is told what becomes of a server of Run, in order for one server. It may
-	// use the gateway and must not block for long. Nil: nobody is told.
+	// OnStatus is called when the status of a server of Run changes, in order for each server. It
+	// may use the gateway and must not block for long. Nil: changes are not reported.
 	OnStatus func(Status)
 
 	mu      sync.Mutex
 	ups     []*upstream   // by name; guarded by mu
-	changes [3]int        // times that the lists of listChanges have changed; guarded by mu
+	changes [3]int        // how many times each of listChanges has changed; guarded by mu
 	changed chan struct{} // closed at the next change of what is offered; guarded by mu
 
 	catalogue catalogue
 
-	losses losses   // of all servers: one may have come back by the time that a client is told
+	losses losses   // of all servers; a server may be back before its client learns of the loss
 	rooted sync.Map // names of servers that ask for roots
-	asking sync.Map // names of servers that ask questions that name no call
+	asking sync.Map // names of servers whose questions do not name a call
 
 	idOnce sync.Once
 	ownID  string
@@ -69,8 +69,8 @@ type Gateway struct {
 
 var _ mcp.Handler = (*Gateway)(nil)
 
-// Set adds a handler that is always there as an upstream, in the place of the one of that
-// name, if any. It fails if the name is empty.
+// Set adds a handler as an upstream that is always available, and replaces the upstream of the same
+// name. It fails if the name is empty.
 func (g *Gateway) Set(name string, h mcp.Handler) error {
 	if name == "" {
 		return errors.New("a server needs a name")
@@ -81,7 +81,7 @@ func (g *Gateway) Set(name string, h mcp.Handler) error {
 	return nil
 }
 
-// Remove takes a handler of Set away. Its calls in progress go on.
+// Remove removes a handler of Set. Its calls in progress continue.
 func (g *Gateway) Remove(name string) {
 	for _, up := range g.upstreams() {
 		if up.name == name && up.fixed != nil {
@@ -90,8 +90,8 @@ func (g *Gateway) Remove(name string) {
 	}
 }
 
-// put adds an upstream, in the place of the one of that name, unless ctx has ended: who ended it
-// may have put another there.
+// put adds an upstream and replaces the one of the same name. It does nothing if ctx has ended,
+// since a newer upstream may already have the name.
 func (g *Gateway) put(ctx context.Context, up *upstream) {
 	for _, old := range g.place(ctx, up) {
 		if old.pool != nil {
@@ -100,14 +100,14 @@ func (g *Gateway) put(ctx context.Context, up *upstream) {
 	}
 }
 
-// place is put but for what it means to the clients of those that give way, which it returns.
+// place is put without the consequences for clients of the replaced upstreams, which it returns.
 func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil
 	}
-	// Lists are read without the lock, so a change makes a new one.
+	// The slice is read without the lock, so a change makes a new one.
 	ups := slices.DeleteFunc(slices.Clone(g.ups), func(old *upstream) bool {
 		if old.name != up.name {
 			return false
@@ -126,7 +126,7 @@ func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 	return gone
 }
 
-// takeOut takes an upstream away, unless another has its place.
+// takeOut removes an upstream, unless it was replaced.
 func (g *Gateway) takeOut(up *upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,8 +136,8 @@ func (g *Gateway) takeOut(up *upstream) {
 	}
 }
 
-// announceOf tells the listeners that lists of an upstream have changed, unless that was told when
-// it was taken out.
+// announceOf announces that lists of an upstream have changed, unless the upstream was removed,
+// which was announced then.
 func (g *Gateway) announceOf(up *upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,8 +151,8 @@ type changeSet int
 
 const changedAll changeSet = 1<<len(listChanges) - 1
 
-// Changed tells the callers who listen that lists may have changed, for instance because
-// Middleware leaves something else of them.
+// Changed announces to listening callers that lists may have changed, for instance because
+// Middleware now filters them differently.
 func (g *Gateway) Changed() { g.announce(changedAll) }
 
 // announce tells the listeners that lists have changed.
@@ -178,15 +178,15 @@ func (g *Gateway) wake(set changeSet) {
 	}
 }
 
-// upstreams returns the upstreams there are now.
+// upstreams returns the current upstreams.
 func (g *Gateway) upstreams() []*upstream {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.ups
 }
 
-// watch returns the upstreams, how often each of listChanges has changed, and a channel that
-// is closed when that is no longer so.
+// watch returns the upstreams, how many times each of listChanges has changed, and a channel that
+// is closed at the next change.
 func (g *Gateway) watch() ([]*upstream, [3]int, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,8 +210,8 @@ func (g *Gateway) listTimeout() time.Duration {
 	return g.ListTimeout
 }
 
-// Handle routes a request. It refuses one that the gateway has forwarded already: a server of
-// it leads back to it.
+// Handle routes a request. It refuses a request that this gateway has already forwarded, because
+// then one of its servers leads back to it.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if err := g.refuseLoop(req); err != nil {
 		return nil, err
@@ -249,8 +249,8 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
 }
 
-// refuseLoop returns an error for a request that goes in circles. Without it a gateway that is a
-// server of its own would list all of its servers again.
+// refuseLoop returns an error for a request that runs in a circle. Without it, a gateway that is
+// its own server would list its servers without end.
 func (g *Gateway) refuseLoop(req *mcp.Request) error {
 	hops, _ := jsonx.Lookup(req.Param("_meta"), hop.Meta)
 	if len(hops) == 0 {
@@ -262,7 +262,7 @@ func (g *Gateway) refuseLoop(req *mcp.Request) error {
 	return nil
 }
 
-// id is ID, or a random one.
+// id returns ID, or a random one.
 func (g *Gateway) id() string {
 	g.idOnce.Do(func() {
 		if g.ownID = g.ID; g.ownID == "" {
@@ -272,8 +272,9 @@ func (g *Gateway) id() string {
 	return g.ownID
 }
 
-// discover says what the gateway offers. It is the same whatever upstreams there
-// are at the moment, since a legacy client learns it once and upstreams come and go.
+// discover returns what the gateway offers. The capabilities do not depend on the current
+// upstreams, because a legacy client reads them only once. Only the tasks extension and the
+// instructions do.
 func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 	info := &mcp.ServerInfo{
 		Implementation: mcp.Implementation{Name: g.Name, Version: g.Version},
@@ -303,5 +304,5 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 	return info
 }
 
-// bounded cuts text of a peer for use in an error.
+// bounded cuts text of a peer for an error.
 func bounded(s string) string { return text.Clip(s, 200) }

@@ -8,26 +8,27 @@ import (
 	"time"
 )
 
-// A caller gets a list soon, also while servers start or are slow to list: without theirs, which
-// the list says. They are told to have changed when they come.
+// A caller gets a list soon, even while servers start or are slow to list. The list then lacks
+// their entries and says so. When these arrive, they are announced as a change.
 
 const (
 	// listPatience is how long a list waits for servers.
 	listPatience = time.Second
 
-	// A server that last started within fastStart is waited for as long after its start.
+	// A server whose last start took at most fastStart is given that long again.
 	fastStart = 3 * time.Second
 
-	// leastPatience is for the list of a server that has just started.
+	// leastPatience is the least time for the list of a server that has just started.
 	leastPatience = 250 * time.Millisecond
 )
 
-// metaStarting is in _meta of a list without servers that are starting or have not listed yet: an
-// array of their names. It is empty where middleware hides things from callers.
+// metaStarting is a member of _meta in a list that lacks servers that are starting or have not
+// listed yet: an array of their names. The array is empty if middleware may hide servers from
+// callers.
 const metaStarting = "dev.patchbay/starting"
 
-// hurry is a list that waits no longer than it must. A context without one belongs to a request
-// that cannot be answered before it is known what servers have.
+// hurry bounds the wait of a list. A context without one belongs to a request that cannot be
+// answered before the lists are known.
 type hurry struct {
 	until    time.Time
 	audience audience
@@ -43,21 +44,21 @@ func hurryOf(ctx context.Context) *hurry {
 	return h
 }
 
-// misses takes note of a server whose part is missing.
+// misses records a server whose part is missing.
 func (h *hurry) misses(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.missing = append(h.missing, name)
 }
 
-// partial tells whether a server is missing.
+// partial reports whether the part of a server is missing.
 func (h *hurry) partial() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.missing) > 0
 }
 
-// appendMeta appends the members of a partial list.
+// appendMeta appends the result members of a partial list.
 func (h *hurry) appendMeta(out []byte, hide bool) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,8 @@ func (h *hurry) appendMeta(out []byte, hide bool) []byte {
 	return append(appendStrings(out, names), '}')
 }
 
-// startWait is how long after its beginning a list waits for the start of the server; mu is held.
+// startWait returns how long after the start of the server has begun a list waits for it; mu is
+// held.
 func (p *pool) startWait(ctx context.Context) time.Duration {
 	most := p.g.listTimeout()
 	switch {

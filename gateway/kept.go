@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// kept are the lists of a server as clients last got them. They tell which feature a name
-// or URI means, and are given instead of the server's own while it is not running. What
-// one principal was given is never used for another. The zero value is ready for use.
+// kept holds the lists of a server as clients last received them. They map names and URIs to
+// features, and replace the server's own lists while it is not running. A list of one principal is
+// never used for another. The zero value is ready for use.
 type kept struct {
 	mu    sync.Mutex
 	lists map[keptKey]*keptList // guarded by mu
@@ -24,21 +24,21 @@ type keptKey struct {
 
 // keptList is one list of one server. It is not changed once made.
 type keptList struct {
-	// serial is that of no other list in the process, so that two lists with one are the same.
-	// Zero: the list is given once and not kept.
+	// serial is unique in the process: two lists with the same serial are equal. Zero: the list is
+	// returned once and not kept.
 	serial uint64
 
-	entries []entry           // nil in what is kept of one that is long
-	long    bool              // the entries are too long to be kept
+	entries []entry           // nil if the list is long and was kept without them
+	long    bool              // too long to keep the entries
 	size    int               // bytes of the entries
 	ids     map[string]bool   // of the entries
-	matched []entry           // those that are templates
-	names   map[string]string // ids of the entries whose name has a hash, by that name
+	matched []entry           // templates among the entries
+	names   map[string]string // for names with a hash: the id of the entry by that name
 }
 
 var lastSerial atomic.Uint64
 
-// each yields the entries as the server sent them.
+// each yields the entries in the form in which the server sent them.
 func (l *keptList) each(yield func(json.RawMessage) bool) {
 	for i := range l.entries {
 		if !yield(l.entries[i].raw) {
@@ -47,18 +47,18 @@ func (l *keptList) each(yield func(json.RawMessage) bool) {
 	}
 }
 
-// Bounds of what is kept of one server.
+// Bounds of the lists kept for one server.
 const (
 	maxKept      = 400     // lists
-	maxKeptBytes = 4 << 20 // of one list; of longer ones only the names are, and they are fetched each time
+	maxKeptBytes = 4 << 20 // of one list; of a longer one only the ids are kept, and it is fetched each time
 )
 
-// has tells whether a URI is in the list, or a template of the list matches it.
+// has reports whether a URI is in the list or matches one of its templates.
 func (l *keptList) has(uri string) bool {
 	return l.ids[uri] || slices.ContainsFunc(l.matched, func(e entry) bool { return e.is(uri) })
 }
 
-// equal tells whether two lists are the same text. One that is not kept equals none.
+// equal reports whether two lists have the same text. A list that is not kept equals none.
 func (l *keptList) equal(m *keptList) bool {
 	return l != nil && m != nil && (l == m || slices.EqualFunc(l.entries, m.entries, sameText))
 }
@@ -71,7 +71,7 @@ func (k *kept) list(who client, kind *listKind) *keptList {
 	return k.lists[keptKey{who, kind.Method}]
 }
 
-// get returns a list, nil if its entries are not kept.
+// get returns a list, or nil if its entries are not kept.
 func (k *kept) get(who client, kind *listKind) *keptList {
 	l := k.list(who, kind)
 	if l == nil || l.long {
@@ -80,7 +80,7 @@ func (k *kept) get(who client, kind *listKind) *keptList {
 	return l
 }
 
-// count returns the length of the list of those without a principal, -1 if it is not kept.
+// count returns the length of the list for callers without a principal, or -1 if it is not kept.
 func (k *kept) count(kind *listKind) int {
 	l := k.list(client{}, kind)
 	if l == nil {
@@ -92,8 +92,8 @@ func (k *kept) count(kind *listKind) int {
 	return len(l.entries)
 }
 
-// put keeps a list, and returns it: the list that was kept before if that is the same, so that
-// what was made of it is good for this one.
+// put keeps a list and returns it. If an equal list is already kept, put returns that one, so that
+// results derived from it can be reused.
 func (k *kept) put(who client, kind *listKind, entries []entry) *keptList {
 	key := keptKey{who, kind.Method}
 	k.mu.Lock()
@@ -119,12 +119,12 @@ func (k *kept) put(who client, kind *listKind, entries []entry) *keptList {
 	return l
 }
 
-// made tells whether the list is made of entries.
+// made reports whether the list has exactly these entries.
 func (l *keptList) made(entries []entry) bool {
 	return l != nil && !l.long && slices.EqualFunc(l.entries, entries, sameText)
 }
 
-// newKeptList makes a list of entries, which it copies unless they are too long.
+// newKeptList makes a list and copies the entries unless they are too long.
 func newKeptList(kind *listKind, entries []entry) *keptList {
 	l := &keptList{entries: entries, ids: make(map[string]bool, len(entries))}
 	for _, e := range entries {
@@ -164,7 +164,7 @@ func (k *kept) set(key keptKey, l *keptList) {
 		k.lists = map[keptKey]*keptList{}
 	}
 	if _, ok := k.lists[key]; !ok && len(k.lists) >= maxKept {
-		for other := range k.lists { // any: it is fetched again when it is wanted
+		for other := range k.lists { // any one: it is fetched again when needed
 			delete(k.lists, other)
 			break
 		}

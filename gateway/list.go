@@ -17,16 +17,16 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Bounds of what one upstream can put into a list.
+// Bounds of the part of one upstream in a list.
 const (
 	maxPages   = 1000
 	maxEntries = 100_000
 
 	maxListBytes = 64 << 20
-	maxTemplates = 200 // that URIs are held against
+	maxTemplates = 200 // that URIs are matched against
 )
 
-// listKind is one of the lists of a server. One without a capability is not kept.
+// listKind is one of the lists of a server. A list without a capability is not cached.
 type listKind struct {
 	feature.List
 	change changeSet
@@ -40,7 +40,7 @@ var (
 	listTasks     = &listKind{List: feature.Tasks}
 )
 
-// listOf is the list of a method, nil if it asks for none.
+// listOf returns the list of a method, or nil.
 func listOf(method string) *listKind {
 	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates, listTasks} {
 		if k.Method == method {
@@ -56,10 +56,10 @@ type entry struct {
 	id  string          // its name, URI or URI template at the upstream
 	raw json.RawMessage // as the upstream sent it
 
-	template *urimatch.Template // of the id of a URI template, nil if it makes no sense
+	template *urimatch.Template // of the id of a URI template; nil if it is not valid
 }
 
-// is tells whether a URI is that of the entry, or its template, or matches that.
+// is reports whether a URI is the entry's, or is or matches its template.
 func (e *entry) is(uri string) bool {
 	if e.id == uri {
 		return true
@@ -71,8 +71,8 @@ func (e *entry) is(uri string) bool {
 	return values != nil && err == nil
 }
 
-// entries asks every upstream for a list, at once, and returns what there is, in the order of the
-// upstreams. Of is shown for what a caller gets, and listed for what has to be known to route.
+// entries asks every upstream for a list in parallel, and returns the entries in the order of the
+// upstreams. Of is shown for what a caller sees, and listed for routing.
 func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) part) []entry {
 	ups := g.upstreams()
 	found := make([]part, len(ups))
@@ -86,8 +86,8 @@ func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, c
 	return out
 }
 
-// listed returns a list of the server, nothing if it does not answer. The server is asked once more
-// if the connection is lost meanwhile.
+// listed returns a list of the server, or nothing if it does not answer. It asks once more if the
+// connection is lost.
 func (up *upstream) listed(ctx context.Context, k *listKind) part {
 	ctx, cancel := context.WithTimeoutCause(ctx, up.g.listTimeout(), errSlow)
 	defer cancel()
@@ -129,9 +129,9 @@ func (up *upstream) listed(ctx context.Context, k *listKind) part {
 
 var errSlow = errors.New("no answer in time (Gateway.ListTimeout)")
 
-// fetch gets a list from a connection and keeps it for a client, unless it has changed meanwhile. It
-// returns how long the server wants it to be kept by anybody. With an error it returns what came
-// before that.
+// fetch gets a list from a connection and keeps it for a client, unless it changed in the meantime.
+// It also returns how long anyone may cache it, as the server says. With an error it returns the
+// entries received before.
 func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind) (*keptList, time.Duration, error) {
 	if !c.offers(k) {
 		return nil, 0, nil
@@ -154,18 +154,18 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 		if now, _ := c.version(k); k.Capability == "" || now != version {
 			return &keptList{entries: entries}, 0, nil
 		}
-		if forwarded { // others may be shown more
+		if forwarded { // without the hops, a list may have more entries
 			return newKeptList(k, entries), ttl, nil
 		}
 		return up.kept.put(who, k, entries), ttl, nil
-	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound: // it has none of these
+	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound: // it does not support the method
 		return nothing, 0, nil
 	case errors.Is(context.Cause(ctx), errSlow):
 		reason := fmt.Sprintf("%s: no answer within %v", k.Method, up.g.listTimeout())
 		if c.lists.fell(reason) {
 			up.listsChanged(reason)
 		}
-	case forwarded && rpc != nil && hop.Loops(rpc.Message): // it leads back to who asks here
+	case forwarded && rpc != nil && hop.Loops(rpc.Message): // it leads back to the gateway that asks
 		return nothing, 0, nil
 	case rpc != nil && hop.Loops(rpc.Message):
 		if c.lists.fell(leadsBack) {
@@ -177,10 +177,10 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 	return &keptList{entries: entries}, 0, err
 }
 
-// leadsBack is why a server is failing that forwards to this gateway.
+// leadsBack is the reason for the state of a server that forwards to this gateway.
 const leadsBack = "it leads back here: remove it, or what leads back, from the configuration"
 
-// listsChanged takes note that the server does not answer lists, or does again.
+// listsChanged records that the server stopped answering list requests, or answers them again.
 func (up *upstream) listsChanged(reason string) {
 	if reason != "" {
 		up.g.log().Warn("server missing from lists", "server", up.name, "err", reason)
@@ -191,9 +191,9 @@ func (up *upstream) listsChanged(reason string) {
 	}
 }
 
-// refetch gets lists over the main connection: for names with a hash, for the time when the
-// server is not running, and to find out whether it answers. What was kept of them is dropped. It
-// returns which lists are others than were kept.
+// refetch gets lists over the main connection: to resolve names with a hash, to have them while the
+// server is not running, and to check that the server answers. It first drops the kept lists. It
+// returns which lists have changed.
 func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates} {
 		if k.change&set == 0 {
@@ -207,16 +207,16 @@ func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 		after := up.kept.list(client{}, k)
 		_, silent := c.lists.silent()
 		switch {
-		case after == nil && before == nil && (silent != "" || !c.offers(k)): // there was nothing, and is nothing
+		case after == nil && before == nil && (silent != "" || !c.offers(k)): // still nothing
 		case !after.equal(before):
 			changed |= k.change
 		}
 	}
-	up.pool.tell() // the counts
+	up.pool.tell() // for the counts
 	return changed
 }
 
-// list gets all pages of a list, and how long the server wants them to be kept by anybody.
+// list gets all pages of a list, and how long anyone may cache them, as the server says.
 func (c *conn) list(ctx context.Context, up *upstream, k *listKind) (out []entry, ttl time.Duration, err error) {
 	params := json.RawMessage(`{}`)
 	seen, size := map[string]bool{}, 0
@@ -254,10 +254,10 @@ func (c *conn) list(ctx context.Context, up *upstream, k *listKind) (out []entry
 	}
 }
 
-// maxTTL bounds the ttlMs of a server.
+// maxTTL bounds ttlMs.
 const maxTTL = time.Hour
 
-// ttlOf is how long a page may be kept by anybody (CACHE-26-006); zero if it may not.
+// ttlOf returns how long anyone may cache a page (CACHE-26-006), or zero.
 func ttlOf(page json.RawMessage) time.Duration {
 	scope, _ := jsonx.Lookup(page, "cacheScope")
 	if string(scope) != `"public"` {
@@ -271,7 +271,7 @@ func ttlOf(page json.RawMessage) time.Duration {
 	return time.Duration(min(ms, float64(maxTTL.Milliseconds()))) * time.Millisecond
 }
 
-// entriesOf reads the entries of a page, and the cursor of the next; nil if it is the last.
+// entriesOf returns the entries of a page and the cursor of the next page, nil for the last.
 func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, next json.RawMessage, err error) {
 	list, _ := jsonx.Lookup(page, k.Member)
 	if jsonx.KindOf(list) != '[' {
@@ -281,14 +281,14 @@ func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, n
 		v, _ := jsonx.Lookup(e, k.Key)
 		id, err := jsonx.Unquote(v)
 		if err != nil || !up.offers(k, id) {
-			continue // no caller could use what has no name
+			continue // without a name, no caller could use it
 		}
 		found := entry{up: up, id: id, raw: e}
 		if k == listTemplates && len(out) < maxTemplates {
-			found.template, _ = urimatch.New(id) // nil: it matches nothing
+			found.template, _ = urimatch.New(id) // nil: matches nothing
 		}
 		if out = append(out, found); len(out) > maxEntries {
-			break // whoever asked says so
+			break // the caller reports it
 		}
 	}
 	if next, ok := jsonx.Lookup(page, "nextCursor"); ok && string(next) != "null" {
@@ -297,7 +297,7 @@ func (up *upstream) entriesOf(k *listKind, page json.RawMessage) (out []entry, n
 	return out, nil, nil
 }
 
-// encodeList makes one page of entries.
+// encodeList encodes entries as one page.
 func encodeList(k *listKind, entries iter.Seq[*entry]) json.RawMessage {
 	out := append(jsonx.AppendString([]byte{'{'}, k.Member), `:[`...)
 	first := true
@@ -311,7 +311,7 @@ func encodeList(k *listKind, entries iter.Seq[*entry]) json.RawMessage {
 	return append(out, "]}"...)
 }
 
-// forPages tells whether a tool is for the pages of tools and not for models.
+// forPages reports whether a tool is only for the pages of tools, not for models.
 func forPages(tool json.RawMessage) bool {
 	raw, _ := jsonx.LookupPath(tool, "_meta", "ui", "visibility")
 	if jsonx.KindOf(raw) != '[' {
