@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// listen answers subscriptions/listen: one listen at each upstream, and the coming and
-// going of upstreams themselves.
+// listen answers subscriptions/listen. It listens at each upstream, and also reports when upstreams
+// appear and disappear.
 func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	wanted, ok := jsonx.Lookup(req.Params, "notifications")
 	if !ok {
@@ -79,33 +79,33 @@ var listChanges = [...]struct{ member, method string }{
 	{"resourcesListChanged", "notifications/resources/list_changed"},
 }
 
-// listening is one listen of a caller. It owns a goroutine per upstream, ended with ctx.
+// listening is one listen of a caller. It owns a goroutine per upstream, which ends with ctx.
 type listening struct {
 	g      *Gateway
 	ctx    context.Context // of the listen
 	wg     sync.WaitGroup
 	wanted json.RawMessage
-	uris   []string // of the resources wanted
+	uris   []string // of the resources that the caller wants
 	at     map[*upstream]*following
 
 	mu      sync.Mutex
-	refused map[string]bool // resources that their upstreams do not tell of; guarded by mu
+	refused map[string]bool // resources that their upstreams do not report; guarded by mu
 }
 
-// following is the part of a listen at one upstream. It is not changed once made.
+// following is the part of a listen at one upstream. It is not modified once made.
 type following struct {
 	l      *listening
 	up     *upstream
-	uris   []string        // of those wanted that are the upstream's
-	tasks  bool            // it is for tasks too
-	lists  bool            // it is for changes of lists alone
-	filter json.RawMessage // that it is asked for
+	uris   []string        // those of the wanted resources that the upstream has
+	tasks  bool            // it follows tasks too
+	lists  bool            // it follows only changes of lists
+	filter json.RawMessage // sent to the upstream
 	cancel context.CancelFunc
 	once   sync.Once
-	begun  chan struct{} // closed when it listens, or cannot
+	begun  chan struct{} // closed when it listens, or cannot for now
 }
 
-// listsChanged tells the caller which lists that it listens to have changed.
+// listsChanged tells the caller which of the lists that it listens to have changed.
 func (l *listening) listsChanged(set changeSet) error {
 	for i, n := range listChanges {
 		if set&(1<<i) == 0 {
@@ -120,7 +120,7 @@ func (l *listening) listsChanged(set changeSet) error {
 	return nil
 }
 
-// update listens at the upstreams there are now and at no others.
+// update listens at the current upstreams and stops listening at others.
 func (l *listening) update(ups []*upstream) {
 	owners := l.g.owners(l.ctx, l.uris)
 	still := map[*upstream]bool{}
@@ -146,8 +146,8 @@ func (l *listening) update(ups []*upstream) {
 			delete(l.at, up)
 		}
 	}
-	// What the caller is told it listens to, it listens to, unless a server takes too long to
-	// say so.
+	// Wait until the upstreams have begun, so that the acknowledgement is true, unless one takes
+	// too long.
 	timer := time.NewTimer(l.g.listTimeout())
 	defer timer.Stop()
 	for _, f := range fresh {
@@ -161,9 +161,9 @@ func (l *listening) update(ups []*upstream) {
 	}
 }
 
-// refusal returns what the middleware of an upstream answers to its part of the listen, nil if
-// all let it through. A resource that nobody lists is let through by whoever would: else it
-// would be told by this that there is one.
+// refusal returns the error with which the middleware of an upstream refuses its part of the
+// listen, or nil. A resource that nobody lists must be accepted by the middleware of at least one
+// upstream; if it were treated otherwise, the answer would reveal whether it exists.
 func (l *listening) refusal(ups []*upstream) error {
 	if l.g.Middleware == nil {
 		return nil
@@ -201,8 +201,8 @@ func listenParams(filter json.RawMessage) json.RawMessage {
 	return append(append([]byte(`{"notifications":`), filter...), '}')
 }
 
-// following prepares a listen at one upstream: for the list changes that the caller wants, and
-// of the resources and tasks for those that are the upstream's.
+// following prepares a listen at one upstream: for the list changes that the caller wants, and for
+// the resources and tasks that belong to the upstream.
 func (l *listening) following(up *upstream, owners map[string]*upstream) *following {
 	f := &following{l: l, up: up, filter: l.wanted, begun: make(chan struct{})}
 	if l.uris != nil {
@@ -229,8 +229,8 @@ func (l *listening) following(up *upstream, owners map[string]*upstream) *follow
 	return f
 }
 
-// honoured is what the caller listens to: all that it wants but so many resources that their
-// upstreams refuse.
+// honoured returns what the caller listens to: everything that it wants except the resources that
+// upstreams refuse. Refused is their number.
 func (l *listening) honoured() (filter json.RawMessage, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,11 +252,11 @@ func appendStrings(dst []byte, list []string) []byte {
 	return append(dst, ']')
 }
 
-// begin says that the following listens, or cannot for now.
+// begin marks that the following listens, or cannot for now.
 func (f *following) begin() { f.once.Do(func() { close(f.begun) }) }
 
-// run listens at the caller's connection to the upstream, and again at the next when that
-// ends, until ctx does. Nothing is replayed, so each resource is then told to have changed
+// run listens at the caller's connection to the upstream until ctx ends. When a connection ends, it
+// listens at the next one and reports each resource as changed, because events are not replayed
 // (T-55, T-56).
 func (f *following) run(ctx context.Context) {
 	defer f.begin()
@@ -270,7 +270,7 @@ func (f *following) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound:
-			return // the handler has nothing to tell
+			return // the handler does not support listening
 		case errors.Is(err, errMoved):
 			pause = firstPause
 			continue
@@ -282,11 +282,11 @@ func (f *following) run(ctx context.Context) {
 	}
 }
 
-// errMoved says that the caller has another connection to listen at.
+// errMoved says that the caller now uses another connection.
 var errMoved = errors.New("the connection is another")
 
-// listen listens at the connection that there is, or comes next, until that ends. Again tells
-// whether one was listened at before.
+// listen listens at the caller's connection, or waits for one, until it ends. Again is true if it
+// has listened before.
 func (f *following) listen(ctx context.Context, again *bool) error {
 	if f.up.fixed != nil {
 		return f.listenAt(ctx, f.up.fixed, again)
@@ -320,7 +320,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	ended := make(chan error, 1)
 	if f.lists && c.shared != nil {
 		*again = true
-		f.begin() // the gateway tells
+		f.begin() // the gateway reports changes of lists
 		context.AfterFunc(own, func() { ended <- context.Cause(own) })
 	} else {
 		f.l.wg.Go(func() {
@@ -344,7 +344,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 	}
 }
 
-// read listens at a connection whose subscription all share, behind the middleware.
+// read listens at the shared subscription of a connection, behind the middleware.
 func (f *following) read(ctx context.Context, n *subscription, again *bool) error {
 	shared := mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) { return nil, f.readShared(ctx, n, again) })
 	_, err := f.up.guarded(shared).Handle(ctx, &mcp.Request{Method: "subscriptions/listen", Params: listenParams(f.filter)})
@@ -376,7 +376,7 @@ func (f *following) readShared(ctx context.Context, n *subscription, again *bool
 	}
 }
 
-// listenAt listens at one connection and passes on what it says, but for its acknowledgement.
+// listenAt listens at one connection and forwards its notifications except the acknowledgement.
 func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	l := f.l
 	out := forward.WithNotify(l.g.naming(ctx, f.up), func(method string, params json.RawMessage) error {
@@ -389,7 +389,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 		return mcp.Notify(l.ctx, method, params)
 	})
 	filter := f.filter
-	if c.shared != nil { // of lists the gateway tells
+	if c.shared != nil { // the gateway reports changes of lists
 		for _, n := range listChanges {
 			filter = jsonx.Without(nil, filter, n.member)
 		}
@@ -401,7 +401,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	return err
 }
 
-// acknowledged takes in what an upstream honours.
+// acknowledged processes the acknowledgement of an upstream.
 func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) error {
 	raw, _ := jsonx.LookupPath(params, "notifications", "resourceSubscriptions")
 	told := map[string]bool{}
@@ -414,7 +414,7 @@ func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) e
 	if err := f.resumed(f.l.ctx, *again); err != nil {
 		return err
 	}
-	if *again && c.own { // of the others the gateway tells
+	if *again && c.own { // for other connections, the gateway reports these changes
 		if err := f.l.listsChanged(f.up.lists()); err != nil {
 			return err
 		}
@@ -424,7 +424,7 @@ func (f *following) acknowledged(params json.RawMessage, c *conn, again *bool) e
 	return nil
 }
 
-// honour keeps which resources the upstream does not tell of.
+// honour records which resources the upstream does not report.
 func (f *following) honour(told map[string]bool) {
 	l := f.l
 	l.mu.Lock()
@@ -440,8 +440,8 @@ func (f *following) honour(told map[string]bool) {
 	}
 }
 
-// resumed tells the caller that each resource has changed, if it was listened to before:
-// nothing is replayed (T-55, T-56).
+// resumed reports each resource as changed if it was listened to before, because events are not
+// replayed (T-55, T-56).
 func (f *following) resumed(ctx context.Context, again bool) error {
 	if !again {
 		return nil
@@ -457,7 +457,7 @@ func (f *following) resumed(ctx context.Context, again bool) error {
 // maxWatched bounds the resources of one listen.
 const maxWatched = 10_000
 
-// watched reads the URIs of the resources that a caller wants to hear of.
+// watched returns the URIs of the resources that a caller wants to follow.
 func watched(method string, wanted json.RawMessage) ([]string, error) {
 	raw, ok := jsonx.Lookup(wanted, "resourceSubscriptions")
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// listHealth tells whether a connection answers lists. Lists wait for one that does not once,
-// and no more until it is known to answer again.
+// listHealth records whether a connection answers list requests. If it fails to answer one in time,
+// no list waits for it until it is known to answer again.
 type listHealth struct {
 	mu      sync.Mutex
 	since   time.Time // guarded by mu
@@ -18,14 +18,14 @@ type listHealth struct {
 // probeTime bounds the wait for a server that did not answer a list in time.
 const probeTime = time.Minute
 
-// silent returns why a connection is said not to answer, and since when; empty if it does.
+// silent returns why and since when a connection does not answer; the reason is empty if it does.
 func (s *listHealth) silent() (time.Time, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since, s.reason
 }
 
-// fell records that a connection has not answered; false if that is known.
+// fell records that a connection did not answer. It returns false if that was known.
 func (s *listHealth) fell(reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,8 +36,8 @@ func (s *listHealth) fell(reason string) bool {
 	return true
 }
 
-// probe looks whether a silent connection answers again, on a goroutine of its own that ends
-// within probeTime, unless that is being looked at. Back is called if it does.
+// probe checks on a new goroutine, which ends within probeTime, whether a silent connection answers
+// again, and calls back if it does. It does nothing while a check is in progress.
 func (s *listHealth) probe(ask func(context.Context) error, back func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

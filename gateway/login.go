@@ -9,20 +9,21 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// LoginError says that a server can be used when somebody has logged in: [Source.Open] may
-// return it, and so may the requests of what that opens. The server's state is then
-// [NeedsLogin], and callers are told what to do.
+// LoginError says that a server needs a login. [Source.Open] may return it, and so may requests
+// over the connection that it opened. The state of the server is then [NeedsLogin], and callers are
+// told what to do.
 type LoginError struct {
-	Do  string // what a person does, such as a command to run
-	Err error  // what the server has said
+	Do  string // what a person must do, such as a command to run
+	Err error  // the server's error
 }
 
 func (e *LoginError) Error() string { return string(NeedsLogin) + ": " + e.Do }
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// Retry says that somebody may have logged in at a server of Run: if it waits for its next
-// attempt, that is made now, and of one that is connected the next request tells.
+// Retry says that somebody may have logged in at a server of Run. If the server waits for its next
+// connection attempt, it is made now. If it is connected, it counts as ready again until a request
+// fails.
 func (g *Gateway) Retry(name string) {
 	for _, up := range g.upstreams() {
 		p := up.pool
@@ -40,7 +41,7 @@ func (g *Gateway) Retry(name string) {
 	}
 }
 
-// failed is the state of a server that could not be opened, and why.
+// failed returns the state and reason for a server that could not be opened.
 func failed(err error) (State, string) {
 	var login *LoginError
 	if errors.As(err, &login) {
@@ -49,14 +50,14 @@ func failed(err error) (State, string) {
 	return Failing, err.Error()
 }
 
-// refusal is that of a request, as nobody is logged in any more.
+// refusal records a request that failed because a login has ended.
 type refusal struct {
 	since time.Time
 	do    string
 }
 
-// heard takes in what became of a request, and returns what its caller is told: a login may end
-// while the connection lasts, and come back.
+// heard processes the error of a request and returns the error for its caller. A login may end, and
+// return, while the connection lasts.
 func (p *pool) heard(err error) error {
 	if err == nil {
 		if p.refused.Load() != nil && p.refused.Swap(nil) != nil {
@@ -71,14 +72,14 @@ func (p *pool) heard(err error) error {
 	if p.refused.Swap(&refusal{time.Now(), login.Do}) == nil {
 		p.tell()
 	}
-	return p.needsLogin(login.Do).Err // it has reached the server
+	return p.needsLogin(login.Do).Err // the request reached the server
 }
 
 func (p *pool) needsLogin(do string) *UnavailableError {
 	return &UnavailableError{NeedsLogin, mcp.Errorf(jsonrpc.CodeInternal, "server %q needs login: %s", p.src.Name, do)}
 }
 
-// unopened is what the caller is told whose connection could not be opened.
+// unopened returns the error for a caller whose connection could not be opened.
 func (p *pool) unopened(err error) error {
 	var login *LoginError
 	if errors.As(err, &login) {
@@ -87,7 +88,7 @@ func (p *pool) unopened(err error) error {
 	return &UnavailableError{Failing, mcp.Errorf(jsonrpc.CodeInternal, "server %q is failing: %v", p.src.Name, err)}
 }
 
-// rest waits between two attempts as the function rest does, unless it is told to try now.
+// rest waits between two attempts, like the function rest, but ends early on Retry.
 func (p *pool) rest(pause *time.Duration) {
 	t := time.NewTimer(*pause/2 + rand.N(*pause/2))
 	defer t.Stop()

@@ -15,48 +15,49 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// losses are what clients have yet to be told: that a connection of theirs has ended, and with it
-// what the server kept for them. The next request of such a client to that server fails with the
-// reason before it reaches a connection that knows nothing, and so do the others that it sends
-// before it has that answer. It is about requests whose answer may depend on that state, so that
-// lists are not concerned.
+// losses records which clients must learn that a connection of theirs has ended, and with it the
+// state that the server kept for them. The next request of such a client to that server fails with
+// the reason before it reaches a connection without that state, and so do other requests that the
+// client sends before it has that answer. This applies only to requests that may depend on the
+// state, so not to lists.
 //
-// Sessions of a principal that share a connection are each told. One that has not used it, such
-// as a new window, may count on what was there all the same: the first of these is told too.
+// If sessions of a principal share a connection, each of them is told. A session that has not used
+// the connection, such as a new window, may still rely on its state; the first one of these is told
+// too.
 //
-// A client without a session is not told if its connection ended because nobody used it for long:
-// nobody can say that it has not left. The zero value is ready for use.
+// A client without a session is not told if its connection ended because it was unused for a long
+// time, because the client may have left. The zero value is ready for use.
 type losses struct {
-	n atomic.Int64 // of due
+	n atomic.Int64 // the length of due
 
 	mu  sync.Mutex
 	due map[loss]*due // guarded by mu
 }
 
-// loss is a client that has lost its state.
+// loss identifies clients that have lost their state.
 type loss struct {
 	server string
-	who    client // alone, or the owner of the connection
-	others bool   // all callers of that owner who have not used it
+	who    client // one client, as alone returns it, or the owner of the connection
+	others bool   // stands for the clients of that owner who have not used the connection
 }
 
-// due is what such a client is told.
+// due is a loss that is still to be reported.
 type due struct {
 	why  string
-	used map[client]struct{} // of others: those who are told apart
-	told chan struct{}       // closed when the answers go out; nil before the first request
+	used map[client]struct{} // with others: clients that are told separately
+	told chan struct{}       // closed when the answers are sent; nil before the first request
 }
 
 const (
-	// maxLosses bounds what is kept for clients that may never come back.
+	// maxLosses bounds the entries for clients that may never return.
 	maxLosses = 10_000
 
-	// Requests that a client has sent at once come at about the same time. The answer to the
-	// first waits as long for the others.
+	// Requests that a client sends together arrive at about the same time. The first answer waits
+	// this long for the others.
 	tellTime = 200 * time.Millisecond
 )
 
-// add has a client told why its state at a server is gone.
+// add records that a client must be told why its state at a server is gone.
 func (l *losses) add(key loss, d *due) {
 	session := key.who.session
 	if session != nil && session.Err() != nil {
@@ -73,7 +74,7 @@ func (l *losses) add(key loss, d *due) {
 	case ok:
 		maps.Copy(d.used, before.used)
 	}
-	if key.others { // by then the connection would have ended because nobody used it
+	if key.others { // the connection would have ended as unused by then
 		time.AfterFunc(clientIdle, func() { l.drop(key, d) })
 	}
 	if l.due == nil {
@@ -83,10 +84,10 @@ func (l *losses) add(key loss, d *due) {
 	l.n.Store(int64(len(l.due)))
 }
 
-// none tells whether nobody has anything to be told.
+// none reports whether there are no losses.
 func (l *losses) none() bool { return l.n.Load() == 0 }
 
-// drop takes back what a client would be told, only d if that is not nil.
+// drop removes a loss; if d is not nil, only if it is d.
 func (l *losses) drop(key loss, d *due) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,11 +97,11 @@ func (l *losses) drop(key loss, d *due) {
 	}
 }
 
-// probing marks the context of a request that is made to find out whether a server has something.
+// probing marks the context of a request that only tests whether a server has a resource.
 type probing struct{}
 
-// owed returns what the caller of a request has to be told about its state at a server, nil if
-// that is nothing. Owner is whose connection it would use.
+// owed returns the loss that the caller of a request must learn of, or nil. Owner is the owner of
+// the connection that it would use.
 func (l *losses) owed(ctx context.Context, server, method string, who, owner client) *due {
 	if l.none() || !revision.Asks(method) && !leaves(method) || ctx.Value(probing{}) != nil {
 		return nil
@@ -129,7 +130,7 @@ func (l *losses) owed(ctx context.Context, server, method string, who, owner cli
 	return d
 }
 
-// wait returns when the answer may go out.
+// wait waits until the answer may be sent.
 func (d *due) wait(ctx context.Context) {
 	select {
 	case <-d.told:
@@ -137,32 +138,32 @@ func (d *due) wait(ctx context.Context) {
 	}
 }
 
-// tell returns the error of a request that was not made.
+// tell returns the error for a request that was not forwarded.
 func (d *due) tell(ctx context.Context, server string) error {
 	d.wait(ctx)
 	return mcp.Errorf(jsonrpc.CodeInternal, "what server %q kept for you is gone: %s. This request did not reach it; the next one starts anew", server, d.why)
 }
 
-// leaves tells whether a request may leave state behind at the server, in its session. One
-// without a method is anything.
+// leaves reports whether a request may leave state at the server, in its session. An empty method
+// stands for any request.
 func leaves(method string) bool {
 	return !revision.Reads(method) && method != revision.MethodListen
 }
 
-// keeps tells whether the server keeps what happens over c for those who use it; mu is held.
+// keeps reports whether the server keeps state over c for its users; mu is held.
 func (p *pool) keeps(c *conn) bool {
 	return c.own || p.src.Alone && p.revision.Sessions()
 }
 
-// tells is keeps where mu is not held.
+// tells is keeps without mu held.
 func (p *pool) tells(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.keeps(c)
 }
 
-// retire notes that a connection of a client is of use no more, for those who have used it and
-// whose state it may hold; mu is held. They are told once.
+// retire records that a connection is no longer usable, for its users whose state it may hold; mu
+// is held. They are told once.
 func (p *pool) retire(c *conn, why string) {
 	for who := range c.actors {
 		p.noteLoss(who, why)
@@ -170,7 +171,7 @@ func (p *pool) retire(c *conn, why string) {
 	c.actors = nil
 }
 
-// retireAll is retire, for all who may count on the state that a connection holds; mu is held.
+// retireAll is retire for all clients that may rely on the state of a connection; mu is held.
 func (p *pool) retireAll(c *conn, why string) {
 	if len(c.actors) > 0 && p.share == PerPrincipal && c.who.session == nil {
 		p.g.losses.add(loss{p.src.Name, c.who, true}, &due{why: why, used: maps.Clone(c.actors)})
@@ -178,7 +179,7 @@ func (p *pool) retireAll(c *conn, why string) {
 	p.retire(c, why)
 }
 
-// noteLoss notes that a client has lost its state; mu is held.
+// noteLoss records that a client has lost its state; mu is held.
 func (p *pool) noteLoss(who client, why string) {
 	if who.session != nil && who.session.Err() != nil {
 		return
@@ -187,7 +188,7 @@ func (p *pool) noteLoss(who client, why string) {
 	p.g.losses.add(loss{p.src.Name, who, false}, &due{why: why})
 }
 
-// replaced notes that another server has taken the place of this one.
+// replaced records that another server has replaced this one.
 func (p *pool) replaced() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +201,7 @@ func (p *pool) replaced() {
 	}
 }
 
-// lostWhy words why a connection was lost.
+// lostWhy words the reason for the loss of a connection.
 func lostWhy(err error) string {
 	if err == nil {
 		return "its connection was lost"
@@ -208,8 +209,8 @@ func lostWhy(err error) string {
 	return "its connection was lost: " + forCallers(err)
 }
 
-// forCallers words the end of a connection without the command of the server, which may hold a
-// path of the host: that is for the operator (see [Status]).
+// forCallers words the end of a connection without the command of the server, which may contain a
+// path of the host. The operator sees the command in [Status].
 func forCallers(err error) string {
 	if exit := (*mcp.ExitError)(nil); errors.As(err, &exit) {
 		if exit.Stderr != "" {
@@ -220,7 +221,7 @@ func forCallers(err error) string {
 	return err.Error()
 }
 
-// inSessions tells whether a session that may have state at c goes on; mu of the pool is held.
+// inSessions reports whether a live session may have state at c; mu of the pool is held.
 func (c *conn) inSessions() bool {
 	for who := range c.actors {
 		if who.session != nil && who.session.Err() == nil {
@@ -230,7 +231,7 @@ func (c *conn) inSessions() bool {
 	return false
 }
 
-// forgetLoose takes those without a session from whose state c may hold; mu of the pool is held.
+// forgetLoose removes the clients without a session from c.actors; mu of the pool is held.
 func (c *conn) forgetLoose() {
 	for who := range c.actors {
 		if who.session == nil {

@@ -9,32 +9,32 @@ import (
 
 // The names that callers see, of tools and prompts:
 //
-//   - They match [A-Za-z0-9_-]{1,64}, which is what model providers and hosts take.
-//   - A name depends on that of the server, as the configuration has it, and on that
-//     of the feature, and on nothing else: not on the other servers, and not on any order.
-//   - Two features never have one name (but for a collision of 40-bit hashes within
-//     one server), and the server of a name is known without asking any server.
+//   - They match [A-Za-z0-9_-]{1,64}, which model providers and hosts accept.
+//   - A name depends only on the configured name of the server and the name of the feature, not on
+//     other servers or on any order.
+//   - Two features never have the same name, except for a collision of 40-bit hashes within one
+//     server, and the name alone tells which server it belongs to.
 //
-// So a name is a prefix made of the server's name, and then that of the feature:
+// A name consists of a prefix made from the server's name, followed by the name of the feature:
 //
 //	db       + query      db_query                          the simple case
 //	my_db    + query      my_db__query                      or it could be my's db_query
 //	my db    + query      my-db--wriuzbi2_query             or it could be my-db's
 //	db       + files.read db_files-read--jzbphfxz           or it could be files-read
 //
-// Where a part cannot stand as it is, it ends in "--" and a hash; what would look like
-// that by itself is hashed too.
+// A part that cannot be used as it is ends in "--" and a hash. A part that already looks like that
+// is hashed too.
 
 const (
 	maxName   = 64
-	maxServer = 40 // of a server's name that stands as it is
-	maxHead   = 24 // of a server's name before its hash
+	maxServer = 40 // length of a server's name that is used as it is
+	maxHead   = 24 // length of a server's name before its hash
 	hashLen   = 8
 	hashSize  = len("--") + hashLen
 )
 
-// Name is the name that callers of a gateway use for a tool or prompt of a server. It
-// depends on nothing but its arguments.
+// Name returns the name that callers of a gateway use for a tool or prompt of a server. It depends
+// only on its arguments.
 func Name(server, feature string) string { return nameOf(prefixOf(server), server, feature) }
 
 func nameOf(prefix, server, feature string) string {
@@ -44,13 +44,13 @@ func nameOf(prefix, server, feature string) string {
 	return prefix + hashed(feature, maxName-len(prefix)-hashSize, "feature", server, feature)
 }
 
-// joins tells whether the name of a feature can be used behind a prefix as it is.
+// joins reports whether the name of a feature can follow a prefix as it is.
 func joins(prefix, feature string) bool {
 	return stands(feature, maxName-len(prefix)) && !strings.Contains(feature, "__")
 }
 
-// prefixOf is what the names of a server's features start with. No prefix is the
-// beginning of a name that belongs to another.
+// prefixOf returns the prefix of the names of a server's features. No prefix begins a name of
+// another server.
 func prefixOf(server string) string {
 	switch {
 	case !stands(server, maxServer) || strings.Contains(server, "__") || strings.Trim(server, "_") != server:
@@ -61,7 +61,7 @@ func prefixOf(server string) string {
 	return server + "_"
 }
 
-// stands tells whether a name can be used as it is.
+// stands reports whether a name can be used as it is.
 func stands(name string, most int) bool {
 	return name != "" && len(name) <= most && strings.IndexFunc(name, unfit) < 0 && !isHashed(name)
 }
@@ -70,7 +70,7 @@ func unfit(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-// isHashed tells whether a name ends as one that hashed has made.
+// isHashed reports whether a name ends like one that hashed has made.
 func isHashed(name string) bool {
 	i := len(name) - hashSize
 	return i >= 0 && name[i:i+2] == "--" && strings.Trim(name[i+2:], alphabet) == ""
@@ -78,8 +78,8 @@ func isHashed(name string) bool {
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567" // RFC 4648, in lower case
 
-// hashed makes a name of what people recognise of one, at most so many bytes, and of a hash
-// of all that tells it from others.
+// hashed returns the readable part of name, at most that many bytes, followed by a hash of
+// everything that distinguishes it from others.
 func hashed(name string, most int, all ...string) string {
 	head := strings.Map(func(r rune) rune {
 		if unfit(r) {
@@ -87,7 +87,7 @@ func hashed(name string, most int, all ...string) string {
 		}
 		return r
 	}, name)
-	for strings.Contains(head, "__") { // it ends the prefix of a server
+	for strings.Contains(head, "__") { // it would end the prefix of a server
 		head = strings.ReplaceAll(head, "__", "_")
 	}
 	head = strings.Trim(head, "-_")

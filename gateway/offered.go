@@ -13,10 +13,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// offered passes on what callers may use: a tool or prompt that the server lists, by its exact
-// name. Another name is answered as one that a policy refuses for good, without asking the
-// server, whose own words would tell the two apart, and which may have tools that it hides or
-// take names for others.
+// offered forwards requests for what callers may use: a tool or prompt that the server lists, by
+// its exact name. Any other name gets the answer that a policy gives when it refuses, without
+// asking the server: the server's own answer would differ, and it may have hidden tools or accept
+// other spellings.
 func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	if k, name := named(method, params); k != nil {
 		if err := up.mustList(ctx, k, name); err != nil {
@@ -26,13 +26,13 @@ func (up *upstream) offered(ctx context.Context, method string, params json.RawM
 	return up.narrowed(ctx, &mcp.Request{Method: method, Params: params})
 }
 
-// offers tells whether callers may know of a feature (Source.Offers).
+// offers reports whether callers may see a feature (Source.Offers).
 func (up *upstream) offers(k *listKind, id string) bool {
 	return k != listTools || up.pool == nil || up.pool.src.Offers == nil || up.pool.src.Offers(id)
 }
 
-// narrowed answers a request in the server's own terms, without the tools that callers may not
-// know of. Pages keep their cursors, so one may be empty that is not the last.
+// narrowed answers a request in the server's own terms, without the tools that Source.Offers leaves
+// out. Pages keep their cursors, so a page that is not the last may be empty.
 func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if up.pool == nil || up.pool.src.Offers == nil {
 		return up.forward(ctx, req.Method, req.Params)
@@ -62,8 +62,8 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 	return up.forward(ctx, req.Method, req.Params)
 }
 
-// named returns the name of the tool or prompt that a request is about, as it is in JSON, and
-// the list that it must be in; nil if it is about none.
+// named returns the name, as JSON, of the tool or prompt that a request is about, and the list that
+// must contain it; nil if it is about neither.
 func named(method string, params json.RawMessage) (k *listKind, name json.RawMessage) {
 	switch method {
 	case "tools/call":
@@ -83,10 +83,10 @@ func named(method string, params json.RawMessage) (k *listKind, name json.RawMes
 	return k, name
 }
 
-// mustList returns nil if the server lists a feature. If it is in no list that is kept, the
-// server is asked for the list once more, as that may be new.
+// mustList returns nil if the server lists a feature. If no kept list has it, mustList asks the
+// server for the list again, because the feature may be new.
 func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMessage) error {
-	if up.kept.list(client{}, k).lists(quoted) { // without a look at who calls
+	if up.kept.list(client{}, k).lists(quoted) { // most common: does not look at the caller
 		return nil
 	}
 	for _, who := range up.views(clientOf(ctx)) {
@@ -114,7 +114,7 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.Method, err)
 }
 
-// lists tells whether a name, which is in JSON, is in the list. That is false for nil.
+// lists reports whether a name, given as JSON, is in the list. It returns false for a nil list.
 func (l *keptList) lists(quoted json.RawMessage) bool {
 	if l == nil || len(quoted) < 2 {
 		return false
@@ -126,13 +126,13 @@ func (l *keptList) lists(quoted json.RawMessage) bool {
 	return err == nil && l.ids[name]
 }
 
-// absent is the answer to a name that is in no list. A policy answers so to what it refuses.
+// absent returns the error for a name that is in no list. A policy refuses with the same error.
 func absent(k *listKind, name string) error {
 	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], bounded(name), k.Method)
 }
 
-// renamed returns err, with the name that callers use for a feature where it says that the
-// server has none of its own name.
+// renamed returns err. If err says that the server does not have its own name for a feature,
+// renamed replaces that by the name that callers use.
 func renamed(err error, k *listKind, own, name string) error {
 	var rpc *mcp.Error
 	if own != name && errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams && rpc.Error() == absent(k, own).Error() {
@@ -141,14 +141,14 @@ func renamed(err error, k *listKind, own, name string) error {
 	return err
 }
 
-// relisting are the lists that are being asked for since a name was in none, one at a time of
-// each kind for all who miss something. The zero value is ready for use.
+// relisting holds the list requests in progress after a name was missing, at most one of each kind.
+// The zero value is ready for use.
 type relisting struct {
 	mu      sync.Mutex
 	running map[keptKey]*relisted // guarded by mu
 }
 
-// relisted is one list that is being asked for. What is in it is read when done is closed.
+// relisted is one such list request. Entries and err are read after done is closed.
 type relisted struct {
 	begun   time.Time
 	done    chan struct{}
@@ -156,8 +156,8 @@ type relisted struct {
 	err     error
 }
 
-// relist asks the server for a list, over the connection that the caller's request would take,
-// or takes the answer to another who has begun to ask since this was called.
+// relist asks the server for a list over the connection that the caller's request would use, or
+// shares a request that began after relist was called.
 func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	arrived := time.Now()
 	c, whose := up.fixed, clientOf(ctx).all()

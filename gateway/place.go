@@ -10,22 +10,21 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// A place is room for the connection of one client, which may be a process. Places are few
-// (Source.MaxClients), and one principal has at most a quarter of them. If there is none left,
+// A place is room for the connection of one client, which may be a process. Places are limited
+// (Source.MaxClients), and one principal has at most a quarter of them. If no place is free,
 //
-//   - a connection over which nothing but reads has happened makes room: nobody loses anything by
-//     that;
-//   - else the connection of a session that has been quiet for quietTime, without a request and an
-//     open stream, makes room for its own principal. Its client may have left without a word; if it
-//     has not, it is told of its loss;
-//   - any other stays until its client leaves.
+//   - a connection that was used for nothing but reads makes room, because nobody loses state;
+//   - otherwise, the connection of a session that has had no request and no open stream for
+//     quietTime makes room for its own principal. Its client may have left silently; if not, it is
+//     told of the loss;
+//   - any other connection stays until its client leaves.
 //
-// A request that finds no place waits for one (Source.Queue).
+// A request without a place waits for one (Source.Queue).
 
-// quietTime is how long a session has to be quiet before it makes room for another.
+// quietTime is how long a session must be quiet before it makes room for another.
 const quietTime = 2 * time.Minute
 
-// takeOwn finds the connection of a client, and opens it if there is none.
+// takeOwn returns the connection of a client, and opens it if there is none.
 func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, error) {
 	var late <-chan time.Time
 	p.mu.Lock()
@@ -47,7 +46,7 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 				return nil, c.err
 			}
 			p.mu.Lock()
-			continue // it is open, or its opener has left before it was
+			continue // it is open, or the caller that was opening it has left
 		case c == nil && p.state == Stopped:
 			defer p.mu.Unlock()
 			return nil, p.unavailable()
@@ -99,7 +98,7 @@ func (p *pool) useFor(c *conn, who client, method string) *conn {
 		if c.actors == nil {
 			c.actors = map[client]struct{}{}
 		}
-		if len(c.actors) >= 100 { // of a principal: some may be over
+		if len(c.actors) >= 100 { // of one principal; some of the sessions may have ended
 			for who := range c.actors {
 				if who.session != nil && who.session.Err() != nil {
 					delete(c.actors, who)
@@ -111,10 +110,10 @@ func (p *pool) useFor(c *conn, who client, method string) *conn {
 	return p.use(c)
 }
 
-// room makes room for a connection of a principal, or says why there is none; mu is held.
+// room makes room for a connection of a principal, or returns why it cannot; mu is held.
 func (p *pool) room(principal string) error {
 	own, share := 0, p.src.MaxClients
-	if principal != "" { // those who are not known cannot be told apart
+	if principal != "" { // callers without a principal cannot be told apart
 		share = max(1, share/4)
 	}
 	for who := range p.clients {
@@ -153,19 +152,19 @@ func (p *pool) room(principal string) error {
 	return mcp.Errorf(jsonrpc.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
 }
 
-// abandoned tells whether the client of c may have left without a word: c is that of a session
-// that has been quiet, and nothing waits for it in the server; mu of the pool is held.
+// abandoned reports whether the client of c may have left silently: c belongs to a session that has
+// been quiet, and the server holds nothing for it; mu of the pool is held.
 func (c *conn) abandoned() bool {
 	return c.who.session != nil && c.unused(quietTime) <= 0 && forward.SessionIdle(c.who.session) >= quietTime
 }
 
-// asksRoots is an Upstream that tells whether its server has asked for roots, as a [*mcp.Session]
+// asksRoots is an Upstream that reports whether its server has asked for roots, as a [*mcp.Session]
 // does.
 type asksRoots interface{ AsksRoots() bool }
 
-// rootsAsked tells whether the server has just been found to ask for roots, over c or the main
-// connection, though connections are of principals, whose sessions may have different ones; mu is
-// held.
+// rootsAsked reports whether the server has asked for roots for the first time, over c or the main
+// connection, while connections belong to principals. Sessions of one principal may have different
+// roots; mu is held.
 func (p *pool) rootsAsked(c *conn) bool {
 	if p.share != PerPrincipal || p.roots {
 		return false
@@ -181,8 +180,8 @@ func (p *pool) rootsAsked(c *conn) bool {
 	return false
 }
 
-// perSession has each session that has roots use a connection of its own from now on, as the
-// server asks for them. What there is stays with the session that has opened it; mu is held.
+// perSession gives each session with roots a connection of its own from now on, because the server
+// asks for roots. An existing connection stays with the session that opened it; mu is held.
 func (p *pool) perSession() {
 	var was []*conn
 	for who, c := range p.clients {

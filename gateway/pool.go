@@ -13,58 +13,58 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// How a server is kept connected.
+// Bounds for keeping a server connected.
 const (
 	// The pauses between attempts to connect.
 	firstPause = time.Second
 	longPause  = time.Minute
 
-	// A connection that lasts for so long has worked. Servers that end before that, so many
-	// times in a row, are crashing.
+	// A connection that lasts at least steady has worked. A server whose connection ends sooner
+	// crashLoop times in a row is crashing.
 	steady    = 20 * time.Second
 	crashLoop = 3
 )
 
-// pool keeps the connections to one server: the main one, which everybody shares or which
-// is for lists alone, and those of clients. It owns a goroutine for each of the latter,
-// ended by the end of run, which is that of Run.
+// pool keeps the connections to one server: the main one, which all callers share or which is only
+// for lists, and those of single clients. It owns a goroutine for each of the latter, which ends
+// when run, the body of Run, ends.
 type pool struct {
 	g   *Gateway
 	up  *upstream
 	src Source
 	ctx context.Context // of Run
 
-	wanted chan struct{} // capacity 1: an idle server is to be started
-	again  chan struct{} // capacity 1: the next attempt is to be made now
-	over   chan struct{} // closed when the connections of clients are to be closed
+	wanted chan struct{} // capacity 1: an idle server must start
+	again  chan struct{} // capacity 1: make the next attempt now
+	over   chan struct{} // closed when the connections of clients must close
 	wg     sync.WaitGroup
 
-	refused atomic.Pointer[refusal] // of the last request, that wanted a login; nil: it did not
+	refused atomic.Pointer[refusal] // of the last request, if it needed a login; else nil
 
 	changes atomic.Int64 // Status.Changes
-	lists   atomic.Int64 // the changeSet of lists that the server offers, or did offer
+	lists   atomic.Int64 // the changeSet of lists that the server offers or has offered
 
-	tellMu sync.Mutex // orders what OnStatus is told
+	tellMu sync.Mutex // orders calls of OnStatus
 
 	mu       sync.Mutex
 	state    State            // guarded by mu
 	reason   string           // guarded by mu
 	since    time.Time        // of state; guarded by mu
-	tries    int              // times that it was to be opened; guarded by mu
-	took     time.Duration    // that the last start took; 0: there was none; guarded by mu
-	opened   int              // times that the main connection was opened; guarded by mu
+	tries    int              // attempts to open the main connection; guarded by mu
+	took     time.Duration    // duration of the last start; 0: none yet; guarded by mu
+	opened   int              // how many times the main connection was opened; guarded by mu
 	share    Share            // guarded by mu
 	revision mcp.Revision     // guarded by mu
-	info     []byte           // the result of server/discover, of the last connection; guarded by mu
+	info     []byte           // the result of server/discover of the last connection; guarded by mu
 	asks     bool             // Status.Asks; guarded by mu
-	main     *conn            // nil while there is none; guarded by mu
+	main     *conn            // nil if there is none; guarded by mu
 	clients  map[client]*conn // guarded by mu
-	queued   int              // calls that wait for a place; guarded by mu
+	queued   int              // requests that wait for a place; guarded by mu
 	losses   int              // Status.Losses; guarded by mu
 	evicted  int              // Status.Evicted; guarded by mu
 	refusals int              // Status.Refused; guarded by mu
 	roots    bool             // Status.Roots; guarded by mu
-	changed  chan struct{}    // closed at the next change of anything here, nil if nobody waits; guarded by mu
+	changed  chan struct{}    // closed at the next change of the pool; nil if nobody waits; guarded by mu
 
 	lost   string    // Status.Lost; guarded by mu
 	lostAt time.Time // guarded by mu
@@ -81,7 +81,7 @@ func newPool(ctx context.Context, g *Gateway, src Source) *pool {
 	return p
 }
 
-// run keeps the main connection open until the context of Run ends.
+// run keeps the main connection open until ctx of Run ends.
 func (p *pool) run() {
 	defer p.end()
 	p.tell()
@@ -107,7 +107,7 @@ func (p *pool) run() {
 			state, reason := failed(err)
 			var exit *mcp.ExitError
 			if crashes++; !errors.As(err, &exit) {
-				crashes = 0 // it did not end: it was not reached, or does not answer
+				crashes = 0 // the process did not end: it was not reached, or does not answer
 			} else if crashes >= crashLoop && state == Failing {
 				state, reason = Crashing, fmt.Sprintf("it ended %d times in a row before it was ready: %s", crashes, reason)
 			}
@@ -130,7 +130,7 @@ func (p *pool) run() {
 					return
 				}
 				p.become(Starting, "")
-				select { // two may have wanted it at once
+				select { // two callers may have asked for it at once
 				case <-p.wanted:
 				default:
 				}
@@ -145,7 +145,7 @@ func (p *pool) run() {
 	}
 }
 
-// open opens a connection for the caller of ctx, or for all.
+// open opens a connection for the caller of ctx, or for all callers.
 func (p *pool) open(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.src.StartTimeout, fmt.Errorf("it was not ready within %v", p.src.StartTimeout))
 	defer cancel()
@@ -170,7 +170,7 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 	return nil, p.explain(err)
 }
 
-// explain adds to an error what the server has said last.
+// explain adds the last output of the server to an error.
 func (p *pool) explain(err error) error {
 	var exit *mcp.ExitError
 	if p.src.Stderr == nil || errors.As(err, &exit) && exit.Stderr != "" {
@@ -184,8 +184,8 @@ func (p *pool) explain(err error) error {
 
 var errIdle = errors.New("nobody uses it")
 
-// serve has c as the main connection until it ends, and says why it did. One of a server
-// that was crashing is not shown as ready before it has lasted.
+// serve uses c as the main connection until it ends, and returns why it ended. A server that was
+// crashing is not shown as ready until the connection has lasted for steady.
 func (p *pool) serve(c *conn, crashing bool) error {
 	p.mu.Lock()
 	c.last = time.Now()
@@ -271,24 +271,23 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	}
 }
 
-// ended takes note that a connection has ended by itself; mu is held.
+// ended records that a connection has ended by itself; mu is held.
 func (p *pool) ended(err error) {
 	if p.lost, p.lostAt = "the connection was lost", time.Now(); err != nil {
 		p.lost = err.Error()
 	}
 }
 
-// rest waits for a while between half a pause and a whole one, as a fleet of clients must not
-// come back all at once, and makes the next one longer.
+// rest waits for a random time between half of pause and all of it, so that many clients do not
+// reconnect at the same moment, and doubles pause up to longPause.
 func rest(ctx context.Context, pause *time.Duration) {
 	sleep(ctx, *pause/2+rand.N(*pause/2))
 	*pause = min(2**pause, longPause)
 }
 
-// end takes the server out of the gateway, waits for the calls in progress, and closes
-// all connections.
+// end removes the server from the gateway, waits for calls in progress, and closes all connections.
 func (p *pool) end() {
-	p.g.takeOut(p.up) // which tells that its lists are gone
+	p.g.takeOut(p.up) // this announces the change of its lists
 	p.become(Stopped, "")
 	p.drain()
 	close(p.over)
@@ -328,8 +327,8 @@ func (p *pool) drain() {
 	}
 }
 
-// spawn runs f on a goroutine that the end of the pool waits for, unless that has begun; mu
-// is held.
+// spawn runs f on a goroutine that the end of the pool waits for. It returns false if the pool is
+// ending; mu is held.
 func (p *pool) spawn(f func()) bool {
 	if p.state == Stopped {
 		return false
@@ -341,7 +340,7 @@ func (p *pool) spawn(f func()) bool {
 // become changes the state.
 func (p *pool) become(s State, reason string) {
 	p.mu.Lock()
-	if s == Ready { // by a new connection
+	if s == Ready { // there is a new connection
 		p.refused.Store(nil)
 	}
 	before := p.inLists()
@@ -358,12 +357,12 @@ func (p *pool) become(s State, reason string) {
 	p.tell()
 }
 
-// inLists tells whether the features of the server are in lists; mu is held.
+// inLists reports whether the features of the server are in lists; mu is held.
 func (p *pool) inLists() bool {
 	return p.state == Ready || p.state == Idle || p.state == Starting && p.opened > 0
 }
 
-// tell tells OnStatus, that of the gateway and that of the source.
+// tell reports the status to OnStatus of the gateway and of the source.
 func (p *pool) tell() {
 	if p.g.OnStatus == nil && p.src.OnStatus == nil {
 		return
@@ -386,7 +385,7 @@ func (p *pool) change() <-chan struct{} {
 	return p.changed
 }
 
-// announce tells those who wait for a change; mu is held.
+// announce wakes those who wait for a change; mu is held.
 func (p *pool) announce() {
 	if p.changed != nil {
 		close(p.changed)
@@ -406,7 +405,7 @@ func (p *pool) status() Status {
 		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots || p.rootsAsked(nil),
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
-		_ = jsonx.Unmarshal(raw, &s.Server) // it is for display
+		_ = jsonx.Unmarshal(raw, &s.Server) // only for display
 	}
 	for _, c := range p.clients {
 		if c.up != nil {
@@ -431,7 +430,7 @@ func (p *pool) status() Status {
 	return s
 }
 
-// count returns how many features of a kind the server has, -1 if that is not known; mu is held.
+// count returns the number of features of a kind, or -1 if it is unknown; mu is held.
 func (p *pool) count(k *listKind) int {
 	if n := p.up.kept.count(k); n >= 0 || p.info == nil || (&conn{info: p.info}).offers(k) {
 		return n
@@ -439,7 +438,7 @@ func (p *pool) count(k *listKind) int {
 	return 0
 }
 
-// lastOf bounds what a server has said.
+// lastOf returns the end of what a server has written.
 func lastOf(s string) string {
 	if len(s) > 1000 {
 		return "…" + s[len(s)-1000:]
@@ -447,8 +446,8 @@ func lastOf(s string) string {
 	return s
 }
 
-// idleTimer comes when something may have been unused for long enough. That of a
-// duration that is not positive never comes.
+// idleTimer fires when a connection may have been unused for long enough. With a duration that is
+// not positive it never fires.
 type idleTimer struct {
 	after time.Duration
 	t     *time.Timer

@@ -11,36 +11,36 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// extUI is the extension that says that a client shows the pages of tools.
+// extUI is the extension by which a client declares that it displays the pages of tools.
 const extUI = "io.modelcontextprotocol/ui"
 
-// opening is why a connection is opened for a client.
+// opening describes why a connection is opened for a client.
 type opening struct {
 	caller context.Context // of the call that needs it
-	spoken mcp.Revision    // known to be spoken with the server, empty if none is
-	many   bool            // it is for all sessions of the principal who calls
+	spoken mcp.Revision    // the revision that the server is known to speak; empty: unknown
+	many   bool            // for all sessions of the principal who calls
 }
 
-// idKey is where the context of Source.Open has the id of the gateway.
+// idKey is the context key for the id of the gateway in Source.Open.
 type idKey struct{}
 
-// openingKey is where the context of Source.Open has it.
+// openingKey is the context key for the opening in Source.Open.
 type openingKey struct{}
 
-// Relay prepares a client that Source.Open connects with. Ctx is that of Open.
+// Relay prepares a client with which Source.Open connects. Ctx is the context of Open.
 //
-// Questions that a server asks during a call go to the caller, whatever the client has to answer
-// them. Those that belong to no call go to the session that the connection is for; where it is for
-// none, they are refused, and the list of roots is empty. The functions that the client is given
-// also declare what the server may ask: what the caller can answer, where the connection is for
-// one client, and else everything; a caller who cannot answer is told so when it is asked. For one
-// client, the client takes its name too.
+// Questions that a server asks during a call go to the caller, whatever handlers the client has.
+// Questions outside of calls go to the session that the connection serves; if it serves none, they
+// are refused, and the list of roots is empty. Relay replaces the client's handlers, which also
+// declares what the server may ask: for a connection of one client, what that client can answer;
+// otherwise everything, and a server is told if a caller cannot answer. For a connection of one
+// client, Relay also copies the client's name.
 //
-// Log messages that belong to no call go to the session that the connection is for, if it is
-// for one alone, and else to the client's OnEvent.
+// Log messages outside of calls go to the session that the connection serves alone, or else to the
+// client's OnEvent.
 //
-// A client with no Revisions of its own is given the one that is known to be spoken with the
-// server, if the connection is for a client.
+// If the client has no Revisions and the connection is for one client, Relay sets the revision that
+// the server is known to speak.
 func Relay(ctx context.Context, c *mcp.Client) {
 	var caps mcp.Capabilities
 	var session context.Context
@@ -55,7 +55,7 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		c.Header = http.Header{}
 	}
 	if id, ok := ctx.Value(idKey{}).(string); ok {
-		c.Header.Set(hop.Header, id) // known before a request is forwarded
+		c.Header.Set(hop.Header, id) // before any request is forwarded
 	}
 	why, _ := ctx.Value(openingKey{}).(opening)
 	if why.spoken != "" && c.Revisions == nil { // T-02
@@ -65,7 +65,7 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		c.Capabilities = mcp.Capabilities{}
 		maps.Copy(c.Capabilities, caps)
 		if (session != nil || why.many) && caps.Has("elicitation") {
-			// Who cannot be sent to a page is given it as text (T-26).
+			// A caller that cannot be sent to a page receives it as text (T-26).
 			c.Capabilities["elicitation"] = json.RawMessage(`{"form":{},"url":{}}`)
 		}
 	}
@@ -79,7 +79,7 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		c.OnEvent = func(s *mcp.Session, e mcp.Event) {
 			switch {
 			case e.Log != nil: // T-91
-				_ = mcp.Notify(session, e.Method, e.Params) // one that is over wants no more
+				_ = mcp.Notify(session, e.Method, e.Params) // an error means that the session has ended
 			case others != nil:
 				others(s, e)
 			}
@@ -91,5 +91,5 @@ func Relay(ctx context.Context, c *mcp.Client) {
 	}
 }
 
-// errWhose refuses a question of no call, over a connection that is for no session.
+// errWhose refuses a question outside of calls over a connection that serves no session.
 var errWhose = mcp.Errorf(jsonrpc.CodeInternal, "cannot tell whose question this is: no call is in progress that it can belong to; ask while a call is")

@@ -23,7 +23,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 		return nil, err
 	}
 	if up.pool != nil && up.pool.perClient() {
-		ctx = clientOf(ctx).as(ctx) // found out once
+		ctx = clientOf(ctx).as(ctx) // computed once
 	}
 	inner := g.naming(ctx, up)
 	var quoted [maxName + 2]byte
@@ -40,7 +40,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 	return res, nil
 }
 
-// feature finds the upstream of a name, and what it calls the feature.
+// feature returns the upstream of a name, and its own name for the feature.
 func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstream, string, error) {
 	up := g.serverOf(name)
 	if up == nil {
@@ -53,7 +53,7 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	if len(name) > maxName || !isHashed(name) {
 		return nil, "", unknown
 	}
-	// Which feature a hash means is known from the list.
+	// The list tells which feature a hash stands for.
 	who := clientOf(ctx)
 	for _, who := range up.views(who) {
 		if l := up.kept.list(who, k); l != nil {
@@ -73,7 +73,7 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	return nil, "", unknown
 }
 
-// serverOf finds the upstream of a name. Of two prefixes the longer counts.
+// serverOf returns the upstream that a name belongs to, or nil. The longest matching prefix counts.
 func (g *Gateway) serverOf(name string) *upstream {
 	var best *upstream
 	for _, up := range g.upstreams() {
@@ -84,7 +84,8 @@ func (g *Gateway) serverOf(name string) *upstream {
 	return best
 }
 
-// plain returns the feature of a name of this upstream that is in the name as it is.
+// plain returns the feature of a name with this upstream's prefix, and whether the name contains it
+// as it is.
 func (up *upstream) plain(name string) (string, bool) {
 	own := name[len(up.prefix):]
 	return own, joins(up.prefix, own)
@@ -96,7 +97,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	if err != nil {
 		return nil, err
 	}
-	// What was kept may be out of date, which a server tells by not having the resource.
+	// The kept list may be out of date; the server then says that it does not have the resource.
 	owner := g.keptOwner(clientOf(ctx), uri)
 	if owner != nil {
 		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) {
@@ -106,10 +107,10 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	if up := g.listedOwners(ctx, []string{uri})[uri]; up != nil && up != owner {
 		return up.handle(ctx, req.Method, req.Params)
 	}
-	// A server may read what it does not list, such as what a result of a tool links to. Reading
-	// changes nothing, so the others are asked in turn.
+	// A server may serve resources that it does not list, such as those that a tool result links
+	// to. A read changes nothing, so the other servers are asked in turn.
 	ctx = context.WithValue(ctx, probing{}, true)
-	var failed error // the first who did not say that it has none
+	var failed error // the first error other than "not found"
 	for _, up := range g.upstreams() {
 		if up == owner || up.unavailable() != nil {
 			continue
@@ -129,14 +130,14 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	return nil, mcp.ResourceNotFound(uri)
 }
 
-// hasNot tells whether a server says that it has not what it was asked for.
+// hasNot reports whether a server says that it does not have what was requested.
 func hasNot(err error) bool {
 	var rpc *mcp.Error
 	return errors.As(err, &rpc) && (rpc.Code == mcp.CodeResourceNotFound || rpc.Code == jsonrpc.CodeInvalidParams || rpc.Code == jsonrpc.CodeMethodNotFound)
 }
 
-// owners finds the upstreams of several URIs: those that list them, or a template that
-// matches them or is them.
+// owners returns the upstreams of URIs: those that list the URI, or a template that equals or
+// matches it.
 func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstream {
 	found := make(map[string]*upstream, len(uris))
 	var missing []string
@@ -152,7 +153,7 @@ func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstrea
 	return found
 }
 
-// views are the clients whose kept lists tell what a caller was shown of the upstream.
+// views returns the clients whose kept lists show what a caller has seen of the upstream.
 func (up *upstream) views(who client) [2]client {
 	if up.pool == nil {
 		return [2]client{who.all(), who.all()}
@@ -160,8 +161,7 @@ func (up *upstream) views(who client) [2]client {
 	return [2]client{up.pool.ownerOf(who), who.all()}
 }
 
-// keptOwner finds the upstream of a URI by the lists that the caller was given, nil if it is
-// in none of them.
+// keptOwner returns the upstream of a URI according to the lists that the caller received, or nil.
 func (g *Gateway) keptOwner(who client, uri string) *upstream {
 	ups := g.upstreams()
 	for _, k := range []*listKind{listResources, listTemplates} {
@@ -176,7 +176,7 @@ func (g *Gateway) keptOwner(who client, uri string) *upstream {
 	return nil
 }
 
-// listedOwners finds the upstreams of several URIs with one look at the lists.
+// listedOwners returns the upstreams of URIs according to fresh lists.
 func (g *Gateway) listedOwners(ctx context.Context, uris []string) map[string]*upstream {
 	found := make(map[string]*upstream, len(uris))
 	for _, k := range []*listKind{listResources, listTemplates} {
@@ -194,7 +194,7 @@ func (g *Gateway) listedOwners(ctx context.Context, uris []string) map[string]*u
 	return found
 }
 
-// complete routes completion/complete by what it refers to.
+// complete routes completion/complete by its reference.
 func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	ref, _ := jsonx.Lookup(req.Params, "ref")
 	kind, err := member(req.Method, ref, "type")
@@ -228,8 +228,8 @@ func (g *Gateway) complete(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	return up.completion(ctx, req.Params)
 }
 
-// completion forwards completion/complete. The gateway offers it for all servers, and
-// 2024-11-05 has no way to say who has it, so that one without has no suggestions (T-14).
+// completion forwards completion/complete. The gateway offers it for all servers, and 2024-11-05
+// cannot declare it, so a server without it yields no suggestions (T-14).
 func (up *upstream) completion(ctx context.Context, params json.RawMessage) (mcp.Result, error) {
 	res, err := up.handle(ctx, "completion/complete", params)
 	var rpc *mcp.Error
@@ -239,7 +239,7 @@ func (up *upstream) completion(ctx context.Context, params json.RawMessage) (mcp
 	return res, err
 }
 
-// member returns a member of an object that must be a string.
+// member returns a string member of an object.
 func member(method string, obj json.RawMessage, name string) (string, error) {
 	raw, _ := jsonx.Lookup(obj, name)
 	s, err := jsonx.Unquote(raw)

@@ -11,81 +11,81 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Source says how to reach a server. Name and Open are required.
+// Source describes how to reach a server. Name and Open are required.
 type Source struct {
-	// Name is what the configuration calls the server. The names of its features
-	// depend on it (see [Name]).
+	// Name is the configured name of the server. The names of its features depend on it (see
+	// [Name]).
 	Name string
 
-	// Open connects to the server. Ctx bounds the opening alone. Where the connection is
-	// for one client, ctx belongs to the call of that client that needs it first, so that
-	// mcp.CallFrom tells who it is and what it can answer. Open may be called by several
-	// goroutines at once.
+	// Open connects to the server. Ctx bounds only the opening. If the connection is for one
+	// client, ctx belongs to the first call of that client that needs it, so that mcp.CallFrom
+	// tells who it is and what it can answer. Open may be called by several goroutines at once.
 	Open func(ctx context.Context) (Upstream, error)
 
-	// Around returns what stands between the gateway and a connection that Open has made: everything
-	// that the gateway sends over it passes there, in the context of the caller, if it is for one.
-	// Nil: nothing does.
+	// Around returns the handler between the gateway and a connection that Open has made.
+	// Everything that the gateway sends over the connection passes through it, in the context of
+	// the caller if there is one. Nil: none.
 	Around func(Upstream) mcp.Handler
 
-	// Share says whose connections are.
+	// Share says which callers share a connection.
 	Share Share
 
-	// Alone says that there is one client, though the connection is Shared: what a server before
-	// 2026-07-28 keeps is kept for that client, which is told if it is lost.
+	// Alone says that there is only one client, even though the connection is Shared: state that a
+	// server before 2026-07-28 keeps belongs to that client, which is told if it is lost.
 	Alone bool
 
-	// Offers tells whether callers may know of a tool, by the server's own name for it. One of
-	// which it is false is in no list, and a call of it is answered as that of a tool that
-	// does not exist. It may be called by several goroutines at once. Nil: of all.
+	// Offers reports whether callers may see a tool, given the server's own name for it. A tool
+	// that they may not see is in no list, and a call of it is answered like that of a tool that
+	// does not exist. Offers may be called by several goroutines at once. Nil: all tools.
 	Offers func(tool string) bool
 
 	// Older is what ShareAuto means for a server before 2026-07-28. Zero: PerSession.
 	Older Share
 
-	// MaxClients bounds the connections of a server that is not shared, beside the one for
-	// lists. One principal has at most a quarter of them; callers without a principal cannot be
-	// told apart, and have what there is. If there is no place for another, the quietest
-	// connection over which nothing but reads has happened makes room: one of the same
-	// principal, if that has its quarter. If there is none, that of a session of the same
-	// principal does which has had no request and no open stream for 2 minutes; its client is
-	// told of its loss if it comes back. Zero: 100.
+	// MaxClients bounds the connections to a server that is not shared, without the one for lists.
+	// One principal has at most a quarter of them; callers without a principal cannot be told
+	// apart, and may use all. If no place is free, the connection that has been quiet for longest
+	// and was used for nothing but reads makes room; if the principal has used up its quarter, only
+	// a connection of its own. If there is none, a connection makes room whose session belongs to
+	// the same principal and has had no request and no open stream for 2 minutes; its client is
+	// told of the loss if it returns. Zero: 100.
 	MaxClients int
 
-	// Queue is how long a request waits for a place for its connection, before it fails.
-	// Zero: 2 seconds; negative: it does not wait.
+	// Queue is how long a request waits for a place before it fails. Zero: 2 seconds; negative: it
+	// fails at once.
 	Queue time.Duration
 
-	// Idle is how long a connection is kept that no call and no subscription to a resource
-	// uses. The next call opens it again; until then lists are those that it gave.
-	// Zero: as long as the sessions that may have state there, and 30 minutes for clients of
-	// whom it is not known when they leave, those without a session. Negative: for ever.
+	// Idle is how long a connection is kept that no call and no resource subscription uses. The
+	// next call opens it again; until then, lists are those that it returned last. Zero: a shared
+	// connection is kept, a connection of a single client is kept as long as the sessions that may
+	// have state there, or for 30 minutes if the client has no session and cannot say that it
+	// leaves. Negative: connections are kept.
 	Idle time.Duration
 
-	// StartTimeout bounds Open. Calls wait for a server that is starting.
-	// Zero: 1 minute; negative: no bound.
+	// StartTimeout bounds Open. Calls wait at most a minute for a server that is starting. Zero: 1
+	// minute; negative: no bound.
 	StartTimeout time.Duration
 
-	// Drain is how long Run waits at its end for calls in progress. Zero: it does not.
+	// Drain is how long Run waits at its end for calls in progress. Zero: not at all.
 	Drain time.Duration
 
-	// Stderr returns the end of what the server has written to its standard error, to say
-	// why it does not start. It may be nil.
+	// Stderr returns the end of the server's standard error output, to explain why it does not
+	// start. It may be nil.
 	Stderr func() string
 
-	// OnStatus is told what becomes of this server, as Gateway.OnStatus is: first, when
-	// requests reach it. Nil: nobody is told.
+	// OnStatus is called when the status of this server changes, as Gateway.OnStatus is, and first
+	// when requests can reach it. Nil: changes are not reported.
 	OnStatus func(Status)
 }
 
-// Upstream is a connection to a server that ends at some time, as a [*mcp.Session] is.
+// Upstream is a connection to a server that ends at some point, such as a [*mcp.Session].
 //
-// One that has the methods Revision and Watch of a Session tells by them what it speaks and
-// what changes. What Watch tells is for all who share the connection. One that has the methods
-// Asks and TakeTurns of a Session has callers take turns by them. Lists of one that has the method
-// ListVersion of a Session are kept for callers with the same principal, credential, HTTP header and
-// forward.CallerKey of package mcp/forward: what it answers to them must not differ. One to whose server callers differ in more
-// has a ListVersion that returns another number each time.
+// Optional methods, with the meaning that they have in Session, add features. Revision and Watch
+// tell what the server speaks and what changes; events of Watch apply to all who share the
+// connection. Asks and TakeTurns let callers take turns. With ListVersion, lists are cached for
+// callers with the same principal, credential, HTTP header and forward.CallerKey of package
+// mcp/forward, so the server must give the same lists to them. If callers differ to the server in
+// other ways, ListVersion must return a different number each time.
 type Upstream interface {
 	mcp.Handler
 	Done() <-chan struct{} // closed when the connection is over
@@ -93,27 +93,27 @@ type Upstream interface {
 	Close() error          // bounded in time
 }
 
-// Share says whose the connections to a server are.
+// Share says which callers share a connection to a server.
 type Share int
 
 const (
-	// ShareAuto: Shared for a server that speaks 2026-07-28, which keeps nothing between
+	// ShareAuto means Shared for a server that speaks 2026-07-28, which keeps nothing between
 	// requests, and Source.Older for an older one, whose state belongs to a session.
 	ShareAuto Share = iota
 	// Shared: all callers use one connection.
 	Shared
-	// PerSession: each session before 2026-07-28 has a connection of its own, opened when it is
-	// first needed. Callers of 2026-07-28, which has no sessions, have what PerPrincipal says.
-	// One more connection is for lists.
+	// PerSession: each session before 2026-07-28 has its own connection, opened when it is first
+	// needed. For callers of 2026-07-28, which has no sessions, it means PerPrincipal. One more
+	// connection is for lists.
 	PerSession
-	// PerPrincipal: each principal has a connection of its own for all its callers who can be
-	// asked the same, with or without a session. Callers of whom nobody knows who they are, are
-	// one principal. One more connection is for lists. Once a server of that name has asked for
-	// roots, which may differ from one session to the next, sessions that have roots have
-	// connections of their own, as long as the Gateway lives.
+	// PerPrincipal: each principal has a connection for all its callers with the same capabilities,
+	// with or without a session. Callers without a principal count as one principal. One more
+	// connection is for lists. Once a server of that name has asked for roots, which may differ
+	// between sessions, each session with roots has its own connection, for the lifetime of the
+	// Gateway.
 	PerPrincipal
 
-	// PerClient is a former name of PerSession.
+	// PerClient is the former name of PerSession.
 	PerClient = PerSession
 )
 
@@ -130,8 +130,8 @@ func (s Share) String() string {
 	return "auto"
 }
 
-// ParseShare reads what String returns, and "per-client", a former name of "session". The empty
-// string is ShareAuto.
+// ParseShare parses what String returns, and "per-client", a former name of "session". The empty
+// string means ShareAuto.
 func ParseShare(name string) (Share, error) {
 	switch name {
 	case "", "auto":
@@ -146,57 +146,57 @@ func ParseShare(name string) (Share, error) {
 	return 0, fmt.Errorf("%q is none of auto, shared, session and principal", name)
 }
 
-// State is what becomes of a server.
+// State is the state of a server.
 type State string
 
 const (
 	Starting   State = "starting" // for the first time or again; calls wait
 	Ready      State = "ready"
-	Failing    State = "failing"     // it could not be reached, or does not answer; it is tried again
-	NeedsLogin State = "needs login" // as Failing; Reason is what a person does about it, see [LoginError]
+	Failing    State = "failing"     // it cannot be reached, or does not answer; the gateway keeps trying
+	NeedsLogin State = "needs login" // as Failing; Reason says what a person must do, see [LoginError]
 	Crashing   State = "crashing"    // it ends soon after each start
-	Idle       State = "idle"        // ended as nobody used it; the next call starts it
-	Stopped    State = "stopped"     // Run is ending: new requests are refused
+	Idle       State = "idle"        // ended because nobody used it; the next call starts it
+	Stopped    State = "stopped"     // Run is ending; new requests are refused
 )
 
-// Status is the state of a server, and why.
+// Status is the status of a server.
 type Status struct {
 	Name   string
 	State  State
-	Reason string    // for people, empty if there is nothing to say; it may quote the server
-	Since  time.Time // that it is in this state
+	Reason string    // for people; may quote the server; empty if there is nothing to say
+	Since  time.Time // when the state began
 
-	Restarts int // times that it was started or connected to again, with or without success
+	Restarts int // how many times it was started or connected to again, with or without success
 
-	// Lost says why a connection ended last by itself, that of a client too, and LostAt when.
+	// Lost says why a connection last ended by itself, including those of clients, and LostAt when.
 	// Empty: none has.
 	Lost   string
 	LostAt time.Time
 
-	Changes int   // times that it said that its lists have changed, or may have while nobody heard it
+	Changes int   // how many times it reported changed lists, or may have done so unheard
 	Conns   int   // open connections
-	Clients int   // of these, of single clients
-	Share   Share // what it is now; ShareAuto while that is not known
-	Roots   bool  // Share is PerPrincipal, and PerSession for sessions with roots, as the server asks for them
+	Clients int   // those of single clients
+	Share   Share // in effect now; ShareAuto while it is unknown
+	Roots   bool  // Share is PerPrincipal, but sessions with roots have their own connections because the server asks for roots
 
-	// Of connections of single clients: clients that have lost what the server kept for them,
-	// each of which is told; quiet connections that made room; requests that found no place.
+	// For connections of single clients: clients that lost state of the server, each of which is
+	// told; quiet connections that made room; requests that did not get a place.
 	Losses, Evicted, Refused int
 
-	// Asks tells that the server has asked a question that names no call, so that callers who
+	// Asks says that the server has asked a question that does not name a call, so that callers who
 	// share a connection take turns.
 	Asks bool
 
-	// What it offers, as last listed by Run itself or for a caller without a principal; -1
-	// while that is not known.
+	// Numbers of features, as last listed by Run or for a caller without a principal; -1 while
+	// unknown.
 	Tools, Prompts, Resources int
 
-	// Shadowed are URIs that it lists, of resources or templates, and that a server whose name
-	// comes earlier has too: who reads them gets that one's. At most 100.
+	// Shadowed are URIs of its resources or templates that a server whose name sorts earlier also
+	// lists: a read goes to that server. At most 100.
 	Shadowed []string
 
-	Server   mcp.Implementation // as it names itself, as far as it is known
-	Revision mcp.Revision       // spoken with it, empty if it is not known
+	Server   mcp.Implementation // as it describes itself, if known
+	Revision mcp.Revision       // that it speaks; empty if unknown
 }
 
 const (
@@ -235,11 +235,11 @@ func (src Source) withDefaults() Source {
 	return src
 }
 
-// Run keeps a server connected until ctx ends: it opens a connection, and when that ends
-// another, with growing pauses. It returns when all its connections are closed. The server is
-// in the gateway from the beginning; another of that name gives way.
+// Run keeps a server connected until ctx ends: when a connection ends, it opens another, with
+// growing pauses. It returns after all connections are closed. The server is in the gateway from
+// the beginning and replaces one with the same name.
 //
-// Run returns an error only if src is not complete.
+// Run returns an error only if src lacks Name or Open.
 func (g *Gateway) Run(ctx context.Context, src Source) error {
 	if err := src.check(); err != nil {
 		return err
@@ -254,8 +254,8 @@ func (g *Gateway) Run(ctx context.Context, src Source) error {
 // maxShadowed bounds Status.Shadowed.
 const maxShadowed = 100
 
-// shadowed finds the URIs of an upstream that an earlier one has, by the lists of those
-// without a principal (T-161).
+// shadowed returns the URIs of an upstream that an earlier one also has, according to the lists for
+// callers without a principal (T-161).
 func (g *Gateway) shadowed(up *upstream) []string {
 	var found []string
 	for _, k := range []*listKind{listResources, listTemplates} {
@@ -280,7 +280,7 @@ func (g *Gateway) shadowed(up *upstream) []string {
 	return found
 }
 
-// Status returns the states of the servers of Run, in the order of their names.
+// Status returns the status of each server of Run, in the order of their names.
 func (g *Gateway) Status() []Status {
 	var all []Status
 	for _, up := range g.upstreams() {
