@@ -13,9 +13,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
-// Made is a call that the model wanted.
+// Made is a call that the model made.
 type Made struct {
-	Server    string          `json:"server,omitempty"` // empty: there is none with such a tool, or it is the host's own
+	Server    string          `json:"server,omitempty"` // empty: a tool of the host, or an unknown tool
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Outcome   host.Outcome    `json:"outcome,omitempty"`
@@ -28,10 +28,10 @@ func (m *Made) name() string {
 	return m.Server + "/" + m.Tool
 }
 
-// called tells whether the server was asked.
+// called reports whether the call was neither denied nor invalid.
 func (m *Made) called() bool { return m.Outcome != host.Denied && m.Outcome != host.Invalid }
 
-// faults tells what is not as it was expected, but for what a judge has to say.
+// faults returns what differs from the expectations, except for those that a judge decides.
 func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	list = append(list, e.callFaults(r.Calls)...)
@@ -56,7 +56,7 @@ func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 	return list
 }
 
-// callFaults tells which of the calls that are expected were not made, or too often, or too early.
+// callFaults returns which expected calls were made too few times, too many times or too early.
 func (e *Expect) callFaults(made []Made) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	like, near := make([][]int, len(e.Calls)), make([]string, len(e.Calls))
@@ -64,7 +64,7 @@ func (e *Expect) callFaults(made []Made) (list []string) {
 		like[i], near[i] = e.Calls[i].among(made)
 	}
 	has, over := e.share(like, len(made))
-	next := 0 // where the next call of an ordered list may stand
+	next := 0 // least index of the next call in an ordered list
 	for i := range e.Calls {
 		want := &e.Calls[i]
 		switch need := want.least(); {
@@ -90,9 +90,9 @@ func (e *Expect) callFaults(made []Made) (list []string) {
 	return list
 }
 
-// share gives each call that was made to one of the expected ones that it is like: first so that
-// as few as can be lack calls, and then so that as few as can be are too many. It returns how many
-// each has, and for how many it has no room.
+// share assigns each call that was made to one of the expected calls that it matches. It first
+// minimizes the calls that are missing, and then those that are too many. For each expected call it
+// returns how many calls it has, and how many matched without room.
 func (e *Expect) share(like [][]int, made int) (has, over []int) {
 	has, over = make([]int, len(like)), make([]int, len(like))
 	room := make([]int, len(like))
@@ -110,7 +110,7 @@ func (e *Expect) share(like [][]int, made int) (has, over []int) {
 				return true
 			}
 			for other := range owner {
-				if owner[other] == i && place(other, tried) { // somebody else takes that one
+				if owner[other] == i && place(other, tried) { // another expected call takes it
 					owner[call] = i
 					return true
 				}
@@ -142,7 +142,7 @@ func (e *Expect) share(like [][]int, made int) (has, over []int) {
 	return has, over
 }
 
-// least is how often a call is to be made at least.
+// least returns the minimum number of times that a call is made.
 func (c *Call) least() int { return max(c.Min, 1) }
 
 func times(n int) string {
@@ -155,8 +155,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// among returns the indices of the calls that are as expected, and of one that nearly is what is
-// wrong with it.
+// among returns the indices of the calls that match, and the fault of one that nearly matches.
 func (c *Call) among(calls []Made) (found []int, near string) {
 	for i := range calls {
 		m := &calls[i]
@@ -181,7 +180,7 @@ func (c *Call) among(calls []Made) (found []int, near string) {
 	return found, near
 }
 
-// faults tells what is wrong with an answer, but for what a judge has to say.
+// faults returns what is wrong with an answer, except for what a judge decides.
 func (a *Answer) faults(text string) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if a.Equals != "" && strings.TrimSpace(text) != strings.TrimSpace(a.Equals) {
@@ -215,7 +214,7 @@ func (a *Answer) faults(text string) (list []string) {
 	return list
 }
 
-// unfenced is the text in a Markdown fence, if a text is one.
+// unfenced returns the text inside a Markdown fence, or text itself.
 func unfenced(text string) string {
 	text = strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(text, "```"); ok && strings.HasSuffix(inner, "```") {

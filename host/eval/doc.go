@@ -1,7 +1,7 @@
-// Package eval tests servers, tools and prompts with language models: it gives models tasks, and
-// looks at which tools they call, with which arguments, and what they answer.
+// Package eval tests servers, tools and prompts with language models. It gives tasks to models, and
+// checks which tools they call, with which arguments, and what they answer.
 //
-// A file, in YAML or JSON, has the tasks:
+// A file in YAML or JSON defines the tasks:
 //
 //	servers: [sqlite]               # names; or a mapping, as in mcp.json
 //	models: [openai/gpt-5-mini]
@@ -17,13 +17,13 @@
 //	        contains: [dolphin_species, evolutionary_relationships]
 //	      steps: 3
 //
-// [Runner.Run] runs it, each run with a host of its own, and returns a [Report], which can be
-// shown as a table, JSON or JUnit's XML.
+// [Runner.Run] runs it, each run with its own host, and returns a [Report], which can be shown as a
+// table, JSON or JUnit XML.
 //
 // # Guarantees
 //
-//   - All faults of a file are found before anything is run, each with its line.
-//   - A run calls no tool but those that it expects or that Allow names.
-//   - Results are in the order of the file, however runs end.
+//   - All faults of a file are reported before anything runs, each with its line.
+//   - A run calls no tool of a server except those that it expects or that Allow names.
+//   - Results are in the order of the file, regardless of the order in which runs end.
 //   - The end of the context ends all runs, and Run waits for them.
 package eval

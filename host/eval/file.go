@@ -24,7 +24,7 @@ const (
 	maxDepth = 50 // of JSON values
 )
 
-// Load reads a file. Its faults are [Problems].
+// Load reads a file. If the file has faults, the error is of type [Problems].
 func Load(path string) (*Suite, error) {
 	data, err := yamlfile.Load(path)
 	if err != nil {
@@ -33,7 +33,8 @@ func Load(path string) (*Suite, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the content of a file. Path is its name in the faults, which are [Problems].
+// Parse parses the content of a file. Path is the name of the file in the faults. If there are any,
+// the error is of type [Problems].
 func Parse(path string, data []byte) (*Suite, error) {
 	r := &reader{yamlfile.Reader{Path: path}}
 	s := &Suite{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
@@ -66,7 +67,7 @@ func (r *reader) suite(n *yaml.Node, s *Suite) {
 	}
 }
 
-// servers reads names of servers, or servers as they stand in mcp.json.
+// servers reads names of servers, or a mapping of servers as in mcp.json.
 func (r *reader) servers(n *yaml.Node, s *Suite) {
 	if n.Kind != yaml.MappingNode {
 		s.Servers = r.texts(n, "servers")
@@ -74,7 +75,7 @@ func (r *reader) servers(n *yaml.Node, s *Suite) {
 	}
 	w := &writer{line: 1, column: 1}
 	w.text(`{"mcpServers":`)
-	if n.Line == 1 { // the file is JSON in one line
+	if n.Line == 1 { // the file is JSON on one line
 		w.line, w.column = n.Line, n.Column
 	}
 	if r.write(w, n, 0) {
@@ -161,7 +162,7 @@ func (r *reader) expect(n *yaml.Node, e *Expect) {
 	})
 }
 
-// call reads an expected call: the pattern of a tool alone, or a mapping.
+// call reads an expected call: the pattern of a tool, or a mapping.
 func (r *reader) call(n *yaml.Node) (c Call) {
 	if n.Kind == yaml.ScalarNode {
 		c.Tool = r.pattern(n)
@@ -194,11 +195,11 @@ func (r *reader) arguments(n *yaml.Node) (list []Argument) {
 	return list
 }
 
-// matchers are the members of a mapping that is a matcher and no value.
+// matchers are the members that make a mapping a matcher rather than a value.
 var matchers = []string{"equals", "contains", "regexp", "schema", "absent"}
 
-// matcher reads what is expected of a value: the value itself, or a mapping of matchers. A value
-// that is such a mapping is written with equals.
+// matcher reads an expected value: the value itself, or a mapping of matchers. A value that looks
+// like such a mapping must be written with equals.
 func (r *reader) matcher(n *yaml.Node, m *Matcher) {
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 || !slices.Contains(matchers, n.Content[0].Value) {
 		m.Equals = r.value(n)
@@ -232,7 +233,7 @@ func (r *reader) answer(n *yaml.Node, a *Answer) {
 	})
 }
 
-// list returns the elements of a list, or what stands in the place of one of a single element.
+// list returns the elements of a list; a node that is not a list counts as its only element.
 func (r *reader) list(n *yaml.Node) []*yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		return n.Content
@@ -240,7 +241,7 @@ func (r *reader) list(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// texts reads a list of texts, or one.
+// texts reads a list of texts, or a single text.
 func (r *reader) texts(n *yaml.Node, what string) (list []string) {
 	for _, n := range r.list(n) {
 		text := r.Text(n, what)
@@ -313,16 +314,16 @@ func (r *reader) values(n *yaml.Node, what string) map[string]json.RawMessage {
 	return all
 }
 
-// value is a node as JSON; nil if it has none, which is reported.
+// value returns a node as JSON, or nil with a fault if it cannot be written as JSON.
 func (r *reader) value(n *yaml.Node) json.RawMessage {
-	w := &writer{line: math.MaxInt} // in one line
+	w := &writer{line: math.MaxInt} // on one line
 	if !r.write(w, n, 0) {
 		return nil
 	}
 	return w.Bytes()
 }
 
-// writer writes JSON whose values stand where they stand in the file.
+// writer writes JSON whose values keep their lines and columns in the file.
 type writer struct {
 	bytes.Buffer
 	line, column int
@@ -333,7 +334,7 @@ func (w *writer) text(s string) {
 	w.column += len(s)
 }
 
-// at goes on to the place of a node, if that is not passed yet.
+// at writes white space up to the position of a node, unless that has passed.
 func (w *writer) at(n *yaml.Node) {
 	for w.line < n.Line {
 		w.WriteByte('\n')
@@ -346,7 +347,7 @@ func (w *writer) at(n *yaml.Node) {
 	}
 }
 
-// write writes a node as JSON, and tells whether that can be done.
+// write writes a node as JSON, and reports whether that is possible.
 func (r *reader) write(w *writer, n *yaml.Node, depth int) bool {
 	if depth > maxDepth {
 		r.Fault(n, "", "the values are nested more than %d deep", maxDepth)
@@ -391,7 +392,7 @@ func (r *reader) write(w *writer, n *yaml.Node, depth int) bool {
 	return ok
 }
 
-// scalar is a scalar as JSON. What YAML takes for a date and the like is text.
+// scalar returns a scalar as JSON. A YAML date and the like is a string.
 func scalar(n *yaml.Node) (string, error) {
 	switch n.Tag {
 	case "!!null":
@@ -401,7 +402,7 @@ func scalar(n *yaml.Node) (string, error) {
 		err := n.Decode(&v)
 		return strconv.FormatBool(v), err
 	case "!!int", "!!float":
-		if json.Valid([]byte(n.Value)) { // as it is written, be it ever so long
+		if json.Valid([]byte(n.Value)) { // as written, however long
 			return n.Value, nil
 		}
 		var v float64
@@ -415,7 +416,7 @@ func scalar(n *yaml.Node) (string, error) {
 
 func quoted(s string) string {
 	text, err := json.Marshal(s)
-	if err != nil { // cannot be: it is a string
+	if err != nil { // cannot happen: it is a string
 		panic(err)
 	}
 	return string(text)

@@ -14,7 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// fault tells what is wrong with a value; empty: nothing is. There tells whether there is one.
+// fault returns what is wrong with a value, or "". There reports whether the value exists.
 func (m *Matcher) fault(v json.RawMessage, there bool) string {
 	switch {
 	case m.Absent && there:
@@ -53,8 +53,8 @@ func fits(s, v json.RawMessage) error {
 	return compiled.Validate(v)
 }
 
-// someText tells whether a value is a text, or a list with a text, that passes. Numbers and the
-// like are their text.
+// someText reports whether passes accepts a value that is a text, or an element of a list. Numbers
+// and the like count as their text.
 func someText(v json.RawMessage, passes func(string) bool) bool {
 	if jsonx.KindOf(v) == '[' {
 		for e := range jsonx.Elements(v) {
@@ -70,7 +70,7 @@ func someText(v json.RawMessage, passes func(string) bool) bool {
 	return passes(string(v))
 }
 
-// equal tells whether two values are the same to JSON.
+// equal reports whether two values are equal as JSON.
 func equal(a, b json.RawMessage) bool {
 	ka, kb := jsonx.KindOf(a), jsonx.KindOf(b)
 	if ka != kb {
@@ -100,7 +100,7 @@ func equal(a, b json.RawMessage) bool {
 	return string(a) == string(b)
 }
 
-// sameNumber compares exactly. Numbers that are too long for that are compared as they are written.
+// sameNumber compares numbers exactly. Numbers too long for that are compared as text.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true
@@ -131,9 +131,9 @@ func members(raw json.RawMessage) map[string]json.RawMessage {
 	return all
 }
 
-// at finds the value that a path leads to.
+// at returns the value at a path.
 func at(raw json.RawMessage, path string) (json.RawMessage, bool) {
-	if v, ok := jsonx.Lookup(raw, path); ok { // a name with a dot in it
+	if v, ok := jsonx.Lookup(raw, path); ok { // a name that contains dots
 		return v, true
 	}
 	parts, err := splitPath(path)
@@ -161,13 +161,13 @@ func at(raw json.RawMessage, path string) (json.RawMessage, bool) {
 	return raw, true
 }
 
-// step of a path: a member, or, if it has no name, an element.
+// A step of a path is a member, or, if it has no name, an element.
 type step struct {
 	name  string
 	index int
 }
 
-// splitPath takes a path apart: names with dots between them, each with indices behind it.
+// splitPath splits a path into names separated by dots, each followed by its indices.
 func splitPath(path string) (list []step, err error) {
 	for _, part := range strings.Split(path, ".") {
 		name, rest, indexed := strings.Cut(part, "[")
@@ -197,10 +197,10 @@ func splitPath(path string) (list []step, err error) {
 	return list, nil
 }
 
-// short is a value for people.
+// short returns a value for display.
 func short(raw json.RawMessage) string { return bounded(string(jsonx.Compact(nil, raw)), 120) }
 
-// bounded cuts a text that is too long, in bytes.
+// bounded cuts a text that is longer than most bytes.
 func bounded(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Report is what became of a suite.
+// Report is the result of a suite.
 type Report struct {
 	Suite   string        `json:"suite"`
 	Results []*Result     `json:"results"` // by task, model and run, in the order of the suite
@@ -23,10 +23,10 @@ type Row struct {
 	Model  string        `json:"model"`
 	Runs   int           `json:"runs"`
 	Passed int           `json:"passed"`
-	Errors int           `json:"errors,omitempty"` // runs that came to no end
+	Errors int           `json:"errors,omitempty"` // runs that did not complete
 	Steps  float64       `json:"steps"`            // of a run, on average
-	Tokens int64         `json:"tokens"`           // of a run, in and out, on average
-	Cost   float64       `json:"cost,omitempty"`   // of all runs with their judges; 0: not known
+	Tokens int64         `json:"tokens"`           // of a run, input and output, on average
+	Cost   float64       `json:"cost,omitempty"`   // of all runs and their judges; 0: unknown
 	Median time.Duration `json:"median"`           // of the time of a run, in nanoseconds
 	Worst  time.Duration `json:"worst"`            // likewise
 }
@@ -61,7 +61,7 @@ func (r *Report) Rows() []Row {
 	return rows
 }
 
-// Err is nil if all runs have passed, and else says which have not and why, a line for each.
+// Err returns nil if all runs have passed, or an error with a line for each run that has not.
 func (r *Report) Err() error {
 	var lines []string
 	for _, one := range r.Results {
@@ -75,7 +75,7 @@ func (r *Report) Err() error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// why says in a line why a run has not passed.
+// why returns the reasons why a run has not passed, on one line.
 func (r *Result) why() string {
 	list := r.Faults
 	if r.Error != "" {
@@ -116,8 +116,8 @@ type (
 	}
 )
 
-// WriteJUnit writes the report as machines of continuous integration read it: a suite for each
-// model, a case for each run.
+// WriteJUnit writes the report in the JUnit XML format of continuous integration systems: a suite
+// for each model, a case for each run.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	all := junitSuites{Name: r.Suite, Time: seconds(r.Took)}
 	var models []string
@@ -163,7 +163,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return err
 }
 
-// protocol is what was done and said in a run.
+// protocol returns the calls and the answer of a run.
 func (r *Result) protocol() string {
 	var b strings.Builder
 	for i := range r.Calls {

@@ -19,39 +19,41 @@ import (
 
 // Runner runs suites. Model and Start are required.
 type Runner struct {
-	// Model opens a model by the name that a suite has for it.
+	// Model opens a model by its name in the suite.
 	Model func(name string) (model.Model, error)
 
-	// Start adds the servers to the host of one run. Each run has its own, so that what one
-	// changes the next does not find. It is closed after the run.
+	// Start adds the servers to the host of one run. Each run has its own host, which is closed
+	// afterwards, so that runs do not see each other's changes.
 	Start func(ctx context.Context, h *host.Host) error
 
-	// OnResult is told of each result when it is there, one after the other. Nil: nobody is.
+	// OnResult is called for each result as soon as it is available, one at a time. Nil: not
+	// called.
 	OnResult func(*Result)
 }
 
-// Result is what became of one run of a task.
+// Result is the result of one run of a task.
 type Result struct {
 	Task   string   `json:"task"`
 	Model  string   `json:"model"`
 	Run    int      `json:"run"` // from 1
 	Passed bool     `json:"passed"`
-	Faults []string `json:"faults,omitempty"` // what was not as expected
-	Error  string   `json:"error,omitempty"`  // why the run, or its judge, came to no end
+	Faults []string `json:"faults,omitempty"` // what differed from the expectations
+	Error  string   `json:"error,omitempty"`  // why the run, or its judge, did not complete
 
 	Answer string        `json:"answer"`
 	Calls  []Made        `json:"calls"`
 	Steps  int           `json:"steps"`
 	Usage  model.Usage   `json:"usage"`
-	Cost   float64       `json:"cost,omitempty"` // 0: not known
+	Cost   float64       `json:"cost,omitempty"` // 0: unknown
 	Took   time.Duration `json:"took"`           // in nanoseconds
 
-	Judging   model.Usage `json:"judging,omitzero"`    // of judges
+	Judging   model.Usage `json:"judging,omitzero"`    // of all judges
 	JudgeCost float64     `json:"judgeCost,omitempty"` // likewise
 }
 
-// Run runs each task of a suite with each model as often as it says. An error is about the suite
-// or its models, or the cause of ctx; then the report, if there is one, has what came of it.
+// Run runs each task of a suite with each model as many times as the suite says. The error is about
+// the suite or its models, or the cause of ctx. With the latter, the report holds the results so
+// far.
 func (r *Runner) Run(ctx context.Context, s *Suite) (*Report, error) {
 	models := map[string]model.Model{}
 	open := func(name string) error {
@@ -140,7 +142,7 @@ func (j *job) run(ctx context.Context) {
 	j.res.Passed = err == nil && len(faults) == 0
 }
 
-// limit bounds the whole of a run.
+// limit returns the time limit of a run.
 func (j *job) limit() time.Duration {
 	if j.t.Expect.Time > 0 {
 		return j.t.Expect.Time
@@ -158,7 +160,7 @@ func (j *job) do(whole context.Context) (faults []string, err error) {
 		h.Allow = append(h.Allow, c.Tool)
 	}
 	if n := j.t.Expect.Steps; n > 0 {
-		h.Limits.Steps = n + 5 // it has failed by then
+		h.Limits.Steps = n + 5 // the task has failed by then
 	}
 	news := make(chan struct{}, 1)
 	h.OnStatus = func(host.ServerStatus) {
@@ -209,10 +211,10 @@ func (j *job) do(whole context.Context) (faults []string, err error) {
 	return faults, nil
 }
 
-// startTime bounds the wait for servers.
+// startTime bounds the wait for servers to start.
 const startTime = time.Minute
 
-// ready waits until all servers have been tried. All of them must be there.
+// ready waits until no server is starting. It fails if any server is not ready.
 func ready(ctx context.Context, h *host.Host, news <-chan struct{}) error {
 	late := time.NewTimer(startTime)
 	defer late.Stop()
@@ -243,10 +245,10 @@ func ready(ctx context.Context, h *host.Host, news <-chan struct{}) error {
 	}
 }
 
-// witness takes note of calls.
+// witness records calls.
 type witness struct {
 	calls []Made
-	at    map[string]int // where a call stands, by its id
+	at    map[string]int // index in calls, by call id
 }
 
 func (w *witness) event(e host.Event) {
@@ -256,7 +258,7 @@ func (w *witness) event(e host.Event) {
 		w.calls = append(w.calls, Made{Server: e.Call.Server, Tool: e.Call.Tool, Arguments: e.Call.Arguments})
 	case host.Resulted:
 		i, ok := w.at[e.Call.ID]
-		if !ok { // there is no such tool
+		if !ok { // the event of the call is missing
 			i = len(w.calls)
 			w.calls = append(w.calls, Made{Server: e.Call.Server, Tool: e.Call.Tool, Arguments: e.Call.Arguments})
 		}
@@ -265,12 +267,12 @@ func (w *witness) event(e host.Event) {
 	}
 }
 
-// person is the one whom a task describes.
+// person is the person that a task describes.
 type person struct{ t *Task }
 
 var _ host.Person = (*person)(nil)
 
-// Approve denies: what a task allows is not asked about.
+// Approve denies the call: a call that the task allows does not need approval.
 func (*person) Approve(context.Context, *host.Approval) (host.Verdict, error) {
 	return host.Verdict{Reason: "this test does not allow it"}, nil
 }
@@ -301,7 +303,7 @@ func (p *person) Elicit(_ context.Context, q *host.Elicitation) (*mcp.ElicitResu
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// ReviewRequest lets through what the task allows.
+// ReviewRequest accepts sampling requests if the task allows sampling.
 func (p *person) ReviewRequest(_ context.Context, s *host.Sampling) (*mcp.SampleRequest, error) {
 	if !p.t.Sampling {
 		return nil, mcp.ErrDeclined
@@ -309,7 +311,7 @@ func (p *person) ReviewRequest(_ context.Context, s *host.Sampling) (*mcp.Sample
 	return s.Request, nil
 }
 
-// ReviewAnswer lets everything through.
+// ReviewAnswer accepts every answer.
 func (*person) ReviewAnswer(_ context.Context, _ *host.Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error) {
 	return r, nil
 }

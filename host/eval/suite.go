@@ -8,95 +8,96 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
 )
 
-// Suite is what a file says. It may also be made in Go.
+// Suite is the content of a file. It may also be built in Go.
 type Suite struct {
-	Name string // of the file, or whatever
+	Name string // base name of the file, or any other name
 
-	// Servers are the names of servers; none: those that the runner has otherwise.
+	// Servers are the names of the servers to use; empty: the caller decides. Run does not read
+	// them: Runner.Start adds the servers.
 	Servers []string
 
-	// Inline is a configuration as mcp.json has it, of the servers that the file describes
-	// itself, in place of Servers. Its lines, and nearly its columns, are those of the file.
+	// Inline is a configuration in the format of mcp.json, of servers that the file defines itself,
+	// instead of Servers. Its lines, and nearly its columns, are those of the file.
 	Inline json.RawMessage
 
-	Models   []string // the runner's own if there are none
-	Judge    string   // the model that judges answers; empty: the first of Models
+	Models   []string // Run needs at least one; a file may name none
+	Judge    string   // model that judges answers; empty: the first of Models
 	Runs     int      // of each task with each model; 0: 1
-	Parallel int      // runs at the same time; 0: 4
-	System   string   // what models are told first
-	Allow    []string // tools that may be called besides those that are expected, as in host.Host
+	Parallel int      // concurrent runs; 0: 4
+	System   string   // system prompt
+	Allow    []string // tools that may be called besides the expected ones, as in host.Host
 	Tasks    []*Task
 }
 
-// RunsOf is how often a task is run with each model.
+// RunsOf returns how many times a task is run with each model.
 func (s *Suite) RunsOf(t *Task) int { return cmp.Or(t.Runs, s.Runs, 1) }
 
 // Task is one task of a suite.
 type Task struct {
-	Name   string // no other has it
-	Line   int    // of the file; 0: it is from none
+	Name   string // unique in the suite
+	Line   int    // in the file; 0: not from a file
 	Prompt string
-	System string   // in place of that of the suite
-	Runs   int      // in place of those of the suite
-	Allow  []string // besides those of the suite
+	System string   // replaces that of the suite
+	Runs   int      // replaces that of the suite
+	Allow  []string // in addition to those of the suite
 
-	// Answers are given to questions of servers, by the names of the fields. Nil: they are declined.
+	// Answers are the answers to forms of servers, by field name. Nil: forms are declined.
 	Answers map[string]json.RawMessage
 
-	Sampling bool // servers may have the model complete texts
+	Sampling bool // servers may send sampling requests
 	Expect   Expect
 }
 
-// Expect is what is expected of a run. The zero value is satisfied with an answer.
+// Expect describes what a run must do. The zero value requires only an answer.
 type Expect struct {
-	Calls   []Call   // that are made; one that is made counts for one of these
-	Ordered bool     // in this order; others may stand between them
-	Never   []string // tools that the model does not even try to call, as patterns
+	Calls   []Call   // required calls; each call that was made counts for at most one of them
+	Ordered bool     // in this order; others may come between
+	Never   []string // patterns of tools that the model must not try to call
 	Answer  Answer
 
-	Steps int           // at most; 0: no bound but that of the host
+	Steps int           // at most; 0: only the bound of the host
 	Cost  float64       // at most; 0: no bound
-	Time  time.Duration // at most, of the whole run but for judges, who have 5 minutes for each criterion; 0: DefaultTime
+	Time  time.Duration // at most, without judges, which have 5 minutes for each criterion; 0: DefaultTime
 }
 
-// DefaultTime bounds a run that says nothing about its time.
+// DefaultTime is the time limit of a run whose task does not set one.
 const DefaultTime = 5 * time.Minute
 
-// Call is a call that is expected.
+// Call is an expected call.
 type Call struct {
-	Tool      string // SERVER/TOOL, where * stands for any text
+	Tool      string // SERVER/TOOL, where * matches any text
 	Arguments []Argument
-	Min, Max  int // how often; 0 and 0: once or more; Max alone 0: no bound
+	Min, Max  int // number of times; both 0: at least once; Max alone 0: no upper bound
 }
 
-// Argument is what is expected of an argument.
+// Argument describes an expected argument.
 type Argument struct {
-	// Path is its name, or leads into it: "filter.tags[0]".
+	// Path is the name of the argument, or leads into it: "filter.tags[0]".
 	Path string
 	Matcher
 }
 
-// Matcher is what is expected of a value. All of its fields that are set must hold.
+// Matcher describes an expected value. All fields that are set must match.
 type Matcher struct {
-	Equals   json.RawMessage // as JSON: 1 equals 1.0, and the order of members is of no account
-	Contains string          // of a text, or of one of the texts of a list
+	Equals   json.RawMessage // compared as JSON: 1 equals 1.0, and the order of members does not matter
+	Contains string          // of a text, or of one text in a list
 	Regexp   string          // likewise
 	Schema   json.RawMessage // JSON Schema
-	Absent   bool            // there is no such value
+	Absent   bool            // the value must not exist
 }
 
-// Answer is what is expected of the last answer of the model. All that is set must hold.
+// Answer describes the expected last answer of the model. All fields that are set must match.
 type Answer struct {
-	Equals   string // but for the space around it
+	Equals   string // ignoring surrounding white space
 	Contains []string
-	Lacks    []string // texts that are not in it
+	Lacks    []string // texts that must not occur
 	Regexp   []string
-	Schema   json.RawMessage // it is JSON, be it in a fence, and fits this
-	Judge    []string        // what a model is asked about it: each must be true
+	Schema   json.RawMessage // the answer must be JSON, possibly in a fence, that fits the schema
+	Judge    []string        // criteria for the judge: all must be met
 }
 
-// Problem is one fault of a file.
+// Problem is a fault of a file.
 type Problem = yamlfile.Problem
 
-// Problems are all faults of a file, as an error.
+// Problems is an error that lists all faults of a file.
 type Problems = yamlfile.Problems
