@@ -30,7 +30,7 @@ func toolsOnly(name string, servers chan<- *mcp.Server) gateway.Source {
 	}}
 }
 
-// told returns the notifications that came since it was last called, after a while.
+// told waits a while and returns the notifications since the previous call.
 func (l *listening) told() string {
 	time.Sleep(5 * time.Second)
 	var methods []string
@@ -40,8 +40,8 @@ func (l *listening) told() string {
 	return strings.Join(methods, " ")
 }
 
-// Trap 34: a server that comes, goes or gives way to another of its name changes the lists that it
-// has a part in, and callers are told of these alone: once when one goes, and once when one comes.
+// Trap 34: a server that appears, disappears or is replaced changes only the lists that it has a
+// part in. Callers are notified of these alone: once when it goes, and once when it comes.
 func TestOnlyListsOfAServerAreAnnounced(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		synctest.Test(t, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestOnlyListsOfAServerAreAnnounced(t *testing.T) {
 			if got, want := l.told(), "tools/list_changed"; got != want {
 				t.Errorf("%s: a server that comes: told %q, want %q", rev, got, want)
 			}
-			// An edit of its entry, as up makes it: the new one takes the place of the old one, which
-			// is stopped then.
+			// An edited entry, as up handles it: the new source replaces the old one, which is then
+			// stopped.
 			again := run(t, g, toolsOnly("a", nil))
 			stop()
 			if got := l.told(); got != "tools/list_changed" && got != "tools/list_changed tools/list_changed" {
@@ -74,9 +74,9 @@ func TestOnlyListsOfAServerAreAnnounced(t *testing.T) {
 	}
 }
 
-// Trap 34: a change that the gateway does not see is told too, as it may be one for other callers, with
-// pauses that grow to a minute: two gateways that have each other as servers would wake each other
-// without end. A change that it sees is told at once.
+// Trap 34: a change that the gateway does not see is announced too, because it may exist for other
+// callers, with pauses that grow to a minute: two gateways that are servers of each other would
+// otherwise wake each other without end. A change that it sees is announced at once.
 func TestUnseenChangesAreToldWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servers := make(chan *mcp.Server, 1)
@@ -90,7 +90,7 @@ func TestUnseenChangesAreToldWithPauses(t *testing.T) {
 		l := startListening(ctx, t, connect(t, g, mcp.V2026_07_28))
 		l.want("notifications/subscriptions/acknowledged")
 		l.told()
-		unseen := func() { // the list is the same when the change is told
+		unseen := func() { // the list is the same when the change is announced
 			mcp.AddTool(s, mcp.Tool{Name: "b"}, func(context.Context, struct{}) (string, error) { return "", nil })
 			s.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "b"})
 		}

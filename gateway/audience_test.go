@@ -35,8 +35,8 @@ func leave(res mcp.Result, keep func(name string) bool) mcp.Result {
 	return mcp.RawResult(jsonx.With(nil, raw, "tools", append(out, ']')))
 }
 
-// A caller gets no list that was made for one of whom the server was told something else: what it
-// is called, what it can be asked, whether it can take tasks.
+// A caller never gets a list that was made for a caller with another client name, other
+// capabilities or other support for tasks.
 func TestListsAreOfAudiences(t *testing.T) {
 	l := &listing{around: func(ctx context.Context, next func() (mcp.Result, error)) (mcp.Result, error) {
 		res, err := next()
@@ -89,8 +89,8 @@ func TestListsAreOfAudiences(t *testing.T) {
 	})
 }
 
-// A list that others have forwarded the request for has a key of its own: a server that leads back to
-// them leaves out what is theirs.
+// A list that was requested through other gateways has its own key, because a server that leads
+// back to them omits their entries.
 func TestListsAreOfWhoForwards(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestListsAreOfWhoForwards(t *testing.T) {
 	}
 }
 
-// byScope shows tools of a session to those who may see them: a connection that says to the server
-// for whom it speaks.
+// byScope filters tools of a session by the scopes of the caller: a connection on which the server
+// knows the caller.
 type byScope struct{ *mcp.Session }
 
 func (b byScope) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -129,7 +129,7 @@ func (b byScope) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	return res, err
 }
 
-// A caller gets no list that was made for another principal, or for another credential of the same.
+// A caller never gets a list made for another principal, or for another credential of the same one.
 func TestListsAreOfCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listing{}
@@ -160,7 +160,7 @@ func TestListsAreOfCredentials(t *testing.T) {
 	})
 }
 
-// byHeader shows tools of a session by the header of the caller, as a client that passes it on.
+// byHeader filters tools of a session by a header of the caller, which a client may pass on.
 type byHeader struct{ *mcp.Session }
 
 func (b byHeader) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -173,8 +173,8 @@ func (b byHeader) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	return res, err
 }
 
-// A caller gets no list that was made for one with another header, where nobody was authenticated: a
-// client may pass it on.
+// Without authentication, a caller never gets a list made for a caller with another header, because
+// a client may pass it on.
 func TestListsAreOfHeaders(t *testing.T) {
 	f := (&listing{}).farm(mcp.V2025_11_25)
 	ready := make(chan struct{}, 10)

@@ -21,7 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// studio is a server with something of each kind that a caller can make its own.
+// studio is a server with something of each kind that can belong to a caller.
 type studio struct {
 	*mcp.Server
 	began chan struct{} // a call of hold has begun
@@ -61,14 +61,14 @@ type bound struct {
 	*studio
 	url    string
 	prefix string // of the names of tools
-	tasks  bool   // its tools become tasks for callers who want that
+	tasks  bool   // its tools become tasks for callers that request tasks
 }
 
 // bindings are the ways in which callers reach a server, each with one of its own.
 var bindings = []struct {
 	name   string
 	prefix string
-	behind mcp.Revision // that the server is spoken to with, empty if nobody is between
+	behind mcp.Revision // spoken with the server; empty if there is no gateway
 	handle func(t *testing.T, s *studio, rev mcp.Revision) mcp.Handler
 }{
 	{"server", "", "", nil},
@@ -133,7 +133,7 @@ func throughBridge(t *testing.T, s *studio, rev mcp.Revision) mcp.Handler {
 	return pooled(t, s, gateway.Shared, rev).Direct("st")
 }
 
-// surfer writes HTTP by hand, for a user.
+// surfer writes HTTP requests for a user.
 type surfer struct {
 	t       *testing.T
 	at      *bound
@@ -156,7 +156,7 @@ func (at *bound) surfer(t *testing.T, user string, rev mcp.Revision) *surfer {
 	return s
 }
 
-// request makes a request of one method with its params, "" for none.
+// request builds a request of a method with its params, "" for none.
 func (s *surfer) request(id int, method, params string) *http.Request {
 	if s.rev < mcp.V2026_07_28 {
 		return s.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, id, method, params))
@@ -210,7 +210,7 @@ func (s *surfer) send(r *http.Request) *http.Response {
 	return res
 }
 
-// answer is all of an answer: status, headers and body.
+// answer is a complete HTTP response: status, headers and body.
 func (s *surfer) answer(r *http.Request) string {
 	s.t.Helper()
 	res := s.send(r)
@@ -248,8 +248,8 @@ func (s *surfer) read(r *http.Request) *reading {
 	return &reading{s.t, bufio.NewScanner(res.Body)}
 }
 
-// next returns the next message whose text has what, and the id of its event. What else
-// comes must not have the texts of others.
+// next returns the next message whose text contains what, and the id of its event. Messages that it
+// skips must not contain the texts of others.
 func (r *reading) next(what string, others ...string) (id, data string) {
 	r.t.Helper()
 	for r.in.Scan() {
@@ -271,15 +271,15 @@ func (r *reading) next(what string, others ...string) (id, data string) {
 	return "", ""
 }
 
-// claim is something that belongs to a caller, and how another gets at it.
+// claim is something that belongs to a caller, and the ways in which another may try to use it.
 type claim struct {
 	name string
-	in   func(rev mcp.Revision, at *bound) bool // whether there are such things
+	in   func(rev mcp.Revision, at *bound) bool // whether there is such a thing
 
-	// mine has ada make the thing and returns its name, and a check that it is as before.
+	// mine makes the thing for ada. It returns its name, and a check that it has not changed.
 	mine func(t *testing.T, ada *surfer) (id string, untouched func())
 
-	// tries are what eve does with the name, each of which is answered at once.
+	// tries are eve's attempts with the name, each of which gets an answer at once.
 	tries func(eve *surfer, id string) []*http.Request
 }
 
@@ -461,7 +461,7 @@ func legacyToken(rev mcp.Revision) string {
 	return `,"_meta":{"progressToken":"token"}`
 }
 
-// retried goes on with a call by its state and the key of its question.
+// retried continues a call with its state and the key of its question.
 func retried(s *surfer, id, with string) *http.Request {
 	state, key, _ := strings.Cut(id, " ")
 	return s.request(2, "tools/call", `"name":"`+s.at.prefix+`paint","requestState":"`+state+`","inputResponses":{"`+key+
@@ -501,7 +501,7 @@ func questionsIn(t *testing.T, answer string) map[string]json.RawMessage {
 	return m.Result.InputRequests
 }
 
-// never is a name like another that was given to nobody.
+// never returns a similar name that was never given out.
 func never(id string) string {
 	if strings.Trim(id, "0123456789") == "" {
 		return id + "1"
@@ -519,8 +519,8 @@ func never(id string) string {
 	}
 }
 
-// What ada has made is to eve, who knows its name, as what never was: the same answer to
-// every request, byte for byte but for the name; and ada's goes on as if nothing had been.
+// Whatever eve, who knows its name, tries with ada's thing, the answer is the same as for a name
+// that never existed, byte for byte except for the name, and ada's thing does not change.
 //
 // TASK-25-060, TASK-25-061, XTASK-26-046, MRTR-26-011, T-31, T-35, T-112.
 func TestWhatIsOfAPrincipal(t *testing.T) {
@@ -573,7 +573,8 @@ func everyBinding(t *testing.T, test func(t *testing.T, at *bound, rev mcp.Revis
 	}
 }
 
-// A subscription is its own caller's: nobody else ends it, or hears by it. TASK-25-060, T-112.
+// A subscription belongs to its caller: nobody else can end it or receive its events. TASK-25-060,
+// T-112.
 func TestSubscriptionsAreOfPrincipals(t *testing.T) {
 	everyBinding(t, func(t *testing.T, at *bound, rev mcp.Revision) {
 		ada, eve := at.surfer(t, "ada", rev), at.surfer(t, "eve", rev)

@@ -19,7 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// listing counts the lists of tools that the servers of a farm give, and may change them.
+// listing counts the tool lists that the servers of a farm return, and may change them.
 type listing struct {
 	count  atomic.Int64
 	around func(ctx context.Context, next func() (mcp.Result, error)) (mcp.Result, error) // nil: nothing is
@@ -64,10 +64,10 @@ func (l *listing) farm(back mcp.Revision) *farm {
 	}}
 }
 
-// fetched returns how many lists were given since it was last called.
+// fetched returns the number of lists since the previous call.
 func (l *listing) fetched() int64 { return l.count.Swap(0) }
 
-// addTool adds a tool to a server, and waits until that was told.
+// addTool adds a tool to a server and waits for the announcement.
 func addTool(s *mcp.Server, name string) {
 	mcp.AddTool(s, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return "", nil })
 	time.Sleep(time.Second)
@@ -86,8 +86,8 @@ func named(t *testing.T, s *mcp.Session) string {
 	return strings.Join(names, " ")
 }
 
-// F7: a list is fetched once for all, as long as the server announces its changes and has none. A
-// change shows when it is announced. A change that is not announced shows after half a minute.
+// F7: one fetch serves all callers while the server announces its changes and none comes. An
+// announced change shows at once, another after half a minute.
 func TestListsAreFetchedOnce(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_11_25, mcp.V2026_07_28} {
 		t.Run(string(back), func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestListsAreFetchedOnce(t *testing.T) {
 						t.Errorf("%s: fetched %d times, want at most %d", what, n, most)
 					}
 				}
-				kinds := int64(1) // of callers whom the server can tell apart
+				kinds := int64(1) // of callers that the server can tell apart
 				if back == mcp.V2026_07_28 {
 					kinds = 2
 				}
@@ -128,7 +128,7 @@ func TestListsAreFetchedOnce(t *testing.T) {
 	}
 }
 
-// Callers who ask at once wait for one answer.
+// Concurrent callers share one answer.
 func TestListsAtOnceAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listing{around: func(_ context.Context, next func() (mcp.Result, error)) (mcp.Result, error) {
@@ -155,7 +155,8 @@ func TestListsAtOnceAreOne(t *testing.T) {
 	})
 }
 
-// A policy or a handler that panics, or ends its goroutine, ends no list and no program (trap 3).
+// A policy or a handler that panics or ends its goroutine breaks neither a list nor the program
+// (trap 3).
 func TestListsSurvivePanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, p := range map[string]policy.Policy{
@@ -206,7 +207,7 @@ func toolsOf(t *testing.T, g *gateway.Gateway, ctx context.Context) string {
 	return strings.Join(names, " ")
 }
 
-// An answer that was on its way when the list changed is kept neither for lists nor for routing.
+// An answer that was in progress when the list changed is cached neither for lists nor for routing.
 func TestAnOldListIsNotKept(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctest.Test(t, func(t *testing.T) {
@@ -246,8 +247,8 @@ func TestAnOldListIsNotKept(t *testing.T) {
 	}
 }
 
-// Where changes are not announced, lists of an older server are fetched anew after 2 seconds, and
-// those of one of 2026-07-28 each time, unless it says that they hold (CACHE-26-005).
+// If changes are not announced, lists of an older server are fetched again after 2 seconds, and
+// those of a server of 2026-07-28 each time, unless it gives a ttlMs (CACHE-26-005).
 func TestListsOfServersThatAnnounceNothing(t *testing.T) {
 	for _, tt := range []struct {
 		back mcp.Revision
@@ -295,7 +296,7 @@ func TestListsOfServersThatAnnounceNothing(t *testing.T) {
 	}
 }
 
-// A connection of a single client hears of its changes without a subscription of the gateway.
+// A connection of a single client receives its changes without a subscription of the gateway.
 func TestOwnConnectionsHearOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listing{}
@@ -324,8 +325,7 @@ func TestOwnConnectionsHearOfChanges(t *testing.T) {
 	})
 }
 
-// scopes is a policy that shows each tool to those who have a scope of its name; extra is shown to
-// all.
+// scopes is a policy that shows each tool to callers with a scope of its name, and extra to all.
 type scopes struct{ extra atomic.Pointer[string] }
 
 func (s *scopes) Version() any { return s.extra.Load() }
@@ -335,11 +335,11 @@ func (s *scopes) Decide(_ context.Context, a *policy.Access) policy.Decision {
 	return policy.Decision{Allow: a.Principal.HasScope(a.Name) || extra != nil && *extra == a.Name}
 }
 
-// unversioned is a policy that may decide otherwise each time.
+// unversioned is a policy that may decide differently each time.
 type unversioned struct{ policy.Policy }
 
-// Entries that a policy leaves out depend on the caller and on the rules of now, however the list is
-// kept; the server is not asked for that.
+// A policy filters entries by the current caller and rules, even in a cached list, without asking
+// the server.
 func TestListsBehindAPolicy(t *testing.T) {
 	for _, versioned := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestListsBehindAPolicy(t *testing.T) {
 	}
 }
 
-// The server that comes first in a list keeps a URI that two have, also in what is kept.
+// A URI that two servers have belongs to the first server, also in the kept lists.
 func TestKeptListsKeepTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gateway.Gateway{Name: "gw"}

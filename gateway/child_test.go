@@ -73,8 +73,8 @@ func wantState(t *testing.T, states <-chan gateway.Status, want gateway.State, r
 	}
 }
 
-// STDIO-26-013: a process that ends is started again, and it is known how it ended and what it
-// said last.
+// STDIO-26-013: a process that ends is restarted, and its status says how it ended and what it
+// wrote last.
 func TestAProcessComesBack(t *testing.T) {
 	g, states := child(t, "good")
 	wantState(t, states, gateway.Ready, "")

@@ -16,9 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A request over HTTP that fails on its way (its connection ends, its answer is cut off) fails
-// alone. The server behind the gateway stays in use: the next call is answered at once, and one
-// that runs meanwhile has its result.
+// An HTTP request whose connection ends, or whose answer is cut off, fails alone. The server stays
+// in use: the next call is answered at once, and a concurrent one has its result.
 func TestFailedRequestFailsAlone(t *testing.T) {
 	faults := map[string]func(w http.ResponseWriter){
 		"connection ends": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },

@@ -74,8 +74,7 @@ func every(t *testing.T, body func(t *testing.T, s *mcp.Session)) {
 	mcptest.Every(t, newServer, newClient, body)
 }
 
-// Names are told apart by those that the configuration gives to servers (TOOL-26-018), whatever
-// they call themselves (TOOL-26-019).
+// Names depend on the configured names of servers (TOOL-26-018), not on their own (TOOL-26-019).
 func TestListsAreMergedAndCallsRouted(t *testing.T) {
 	every(t, func(t *testing.T, s *mcp.Session) {
 		ctx := t.Context()
@@ -106,7 +105,7 @@ func TestListsAreMergedAndCallsRouted(t *testing.T) {
 		for uri, want := range map[string]string{
 			"daily://front": "front of daily", "weekly://front": "front of weekly",
 			"weekly://item/7": "weekly item 7",
-			"shared://page":   "page of daily", // the first server, by name, has it
+			"shared://page":   "page of daily", // belongs to the first server by name
 		} {
 			r, err := s.Read(ctx, uri)
 			if err != nil || r.Contents[0].Text != want {
@@ -175,7 +174,7 @@ func TestABrokenServerIsMissingFromListsAlone(t *testing.T) {
 	})
 }
 
-// Unknown members of what a server lists survive the way through the gateway.
+// Unknown members of a server's entries pass through the gateway.
 func TestUnknownMembersPass(t *testing.T) {
 	raw := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
 		return mcp.RawResult(`{"tools":[{"name":"x","inputSchema":{"type":"object"},"x-new":{"a":[1,2.50]}}]}`), nil
@@ -191,7 +190,7 @@ func TestUnknownMembersPass(t *testing.T) {
 	}
 }
 
-// T-122: tools for the pages of other tools are for clients that show them.
+// T-122: tools for the pages of other tools are only for clients that display them.
 func TestToolsForPages(t *testing.T) {
 	raw := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
 		return mcp.RawResult(`{"tools":[{"name":"page","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}},` +
@@ -220,7 +219,7 @@ func TestListenersAreToldOfServersAndTheirChanges(t *testing.T) {
 	defer cancel()
 	listening := startListening(ctx, t, s, "weekly://front", "daily://item/7")
 	listening.want("notifications/subscriptions/acknowledged")
-	daily.ResourceUpdated("daily://front") // nobody asked for it
+	daily.ResourceUpdated("daily://front") // not subscribed
 	daily.ResourceUpdated("daily://item/7")
 	listening.want("notifications/resources/updated")
 
@@ -270,8 +269,7 @@ func (l *listening) want(method string) {
 	}
 }
 
-// HTTP-26-069: what a request's headers get wrong is refused by the gateway itself, with
-// a status that says so.
+// HTTP-26-069: the gateway itself refuses requests with wrong headers, with the right status.
 func TestBadHeadersAreRefused(t *testing.T) {
 	g := newGateway(t, map[string]mcp.Handler{"daily": newsServer("daily")}, "daily")
 	srv := &mcp.Server{Name: "gw", Version: "1", Handler: g}
@@ -303,7 +301,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 	}
 }
 
-// STDIO-26-014, SUB-26-009: who listens to the gateway goes on hearing of a server that was lost and
+// STDIO-26-014, SUB-26-009: a listener continues to receive events of a server that was lost and
 // came back.
 func TestListenersSurviveALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -363,7 +361,7 @@ func Example() {
 	// Output: {"content":[{"type":"text","text":"3"}]} <nil>
 }
 
-// T-50, SUB-26-005: a subscription that its server refuses is not promised.
+// T-50, SUB-26-005: the gateway does not acknowledge a subscription that the server refuses.
 func TestRefusedSubscriptions(t *testing.T) {
 	deaf := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		switch req.Method {
@@ -393,8 +391,8 @@ func TestRefusedSubscriptions(t *testing.T) {
 	}
 }
 
-// Gateways of one program can be chained: each has an id of its own. Those with one ID are one, and
-// a request that comes back to it is refused (trap 1).
+// Gateways of one program can be chained, because each has its own ID. Gateways with the same ID
+// count as one, which refuses a request that comes back (trap 1).
 func TestChainOfGateways(t *testing.T) {
 	for _, tt := range []struct {
 		ids   [2]string

@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// listNow asks for the tools, and tells their names, the servers that are said to be starting, and how
-// long that took.
+// listNow lists the tools. It returns their names, the servers reported as starting, and the
+// duration.
 func listNow(t *testing.T, g *gateway.Gateway) (names, starting string, partial bool, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -43,9 +43,9 @@ func listNow(t *testing.T, g *gateway.Gateway) (names, starting string, partial 
 
 const ofB = "b_whoami b_ask b_which"
 
-// Traps 13 and F6: a list does not wait for a server that says nothing for longer than a second, and says
-// so; when the server comes, the list is told to have changed. One that last started within 3 seconds is
-// waited for as long.
+// Traps 13 and F6: a list waits at most a second for a server that does not answer, and says that
+// it is partial; when the server is ready, the list is announced as changed. A server that last
+// started within 3 seconds is given that long.
 func TestListsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opening := make(chan time.Duration, 10) // how long each start takes
@@ -91,8 +91,8 @@ func TestListsDoNotWait(t *testing.T) {
 	})
 }
 
-// A server that is there and does not list holds up no list either; its part comes later, once, and what
-// it listed before is the answer until then.
+// A server that is ready but does not list does not delay a list either. Its part is announced
+// later, once; until then its previous list is used.
 func TestSlowListsComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delay := make(chan time.Duration, 10)
@@ -146,7 +146,7 @@ func TestSlowListsComeLater(t *testing.T) {
 	})
 }
 
-// Behind middleware a partial list names no server, which the caller may not know of.
+// Behind middleware a partial list does not name servers, because the caller may not know them.
 func TestAPartialListKeepsNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &farm{open: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
@@ -158,7 +158,7 @@ func TestAPartialListKeepsNames(t *testing.T) {
 	})
 }
 
-// A server that started fast is waited for when its lists are not kept.
+// A list waits for a server that starts fast if its lists are not kept.
 func TestFastServersAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &farm{rev: mcp.V2026_07_28, open: func(ctx context.Context) error { time.Sleep(2 * time.Second); return nil }}

@@ -83,8 +83,8 @@ func (w *handledWriter) Write(p []byte) (int, error) {
 
 func (w *handledWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// silentServer is a server of which nothing is heard in any request to a feature. Causes gets why
-// each ended.
+// silentServer never answers a request to a feature. Causes receives the reason why each request
+// ended.
 func silentServer(causes chan<- error) *mcp.Server {
 	s := &mcp.Server{Name: "db", Version: "1"}
 	hang := func(ctx context.Context) (string, error) {
@@ -164,7 +164,7 @@ func opener(s *mcp.Server, back mcp.Revision, overHTTP bool, limits mcp.Limits) 
 	}
 }
 
-// before connects a client that has no limits of its own.
+// before connects a client without limits of its own.
 func before(t *testing.T, g *gateway.Gateway, c *mcp.Client, front mcp.Revision, overHTTP bool) *mcp.Session {
 	t.Helper()
 	c.Limits.CallTimeout = -1
@@ -219,8 +219,8 @@ func everyPair(t *testing.T, body func(t *testing.T, front, back mcp.Revision, f
 	}
 }
 
-// A silent request ends at its limit, in all pairs and of each kind; its caller reads which server
-// and which limit, the server is told, and the next call works.
+// A silent request of any kind ends at its limit, in all pairs. The error names the server and the
+// limit, the server is notified, and the next call works.
 func TestSilentCallsEnd(t *testing.T) {
 	everyPair(t, func(t *testing.T, front, back mcp.Revision, frontHTTP, backHTTP bool) {
 		causes := make(chan error, 1)
@@ -255,8 +255,8 @@ func TestSilentCallsEnd(t *testing.T) {
 	})
 }
 
-// Progress is a sign of life even for a caller who wants none, and through two gateways; callLimit
-// ends the call all the same. The clocks stand while the user thinks, and for a task.
+// Progress extends a call, even if the caller did not request it, and through two gateways;
+// callLimit ends the call anyway. The clocks stop while the user thinks, and for a task.
 func TestCallsThatLast(t *testing.T) {
 	everyPair(t, func(t *testing.T, front, back mcp.Revision, frontHTTP, backHTTP bool) {
 		causes := make(chan error, 1)
@@ -264,7 +264,7 @@ func TestCallsThatLast(t *testing.T) {
 		near := limitedGateway(t, opener(&mcp.Server{Name: "far", Version: "1", Handler: far.Direct("db")}, front, backHTTP, mcp.Limits{}))
 		c := frontClient(new([]string))
 		c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			time.Sleep(14 * time.Minute) // a call waits no longer for its caller to come back
+			time.Sleep(14 * time.Minute) // longer than a call waits for its caller
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"color": "red"}}, nil
 		}
 		s := before(t, near, c, front, frontHTTP)
@@ -291,7 +291,7 @@ func TestCallsThatLast(t *testing.T) {
 			t.Errorf("the call with a limit ended after %v with %v", took, err)
 		}
 		var jobs []string
-		if min(front, back) >= mcp.V2025_11_25 && front <= back { // else the call is no task
+		if min(front, back) >= mcp.V2025_11_25 && front <= back { // otherwise the call is not a task
 			jobs = append(jobs, "db_job")
 		}
 		if front == mcp.V2025_11_25 && back == mcp.V2026_07_28 { // the gateway makes the task

@@ -14,7 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// refusing is a connection whose requests want a login while refuse is set.
+// refusing is a connection whose requests need a login while refuse is set.
 type refusing struct {
 	gateway.Upstream
 	refuse *atomic.Bool
@@ -27,8 +27,8 @@ func (r refusing) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	return r.Upstream.Handle(ctx, req)
 }
 
-// A server that wants a login has a state of its own, which says what to do, and is tried at
-// once when somebody may have done it. So is one whose login ends while it is connected.
+// A server that needs a login has its own state, with instructions, and is tried at once when
+// somebody may have logged in. The same holds for a server whose login ends while it is connected.
 func TestNeedsLogin(t *testing.T) {
 	for _, share := range []gateway.Share{gateway.Shared, gateway.PerClient} {
 		t.Run(share.String(), func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestNeedsLogin(t *testing.T) {
 					}
 				}
 				call("needs login: log in")
-				time.Sleep(time.Hour) // the pauses are long by now
+				time.Sleep(time.Hour) // so that the pauses have grown
 				locked.Store(false)
 				begun := time.Now()
 				g.Retry("a")

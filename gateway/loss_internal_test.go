@@ -8,7 +8,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A caller reads how a server's process ended, and what it said last, but not its command.
+// The error tells a caller how a server's process ended and what it wrote last, but not its
+// command.
 func TestLossForCallers(t *testing.T) {
 	exit := &mcp.ExitError{Command: "/home/ada/bin/rude", State: "exit status 3", Stderr: "no db"}
 	for _, tt := range []struct {

@@ -42,7 +42,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whatever two servers and features are called, their names differ, fit, and lead back to
+// For any names of two servers and features, the gateway's names differ, are valid, and identify
 // the server.
 func FuzzName(f *testing.F) {
 	for _, s := range []string{"a", "a_b", "a__b", "_a", "a-", "a b", "c", "b_c", "b__c", "_c", "", "a--aaaaaaaa", strings.Repeat("x", 70)} {

@@ -18,8 +18,8 @@ import (
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
-// foreign is a server with words of its own for what it does not have, with tools that it does
-// not list, and that does not care for the case of their names.
+// foreign is a server with its own error texts, with tools that it does not list, and with names
+// that ignore case.
 type foreign struct {
 	mu    sync.Mutex
 	tools []string // listed; guarded by mu
@@ -67,7 +67,7 @@ func (f *foreign) Handle(_ context.Context, req *mcp.Request) (mcp.Result, error
 	return mcp.RawResult(`{"content":[],"messages":[],"completion":{"values":[]}}`), nil
 }
 
-// take returns what the server was called with since the last time.
+// take returns the calls since the previous take.
 func (f *foreign) take() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,9 +76,9 @@ func (f *foreign) take() []string {
 	return calls
 }
 
-// Only what a server lists is called, by its exact name, and what is refused for good is answered
-// as what there is not, whoever made the server (trap 21): through the gateway, and through a
-// bridge where there is a policy.
+// Only listed tools are called, by their exact names. A tool that a policy refuses for good gets
+// the same answer as one that does not exist, whoever wrote the server (trap 21): through the
+// gateway, and through a bridge with a policy.
 func TestOnlyListedNames(t *testing.T) {
 	refuse := policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
 		return policy.Decision{Allow: a.Name != "delete_all", Rule: "test"}
@@ -138,8 +138,8 @@ func TestOnlyListedNames(t *testing.T) {
 	}
 }
 
-// A tool that has come since the list was asked for is called: the server is asked once more, and
-// once for all who miss something at the same time. What cannot be listed is not called.
+// A tool that is newer than the list can be called: the server is asked for its list again, once
+// for concurrent callers. A call fails if the list cannot be fetched.
 func TestNewNamesAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{tools: []string{"safe"}}
@@ -184,7 +184,7 @@ func TestNewNamesAreFound(t *testing.T) {
 	})
 }
 
-// Many who miss a name at once cost a server few lists.
+// Many concurrent calls with unknown names cost a server few lists.
 func TestMissedNamesShareAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{tools: []string{"safe"}}
@@ -216,7 +216,7 @@ func TestMissedNamesShareAList(t *testing.T) {
 	})
 }
 
-// A list that is too long to be kept is still known by its names.
+// The names of a list that is too long to keep are still known.
 func TestNamesOfALongList(t *testing.T) {
 	f := &foreign{}
 	for i := range 30 {
@@ -237,7 +237,7 @@ func TestNamesOfALongList(t *testing.T) {
 	}
 }
 
-// A server that does not know a URI in words of its own does not keep others from being asked.
+// A server that reports an unknown URI in its own words does not keep others from being asked.
 func TestUnlistedResources(t *testing.T) {
 	g := &gateway.Gateway{Name: "gw"}
 	rude := mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -266,8 +266,8 @@ func TestUnlistedResources(t *testing.T) {
 	}
 }
 
-// Trap F10: a tool that Source.Offers leaves out is not there, in lists, in calls and in the counts of
-// Status; behind Gateway and behind Direct, with middleware and without.
+// Trap F10: a tool that Source.Offers leaves out is missing from lists, calls and the counts of
+// Status, behind Gateway and Direct, with middleware and without.
 func TestOffers(t *testing.T) {
 	around := func(string) mcp.Middleware { return func(next mcp.Handler) mcp.Handler { return next } }
 	for _, tt := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A client in this process drives a gateway: what a server asks, over a pipe and in any revision,
-// reaches the functions of the client, also when several calls run at once.
+// A client in this process uses a gateway: questions of a server, over a pipe and in any revision,
+// reach the handlers of the client, even when several calls run at once.
 func TestOpenGateway(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {

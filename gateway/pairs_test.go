@@ -26,7 +26,7 @@ type color struct {
 	Color string `json:"color"`
 }
 
-// asksAll is a server that does everything that has to pass the gateway.
+// asksAll is a server that uses everything that must pass through the gateway.
 func asksAll(name string, causes chan<- error) *mcp.Server {
 	s := newsServer(name)
 	s.Tasks.Poll = 10 * time.Millisecond
@@ -193,7 +193,7 @@ func TestPairsOverWires(t *testing.T) {
 	}
 }
 
-// T-20 to T-22, T-34 to T-37: calls, and all that belongs to them in both directions.
+// T-20 to T-22, T-34 to T-37: calls, and everything that belongs to them in both directions.
 func (p *pair) testCalls(t *testing.T) {
 	t.Helper()
 	ctx, s := t.Context(), p.s
@@ -274,7 +274,7 @@ func (p *pair) testCalls(t *testing.T) {
 	wg.Wait()
 }
 
-// T-100 to T-109: a call that may be a task ends with its result, whoever has tasks.
+// T-100 to T-109: a call that may be a task ends with its result, whichever side has tasks.
 func (p *pair) testTasks(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"one", "two"} {
@@ -315,7 +315,7 @@ func (p *pair) testCancel(t *testing.T) {
 	}
 }
 
-// T-50 to T-54: changes of lists and resources reach those who listen.
+// T-50 to T-54: changes of lists and resources reach the listeners.
 func (p *pair) testChanges(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -43,7 +43,7 @@ func keeper(rev mcp.Revision) *farm {
 	}}
 }
 
-// set has the server of a session keep a text; the answer is empty, or why it does not.
+// set makes the server of a session keep a text. It returns the error text, or "".
 func set(t *testing.T, s *mcp.Session, text string) string {
 	t.Helper()
 	return called(t, s, "db_set", map[string]any{"text": text})
@@ -60,7 +60,7 @@ func called(t *testing.T, s *mcp.Session, tool string, args any) string {
 	return res.Text()
 }
 
-// read gets a resource, which leaves nothing behind at the server.
+// read reads a resource, which leaves no state at the server.
 func read(t *testing.T, s *mcp.Session) string {
 	t.Helper()
 	res, err := s.Read(t.Context(), "news://front")
@@ -70,7 +70,7 @@ func read(t *testing.T, s *mcp.Session) string {
 	return res.Contents[0].Text
 }
 
-// Trap 8, F3: of 130 sessions at an older server, none loses in silence what that keeps for it.
+// Trap 8, F3: none of 130 sessions at an older server loses its state silently.
 func TestStateIsNeverLostInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
@@ -109,8 +109,8 @@ func TestStateIsNeverLostInSilence(t *testing.T) {
 	})
 }
 
-// F3: a connection over which nothing but reads has happened makes room, the quietest first; one
-// in use does not.
+// F3: a connection that was used only for reads makes room, the quietest first; one in use does
+// not.
 func TestReadsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
@@ -177,8 +177,8 @@ func TestCallsWaitForAPlace(t *testing.T) {
 	})
 }
 
-// Trap 8: a known principal has at most a quarter of the places, and gets another one at the cost
-// of nobody else.
+// Trap 8: a known principal has at most a quarter of the places, and gets another one only at its
+// own cost.
 func TestOnePrincipalDoesNotTakeAllPlaces(t *testing.T) {
 	f := keeper(mcp.V2025_11_25)
 	g := &gateway.Gateway{Name: "gw"}
@@ -205,7 +205,7 @@ func TestOnePrincipalDoesNotTakeAllPlaces(t *testing.T) {
 	if a, c := get(t, eve[0]), get(t, eve[2]); a != "kept a" || c != "kept c" {
 		t.Errorf("the state of the others: %q, %q", a, c)
 	}
-	for range 6 { // who is not known has what is left
+	for range 6 { // callers without a principal share the rest
 		if got := set(t, connect("", mcp.V2025_11_25), "x"); got != "" {
 			t.Errorf("a caller who is not known: %s", got)
 		}
@@ -218,8 +218,8 @@ func TestOnePrincipalDoesNotTakeAllPlaces(t *testing.T) {
 	}
 }
 
-// F3: however what a server keeps for a client goes, the next request of that client fails once,
-// in words, and does not reach a server that knows nothing.
+// F3: however the state of a client is lost, its next request fails once, with an explanation, and
+// does not reach a server without the state.
 func TestLossIsTold(t *testing.T) {
 	const gone = "kept for you is gone"
 	for _, tt := range []struct {
@@ -281,8 +281,8 @@ func TestLossIsTold(t *testing.T) {
 	}
 }
 
-// F3: of the windows of one person that share a process, each that has used it is told once, and
-// once one that has not: it may count on what another window has left there.
+// F3: if windows of one person share a process, each that has used it is told once, and so is one
+// that has not, because it may rely on state that another window left there.
 func TestLossOfOtherWindows(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} { // of the new window
 		synctest.Test(t, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestLossOfOtherWindows(t *testing.T) {
 	}
 }
 
-// F3: calls that a client sends before it knows of its loss all fail, not just the first of them.
+// F3: all calls that a client sends before it learns of its loss fail, not only the first.
 func TestLossIsToldToCallsAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		share gateway.Share
@@ -359,8 +359,8 @@ func TestLossIsToldToCallsAtOnce(t *testing.T) {
 	}
 }
 
-// A call that fails because the connection breaks is told so by its own error, and by no other;
-// the other sessions of the principal are told with their next.
+// If a connection breaks during a call, the error of the call itself reports the loss; other
+// sessions of the principal learn of it with their next call.
 func TestLossInTheMiddleOfACall(t *testing.T) {
 	for _, share := range []gateway.Share{gateway.PerSession, gateway.PerPrincipal} {
 		synctest.Test(t, func(t *testing.T) {
@@ -391,7 +391,8 @@ func TestLossInTheMiddleOfACall(t *testing.T) {
 	}
 }
 
-// F8: one connection, and one process, for all sessions of a principal who can be asked the same.
+// F8: one connection, and one process, serves all sessions of a principal with the same
+// capabilities.
 func TestPrincipalsShare(t *testing.T) {
 	f := keeper(mcp.V2025_11_25)
 	g := &gateway.Gateway{Name: "gw"}
@@ -422,7 +423,7 @@ func TestPrincipalsShare(t *testing.T) {
 	}
 }
 
-// F8: what a client can be asked tells connections of one principal apart.
+// F8: connections of one principal differ by the capabilities of the client.
 func TestPrincipalsShareByCapabilities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
@@ -451,8 +452,8 @@ func TestPrincipalsShareByCapabilities(t *testing.T) {
 	})
 }
 
-// F8: a server that asks for roots is run per session from then on, for sessions that have some,
-// also after it was started anew. The session that opened a connection keeps it; others are told.
+// F8: a server that asks for roots runs per session from then on, for sessions with roots, even
+// after a restart. The session that opened a connection keeps it; others are told.
 func TestRootsArePerSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
@@ -505,7 +506,7 @@ func TestRootsArePerSession(t *testing.T) {
 		if got := f.alive(); got != "1 3 4" {
 			t.Errorf("servers %s run after the end of a session", got)
 		}
-		for range 2 { // who has no roots cannot be asked for them
+		for range 2 { // a session without roots cannot be asked for them
 			which(t, connect(t, g, mcp.V2025_11_25))
 		}
 		if got := f.alive(); got != "1 3 4 5" {

@@ -11,9 +11,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What the loop asks is right for all APIs, whose rules modeltest holds it to: searched tools, results
-// that are read on, an answer that has to fit a schema, a summary, a picture and a tool that is
-// insisted on, and the last answer after the steps are used up.
+// The requests of the loop follow the rules of all APIs, which modeltest checks: searched tools,
+// results that are read on, an answer that must fit a schema, a summary, an image, a required tool,
+// and the last answer after the step limit.
 func TestLoopOverEveryAPI(t *testing.T) {
 	const script = `
 turns:

@@ -21,7 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// kept is what was allowed for ever, in memory.
+// kept stores permanent approvals in memory.
 type kept struct{ hashes sync.Map } // by identity and tool
 
 func (k *kept) Allowed(identity string, t *mcp.Tool) (bool, string, error) {
@@ -96,8 +96,8 @@ func TestWhoAllows(t *testing.T) {
 	}
 }
 
-// The person is asked about calls of one tool one after the other, in the order of the model, and
-// an answer for the conversation does for those that wait.
+// The person is asked about calls of one tool one at a time, in the order of the model, and an
+// answer for the conversation also covers the calls that wait.
 func TestOneAnswerForMany(t *testing.T) {
 	for _, answer := range []host.Answer{host.AllowConversation, host.AllowAlways} {
 		var mu sync.Mutex
@@ -128,8 +128,8 @@ func TestOneAnswerForMany(t *testing.T) {
 	}
 }
 
-// A tool that changes asks again, in the conversation and for ever, and the person is shown what
-// has changed.
+// A tool that changes needs a new approval, even a permanently allowed one, and the person sees
+// what has changed.
 func TestChangedTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
@@ -153,7 +153,7 @@ func TestChangedTool(t *testing.T) {
 			t.Fatal(err)
 		}
 		lose()
-		time.Sleep(10 * time.Second) // the server is connected anew
+		time.Sleep(10 * time.Second) // the server reconnects
 		c.Model = calls([]string{"s_plain {}"})
 		if _, err := c.Send(t.Context(), "go on"); err != nil {
 			t.Fatal(err)
@@ -171,8 +171,8 @@ func TestChangedTool(t *testing.T) {
 	})
 }
 
-// Who is asked does not keep a turn from being cancelled, even if they ignore it; what they say
-// afterwards has no effect.
+// A person who ignores a cancelled question does not keep the turn from ending, and a later answer
+// has no effect.
 func TestCancelledWhileAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := make(chan struct{}), make(chan struct{})
@@ -215,8 +215,8 @@ func TestCancelledWhileAsked(t *testing.T) {
 	})
 }
 
-// What the person allows at one server is not done at another that has taken its place meanwhile;
-// the model may want it there, which is another decision.
+// A call that was allowed at one server is not made at another that has replaced it; the model may
+// call the new one, which is a new decision.
 func TestReplacedWhileAsked(t *testing.T) {
 	for _, call := range []string{"s_plain {}", `read_resource {"server":"s","uri":"app:place"}`} {
 		t.Run(call, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestReplacedWhileAsked(t *testing.T) {
 						if err := h.Replace(place("new")); err != nil {
 							t.Error(err)
 						}
-						h.Use(ctx, "s", func(s *mcp.Session) error { _, err := s.Raw(ctx, "server/discover", nil); return err }) // it is there
+						h.Use(ctx, "s", func(s *mcp.Session) error { _, err := s.Raw(ctx, "server/discover", nil); return err }) // wait until it is ready
 					}
 					return host.Verdict{Answer: host.AllowOnce}, nil
 				}}}, place("old"))
@@ -265,8 +265,8 @@ func TestReplacedWhileAsked(t *testing.T) {
 	}
 }
 
-// A call is not made if the decision about it cannot be audited; what came of one that was made
-// is told all the same.
+// A call is not made if its decision cannot be audited. If only its outcome cannot be audited, the
+// call still has its result.
 func TestAuditFails(t *testing.T) {
 	for _, fail := range []int{1, 2} {
 		writes := 0
@@ -287,7 +287,7 @@ func TestAuditFails(t *testing.T) {
 	}
 }
 
-// What a server says of a call is told, and not to the audit log: it may repeat the arguments.
+// Events quote the server, but the audit log does not: a server may repeat the arguments.
 func TestAuditOfFailures(t *testing.T) {
 	const said = "no customer planted"
 	failed := &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(said)}}
@@ -325,7 +325,7 @@ func TestAuditOfFailures(t *testing.T) {
 	}
 }
 
-// What a denial says reaches the model.
+// The reason of a denial reaches the model.
 func TestDenialWithReason(t *testing.T) {
 	m := calls([]string{"s_plain {}"}, []string{"s_write {}"})
 	talk(t, newHost(t, &host.Host{Model: m, Person: approver{approve: func(_ context.Context, a *host.Approval) (host.Verdict, error) {
@@ -341,8 +341,8 @@ func TestDenialWithReason(t *testing.T) {
 	}
 }
 
-// Patterns of Host.Allow are about the server that they name: * stands for any text, with slashes
-// too, and no name of a tool makes it one of another server.
+// A pattern of Host.Allow matches only tools of the server that it names: * matches any text,
+// including slashes, and no tool name can stand for a tool of another server.
 func TestAllowPatterns(t *testing.T) {
 	tests := []struct {
 		pattern string
@@ -380,7 +380,7 @@ func TestAllowPatterns(t *testing.T) {
 	}
 }
 
-// What the person has allowed is seen, and can be taken back.
+// Permissions of a conversation can be listed and withdrawn.
 func TestDisallow(t *testing.T) {
 	var asked atomic.Int64
 	m := calls([]string{"s_plain {}"}, []string{"s_plain {}"})

@@ -12,9 +12,9 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// What is sent is always an object in one line that fits the schema, and means what the model
-// wrote, but for nulls that are left out; else the model is told something. What is fit once is left
-// as it is.
+// Arguments are sent as an object on one line that fits the schema and means what the model wrote,
+// without nulls that stand for nothing; otherwise the model gets an error. Arguments that fit are
+// not changed again.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{``, `null`, `""`, `{}`, `{"a":1}`, `"{\"a\":1}"`, `"{\"a\":"`, `[1]`, `{"a":1,"a":2}`, `{"a":null,"b":{"a":null},"c":null}`, "{\"a\":\n\"\\u2028\"}", `{"b":{"c":[]}}`, `"\"{}\""`, "\xff", `{"a":1}x`} {
 		f.Add(seed)
@@ -46,7 +46,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// Of a schema too long to be shown whole the model sees the parts that its faults are about.
+// If the schema is too long, the model sees only the parts that the faults concern.
 func TestExpectedPart(t *testing.T) {
 	whole := json.RawMessage(`{"type":"object","description":"` + strings.Repeat("long ", 1000) + `","$defs":{"when":{"type":"object","properties":{"hour":{"type":"integer","maximum":23}}}},
 		"properties":{"name":{"type":"string"},"odd name":{"type":"array","items":{"type":"object","properties":{"x":{"type":"boolean"}}}},"at":{"$ref":"#/$defs/when"},"loop":{"$ref":"#/properties/loop"},

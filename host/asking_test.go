@@ -18,7 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// inquirer is a server whose tools ask.
+// inquirer is a server whose tools ask questions.
 func inquirer() *mcp.Server {
 	s := &mcp.Server{Name: "inquirer", Version: "1"}
 	type form struct {
@@ -55,7 +55,7 @@ func inquirer() *mcp.Server {
 		}
 		return roots[0].URI, nil
 	})
-	// think has the model use a tool of the server's own, and tells what it says in the end.
+	// think lets the model use a tool of the server's own, and returns the model's final text.
 	mcp.AddTool(s, mcp.Tool{Name: "think"}, func(ctx context.Context, _ struct{}) (string, error) {
 		req := &mcp.SampleRequest{Messages: userSays("What is 2+3?"), MaxTokens: 10, Tools: []*mcp.Tool{{Name: "add.numbers", InputSchema: []byte(`{"type":"object"}`)}}}
 		for n := range 3 {
@@ -89,7 +89,7 @@ func callTool(t *testing.T, h *host.Host, tool, args string) (string, *diary) {
 	return m.result(t, "c1.1"), d
 }
 
-// What nobody can answer is declined, and who reads the events learns of it.
+// Questions that nobody can answer are declined, and an event reports it.
 func TestQuestionToNobody(t *testing.T) {
 	everywhere(t, "q", inquirer, func() *host.Host { return &host.Host{Allow: []string{"q/*"}} }, func(t *testing.T, h *host.Host) {
 		got, d := callTool(t, h, "q_age", "{}")
@@ -102,8 +102,8 @@ func TestQuestionToNobody(t *testing.T) {
 	})
 }
 
-// The person is asked before a page is opened, and sees all of its URL. What is no page is declined for
-// them.
+// The person sees the whole URL and is asked before a page is opened. A URL that is not a web page
+// is declined automatically.
 func TestQuestionOfURL(t *testing.T) {
 	const page = "https://example.com/login?state=1"
 	everywhere(t, "q", inquirer, func() *host.Host {
@@ -124,8 +124,8 @@ func TestQuestionOfURL(t *testing.T) {
 	})
 }
 
-// ELIC-26-046: no answer that does not fit the form is sent. ELIC-25-012: a server that asks
-// without end gets no more answers.
+// ELIC-26-046: an answer that does not fit the form is never sent. ELIC-25-012: a server that keeps
+// asking gets no more answers.
 func TestQuestionBounds(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {
@@ -153,9 +153,9 @@ func TestQuestionBounds(t *testing.T) {
 	}
 }
 
-// An older server over one wire does not say which call its question belongs to. It is that of
-// the only call in progress; of several it is that of none, but of their conversation. Calls of
-// several conversations take turns.
+// An older server over one wire does not say which call its question belongs to. It belongs to the
+// only call in progress; if there are several, it belongs to their conversation and to none of
+// them. Calls of several conversations take turns.
 func TestQuestionOfWhichCall(t *testing.T) {
 	for _, over := range []string{"memory", "http"} {
 		t.Run(over, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestQuestionOfWhichCall(t *testing.T) {
 
 			byItself := over == "http" // a question comes on the stream of its call
 			turns := [][]string{{`q_together {"N":1}`}, {`q_together {"N":2}`}}
-			if !byItself { // the server is known to ask, so that conversations take turns there
+			if !byItself { // after one question of the server, conversations take turns
 				turns = [][]string{{`q_age {}`}, {`q_age {}`}}
 			}
 			ids, end = talks(turns...)
@@ -253,7 +253,7 @@ func TestQuestionOfWhichCall(t *testing.T) {
 	}
 }
 
-// When a call is cancelled its question is over, and the person need not answer it.
+// When a call is cancelled, its question ends, and the person need not answer it.
 func TestQuestionEndsWithItsCall(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// Nobody waits for a person who goes on with a question that is over.
+// The host does not wait for a person who keeps answering a question that has ended.
 func TestQuestionIsOver(t *testing.T) {
 	sample := func(ctx context.Context, c *mcp.Client) error {
 		_, err := c.OnSample(ctx, &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5})
@@ -328,7 +328,7 @@ func TestQuestionIsOver(t *testing.T) {
 	}
 }
 
-// The time in which a server waits for a person is not its own.
+// The time that a server waits for a person does not count as its latency.
 func TestQuestionTakesNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{name: "n"}
@@ -341,7 +341,7 @@ func TestQuestionTakesNoTime(t *testing.T) {
 		n.set(func() {
 			n.at = func(ctx context.Context) error {
 				time.Sleep(time.Second)
-				for _, ctx := range []context.Context{ctx, t.Context()} { // of which it is not known which call it is
+				for _, ctx := range []context.Context{ctx, t.Context()} { // the second one does not say which call asks
 					if res, err := n.client.OnElicit(ctx, &mcp.ElicitRequest{Message: "?"}); err != nil || res.Action != "cancel" {
 						return fmt.Errorf("OnElicit = %v, %v", res, err)
 					}
@@ -385,7 +385,7 @@ func TestSampleWithTools(t *testing.T) {
 	})
 }
 
-// Before 2025-11-25 a completion is one block, and so is what an older server gets of several.
+// Before 2025-11-25 a completion is one block; an older server gets one block made of several.
 func TestSampleOfSeveralBlocks(t *testing.T) {
 	newServer := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}
@@ -414,8 +414,8 @@ func TestSampleOfSeveralBlocks(t *testing.T) {
 	})
 }
 
-// ROOT-26-006: servers are told of the roots that the host was given, and of those alone; older
-// ones learn when they change.
+// ROOT-26-006: servers learn the roots of the host and no others; older servers are notified of
+// changes.
 func TestRootsOfAHost(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {
@@ -435,7 +435,7 @@ func TestRootsOfAHost(t *testing.T) {
 				t.Errorf("where = %s", got)
 			}
 			h.SetRoots(t.Context(), []mcp.Root{{URI: "file:///elsewhere"}})
-			if rev < mcp.V2026_07_28 { // which has no such notification
+			if rev < mcp.V2026_07_28 { // it has no such notification
 				<-changed
 			}
 			if got, _ := callTool(t, h, "q_where", "{}"); got != "file:///elsewhere" {

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// counting is a server whose results tell how often its tools have run.
+// counting is a server whose results count the runs of its tools.
 func counting(runs *atomic.Int64) *mcp.Server {
 	srv := &mcp.Server{Name: "s", Version: "1"}
 	add := func(name string, hints *mcp.ToolAnnotations, f func(n int64) (string, error)) {
@@ -35,7 +35,7 @@ func counting(runs *atomic.Int64) *mcp.Server {
 	return srv
 }
 
-// What is kept of results, and what is not.
+// The cache keeps and drops results by its rules.
 func TestResponseCache(t *testing.T) {
 	var many [][]string
 	for i := range 20 {
@@ -97,8 +97,8 @@ func TestResponseCache(t *testing.T) {
 	}
 }
 
-// A new connection may be one with other credentials, and to a server that has forgotten what it
-// knew: nothing of the old one is taken for its own.
+// A new connection may have other credentials, and its server may have lost its state: cached
+// results of the old connection are not used.
 func TestCacheOfConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
@@ -119,7 +119,7 @@ func TestCacheOfConnection(t *testing.T) {
 	})
 }
 
-// What the server says has changed may change what it answers.
+// A change of the server's lists may change its results.
 func TestCacheOfChangedServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64

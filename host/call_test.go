@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What a model writes is made fit to be sent where there is no doubt what it means; else the model
-// is told what is wrong and what is expected, and nothing is sent.
+// Mistakes of models with a clear meaning are repaired. Otherwise the model learns what is wrong
+// and what is expected, and nothing is sent.
 func TestArguments(t *testing.T) {
 	const want = `{"city":"Oslo"}`
 	tests := []struct{ name, written, sent, told string }{
@@ -61,7 +61,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// A tool that is not there is told with the names that may have been meant.
+// The error for an unknown tool suggests similar names.
 func TestUnknownTool(t *testing.T) {
 	srv := &mcp.Server{Name: "s", Version: "1"}
 	for _, name := range []string{"list_tables", "list_rows", "drop"} {

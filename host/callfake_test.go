@@ -17,8 +17,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// caller is a model that wants what is in turns called, one item for each answer, and then says
-// what came of all of it.
+// caller is a model that makes the calls in turns, one item for each answer, and then returns all
+// results.
 type caller struct {
 	turns [][]*model.Call
 
@@ -29,7 +29,7 @@ type caller struct {
 
 var _ model.Model = (*caller)(nil)
 
-// calls makes a caller of one answer for each list of calls, each written as: name {arguments}.
+// calls returns a caller with one answer for each list of calls, each written as: name {arguments}.
 func calls(turns ...[]string) *caller {
 	m := &caller{}
 	for i, turn := range turns {
@@ -74,7 +74,7 @@ func (m *caller) Generate(ctx context.Context, req *model.Request, emit func(mod
 	return res, nil
 }
 
-// result returns the text of a result that the model was given.
+// result returns the text of a result as the model received it.
 func (m *caller) result(t testing.TB, id string) string {
 	t.Helper()
 	m.mu.Lock()
@@ -90,12 +90,12 @@ func (m *caller) result(t testing.TB, id string) string {
 func inMemory(name string, srv *mcp.Server) host.Server {
 	return host.Server{Name: name, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
-		go srv.Serve(context.WithoutCancel(ctx), far) // ended by the session
+		go srv.Serve(context.WithoutCancel(ctx), far) // ends with the session
 		return c.Connect(ctx, mcptest.Wire(near))
 	}}
 }
 
-// closing has the sessions with a server closed by the function that it returns.
+// closing makes a server whose sessions are closed by the returned function.
 func closing(s host.Server) (host.Server, func()) {
 	var mu sync.Mutex
 	var last *mcp.Session
@@ -116,7 +116,7 @@ func closing(s host.Server) (host.Server, func()) {
 	}
 }
 
-// newHost makes a host of servers that are ready. It ends with the test.
+// newHost returns a host whose servers are ready. It is closed at the end of the test.
 func newHost(t testing.TB, h *host.Host, servers ...host.Server) *host.Host {
 	t.Helper()
 	ready := make(chan string, len(servers))
@@ -151,7 +151,7 @@ func (p approver) Approve(ctx context.Context, a *host.Approval) (host.Verdict, 
 	return p.approve(ctx, a)
 }
 
-// says is a person who always answers the same.
+// says is a person who always gives the same answer.
 func says(a host.Answer) approver {
 	return approver{approve: func(context.Context, *host.Approval) (host.Verdict, error) { return host.Verdict{Answer: a}, nil }}
 }
@@ -180,7 +180,7 @@ func (d *diary) of(kinds ...host.EventKind) (list []host.Event) {
 	return list
 }
 
-// outcome returns what came of a call.
+// outcome returns the outcome of a call.
 func (d *diary) outcome(t testing.TB, id string) host.Outcome {
 	t.Helper()
 	for _, e := range d.of(host.Resulted) {
@@ -192,7 +192,7 @@ func (d *diary) outcome(t testing.TB, id string) host.Outcome {
 	return ""
 }
 
-// talk has a conversation of one message about a task.
+// talk sends one message in a new conversation.
 func talk(t testing.TB, h *host.Host) *diary {
 	t.Helper()
 	d := &diary{}

@@ -30,7 +30,7 @@ func (c *counted) of(method string) int {
 	return c.n[method]
 }
 
-// count has the requests of a server counted.
+// count makes a server count its requests.
 func count(s *mcp.Server) *counted {
 	c := &counted{n: map[string]int{}}
 	s.Use(func(next mcp.Handler) mcp.Handler {
@@ -44,7 +44,7 @@ func count(s *mcp.Server) *counted {
 	return c
 }
 
-// ofRevision makes a server one of which a session speaks a revision.
+// ofRevision makes a server that offers sessions of one revision only.
 func ofRevision(s host.Server, rev mcp.Revision) host.Server {
 	open := s.Open
 	s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
@@ -54,7 +54,7 @@ func ofRevision(s host.Server, rev mcp.Revision) host.Server {
 	return s
 }
 
-// settle closes a host and has its servers, in the same bubble, see that.
+// settle closes a host and lets its servers, in the same bubble, see that.
 func settle(h *host.Host) {
 	h.Close()
 	time.Sleep(time.Minute)
@@ -79,8 +79,8 @@ func many(n int) *mcp.Server {
 	return s
 }
 
-// Servers are asked for their tools when they are connected, once by the gateway and once by the
-// host, and then when they say that these have changed: not at each step.
+// A server is asked for its tools when it is connected, once by the gateway and once by the host,
+// and again when it reports a change: not at each step.
 func TestListsAreAskedForOnce(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestListsAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// quiet hides that a server tells of changes.
+// quiet hides that a server reports changes.
 func quiet(s *mcp.Server) *mcp.Server {
 	s.Use(func(next mcp.Handler) mcp.Handler {
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -141,7 +141,7 @@ func quiet(s *mcp.Server) *mcp.Server {
 	return s
 }
 
-// A server that does not tell of changes is asked again after a minute, when somebody wants to know.
+// A server that does not report changes is asked again after a minute, when the list is needed.
 func TestListsOfQuietServersGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := quiet(clock())
@@ -164,8 +164,8 @@ func TestListsOfQuietServersGrowOld(t *testing.T) {
 	})
 }
 
-// A server that does not answer delays one step, by 10 seconds; one that starts late has its tools
-// behind those that were there before. The model is told who is missing.
+// A server that does not answer delays one step, by 10 seconds. The tools of a server that starts
+// late come after the earlier ones. The model is told which servers are missing.
 func TestSlowServersDelayOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := clock()
@@ -225,8 +225,8 @@ func TestSlowServersDelayOneStep(t *testing.T) {
 	})
 }
 
-// F6: a gateway gives its list without servers that are starting. A conversation waits for the rest,
-// 8 seconds at most, so that a single question has all tools.
+// F6: a gateway returns its list without servers that are starting. A conversation waits for the
+// rest, at most 8 seconds, so that a single question has all tools.
 func TestListsOfGatewaysAreWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		starts, waits time.Duration
@@ -282,7 +282,7 @@ func TestListsOfGatewaysAreWaitedFor(t *testing.T) {
 	}
 }
 
-// One that takes for ever to start is waited for once.
+// The host waits only once for a server that never finishes starting.
 func TestStartIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &talker{answers: []answer{say("a")}}
@@ -308,7 +308,7 @@ func TestStartIsWaitedForOnce(t *testing.T) {
 	})
 }
 
-// The tools of a server that has failed are missing until it is back, and then in their old place.
+// The tools of a failed server are missing until it is back, and then take their old place.
 func TestToolsComeBackInTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -400,7 +400,7 @@ func TestDisable(t *testing.T) {
 	check("replacing the server", nil, "clock_now other_now other_tick")
 }
 
-// A disabled tool cannot be called, and its server tells the model nothing.
+// A disabled tool cannot be called, and the instructions of a disabled server are not sent.
 func TestDisabledIsNotCalled(t *testing.T) {
 	srv := clock()
 	srv.Instructions = "Ask for the time with now."
@@ -438,8 +438,8 @@ func TestInstructionsAreQuoted(t *testing.T) {
 	}
 }
 
-// Above the limit the model searches. What it finds is offered by its own name, at the end, and
-// stays.
+// Above the limit the model searches. Tools that it finds are offered under their own names, at the
+// end, and stay.
 func TestSearch(t *testing.T) {
 	srv := many(150)
 	mcp.AddTool(srv, mcp.Tool{Name: "sendMail", Description: "Sends a message to somebody."}, func(_ context.Context, in struct {
@@ -493,7 +493,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// What was offered before there were too many stays, and the bounds hold however much is found.
+// Tools that were offered before there were too many stay, and the bounds hold however many are
+// found.
 func TestSearchKeepsWhatWasOffered(t *testing.T) {
 	m := &talker{info: model.Info{Tools: 12}, answers: []answer{say("a"), want(`search_tools {"query":"thing","limit":20}`), say("b")}}
 	h := newHost(t, &host.Host{Model: m}, inMemory("clock", clock()), inMemory("many", many(50)))
@@ -529,7 +530,7 @@ func TestToolTokensBoundTheList(t *testing.T) {
 	}
 }
 
-// No tool of a server has the name of one of the host.
+// A tool of a server never has the name of a tool of the host.
 func TestOwnNamesAreTheHosts(t *testing.T) {
 	srv := &mcp.Server{Name: "x", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "more"}, func(context.Context, struct{}) (string, error) { return "of the server", nil })
@@ -544,7 +545,7 @@ func TestOwnNamesAreTheHosts(t *testing.T) {
 	}
 }
 
-// Tools that are for pages of a server are not for models (extension ui, visibility).
+// Tools for the pages of a server are not offered to models (extension ui, visibility).
 func TestToolsForPagesAreNotOffered(t *testing.T) {
 	srv := clock()
 	mcp.AddTool(srv, mcp.Tool{Name: "button", Meta: mcp.Meta{"ui": json.RawMessage(`{"visibility":["app"]}`)}}, func(context.Context, struct{}) (string, error) { return "", nil })

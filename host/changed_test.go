@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// thinker is a caller that takes its time, in which something happens.
+// thinker is a caller that takes time to answer and runs a function meanwhile.
 type thinker struct {
 	*caller
 	meanwhile []func() // in each turn; nil: nothing
@@ -30,13 +30,13 @@ func (m *thinker) Generate(ctx context.Context, req *model.Request, emit func(mo
 	return m.caller.Generate(ctx, req, emit)
 }
 
-// Trap 10: whoever has allowed a tool has allowed its definition. One that changes while the model
-// thinks, or while the person is asked, is not called before it has been decided about anew.
+// Trap 10: an approval covers only the definition that was shown. A tool that changes while the
+// model thinks, or while the person is asked, is not called without a new decision.
 func TestChangedWhileThinking(t *testing.T) {
 	const readOnly, always, run, rule, once = "read-only", "always", "conversation", "rule", "person"
 	for _, tt := range []struct {
 		by     string
-		away   bool // the tool is not there any more
+		away   bool // the tool has been removed
 		dialog bool // it changes while the person is asked
 	}{
 		{by: readOnly}, {by: always}, {by: run}, {by: rule}, {by: once}, {by: once, dialog: true}, {by: always, away: true},
@@ -114,8 +114,8 @@ func TestChangedWhileThinking(t *testing.T) {
 	}
 }
 
-// Trap 10: a server that is connected anew while a call of it waits may be another version of
-// itself: what was decided about the one before does not hold for it.
+// Trap 10: a server that reconnects while a call waits may be another version of itself: the
+// decision does not apply to it.
 func TestChangedByRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		called := ""

@@ -14,8 +14,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// fill gives a conversation turns, each of which is described by a byte: how many steps with calls
-// it has, and how long what is said and the results are.
+// fill adds turns to a conversation. A byte describes each turn: the number of steps with calls,
+// and the length of texts and results.
 func fill(c *Conversation, turns []byte) {
 	id := 0
 	for i, b := range turns {
@@ -46,7 +46,7 @@ func estimate(messages []model.Message) (sum int) {
 	return sum
 }
 
-// check holds what all requests have in common.
+// check tests what all requests have in common.
 func check(t *testing.T, c *Conversation, messages []model.Message) {
 	t.Helper()
 	if len(messages) == 0 || messages[0].Role != model.User {
@@ -81,8 +81,8 @@ func check(t *testing.T, c *Conversation, messages []model.Message) {
 	}
 }
 
-// Whatever is said and whatever the window is: results stand behind their calls, the newest
-// message is whole, what is left out stays out, and the entries stay as they are.
+// For any conversation and window: results follow their calls, the newest message is complete,
+// content that was left out stays out, and the entries do not change.
 func FuzzTrim(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, uint16(100))
 	f.Add([]byte{255, 255, 255, 7, 3}, uint16(3000))
@@ -120,7 +120,7 @@ func FuzzTrim(f *testing.F) {
 	})
 }
 
-// Old results go first, then old turns, then results of this turn; and the beginning of requests
+// Requests leave out old results first, then old turns, then results of this turn; their beginning
 // stays the same for many steps.
 func TestTrimOrder(t *testing.T) {
 	c := (&Host{}).NewConversation()
@@ -196,7 +196,7 @@ func TestTrimOrder(t *testing.T) {
 	}
 }
 
-// A conversation that ended with its program in the middle of a call can go on.
+// A conversation whose program ended during a call can continue.
 func TestLostResultsAreFilledIn(t *testing.T) {
 	c := (&Host{}).NewConversation()
 	fill(c, []byte{1})
@@ -235,7 +235,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// Each line of what a server says is marked as its own, whatever it takes for the end of a line.
+// Each line of a server's text is marked as quoted, whatever characters end a line.
 func FuzzQuote(f *testing.F) {
 	f.Add("a\nb\r\nc\u2028d\x00")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// counter is a model that counts: it calls a tool, and says what that has said.
+// counter is a model that calls a tool and repeats its result.
 type counter struct{}
 
 func (counter) Info() model.Info { return model.Info{Name: "example/counter"} }
@@ -27,7 +27,7 @@ func (counter) Generate(_ context.Context, req *model.Request, _ func(model.Delt
 	return &model.Response{Message: model.Message{Role: model.Assistant, Parts: []model.Part{answer}}}, nil
 }
 
-// calculator is a server that runs in this process. Others are started as programs, or dialled.
+// calculator is a server in this process. Other servers are programs to start or URLs to dial.
 func calculator() host.Server {
 	srv := &mcp.Server{Name: "calculator", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "add", Description: "Adds two numbers."}, func(_ context.Context, in struct {
@@ -66,7 +66,7 @@ func Example() {
 	// That makes 5.
 }
 
-// A resource that is mentioned goes with what is said.
+// A mentioned resource is sent with the message.
 func ExampleConversation_Send() {
 	h := &host.Host{Model: counter{}, Allow: []string{"calc/add"}}
 	defer h.Close()
@@ -88,7 +88,7 @@ func ExampleConversation_Send() {
 	// 1 + 1 = 2
 }
 
-// A person who writes is told how to go on.
+// Mentions are completed while a person types.
 func ExampleHost_Complete() {
 	h := &host.Host{}
 	defer h.Close()

@@ -38,7 +38,7 @@ func (s rigged) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	return res, err
 }
 
-// rig has the calls of a server go through call.
+// rig makes the calls to a server go through call.
 func rig(s host.Server, call func(next func() (mcp.Result, error)) (mcp.Result, error)) host.Server {
 	open := s.Open
 	s.Open = func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
@@ -68,9 +68,8 @@ func tools() *mcp.Server {
 	return srv
 }
 
-// What errors mean: a call that may have run is made again only if its tool is read-only or
-// idempotent and its server is trusted, and one that has not run as long as that is of use. The
-// model is told what it is to do.
+// A call that may have run is retried only if its tool is read-only or idempotent and its server is
+// trusted; one that has not run is retried while that may help. The model is told what to do.
 func TestFaults(t *testing.T) {
 	status := func(code int, header ...string) error {
 		h := http.Header{}
@@ -135,7 +134,7 @@ func TestFaults(t *testing.T) {
 				}
 				check("plain", true, tt.unsafe, tt.unsafeOut, tt.unsafeTold)
 				check("write", true, tt.unsafe, tt.unsafeOut, tt.unsafeTold)
-				check("read", false, tt.unsafe, tt.unsafeOut, tt.unsafeTold) // who is not trusted is not believed
+				check("read", false, tt.unsafe, tt.unsafeOut, tt.unsafeTold) // annotations of an untrusted server do not count
 				check("read", true, tt.safe, tt.safeOut, tt.safeTold)
 				check("again", true, tt.safe, tt.safeOut, tt.safeTold)
 			})
@@ -143,7 +142,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What passes by itself is not seen by the model.
+// The model does not see faults that pass by themselves.
 func TestRetrySucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
@@ -167,9 +166,8 @@ func TestRetrySucceeds(t *testing.T) {
 	})
 }
 
-// A call of which nobody knows whether it has run is made again only if the person says so, who
-// is told why, though the tool is allowed; where there is nobody it is denied. The same holds in
-// a conversation that is resumed.
+// A call that may have run is repeated only if the person allows it, who is told why, even if the
+// tool is allowed; without a person it is denied. The same holds in a resumed conversation.
 func TestDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int64
@@ -214,13 +212,13 @@ func TestDoubt(t *testing.T) {
 		if len(asked) != 1 || !strings.HasPrefix(asked[0], "c1.1: ") || !strings.Contains(asked[0], "may have happened") {
 			t.Errorf("asked %q", asked)
 		}
-		if got := made.Load(); got != 5 { // the repetition is known to have run, so the next is another call
+		if got := made.Load(); got != 5 { // the repetition certainly ran, so the next one is a new call
 			t.Errorf("%d calls made, want 5", got)
 		}
 	})
 }
 
-// A call that is silent for too long ends, and so does one that is never silent.
+// A call that is silent for too long ends, and so does one that reports progress without end.
 func TestCallTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := tools()
@@ -260,8 +258,8 @@ func TestCallTimeouts(t *testing.T) {
 	})
 }
 
-// An answer that does not fit is told, with what is there of it, and a call that changes
-// something is not made again for it.
+// The model sees an answer that does not fit the output schema, with its content, and a call that
+// changes something is not retried for it.
 func TestMisfit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
@@ -285,8 +283,8 @@ func TestMisfit(t *testing.T) {
 	})
 }
 
-// What is refused after the server has asked something, or made a task of the call, may have run: it
-// is not made again without asking, neither by the host nor by the model.
+// A call may have run if it fails after the server asked a question or made a task: neither the
+// host nor the model repeats it without asking.
 func TestRefusedAfterAll(t *testing.T) {
 	forNow := &mcp.Error{Code: jsonrpc.CodeInternal, Message: "x", Data: []byte(`{"retryAfter":0.5}`)}
 	tests := []struct {
@@ -351,7 +349,7 @@ func complete(ctx context.Context) error {
 	return err
 }
 
-// agreeing is a person who says yes to forms and no to completions.
+// agreeing is a person who accepts forms and refuses sampling.
 type agreeing struct{ approver }
 
 func (agreeing) Elicit(context.Context, *host.Elicitation) (*mcp.ElicitResult, error) {
@@ -362,8 +360,8 @@ func (agreeing) ReviewRequest(context.Context, *host.Sampling) (*mcp.SampleReque
 	return nil, mcp.ErrDeclined
 }
 
-// A call that was under way when the program ended may have run: it is not made again without
-// asking, also not when the turn was taken back, unless that does no harm.
+// A call that was in progress when the program ended may have run: it is not repeated without
+// asking, even after Undo, unless it is safe to repeat.
 func TestLostCall(t *testing.T) {
 	wanted := func(texts ...string) host.Entry {
 		m := model.Message{Role: model.Assistant}

@@ -20,11 +20,11 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// wish is a call that an agent wants made.
+// wish is a call that an agent wants to make.
 type wish struct{ name, args string }
 
-// agent is a model that thinks by rules: it does a task of some 40 steps, reads what it is told of
-// what went wrong, and does what that says.
+// agent is a model that follows rules: it does a task of some 40 steps, reads the errors that it
+// gets, and does what they say.
 type agent struct {
 	results []string // of the last calls, in their order
 	answer  string
@@ -32,7 +32,7 @@ type agent struct {
 	stop    func()
 }
 
-// left is what a step panics with when nobody wants the agent to go on.
+// left is the panic value of a step when the agent must stop.
 type left struct{}
 
 func newAgent() *agent {
@@ -53,20 +53,20 @@ func newAgent() *agent {
 	return a
 }
 
-// step tells the agent what came of its calls, and returns those that it wants next; none: it has
-// its answer.
+// step gives the agent the results of its calls, and returns its next calls; none: it has its
+// answer.
 func (a *agent) step(results []string) []wish {
 	a.results = results
 	calls, _ := a.next()
 	return calls
 }
 
-// task posts, orders, looks up and converts, and adds up what came of it.
+// task posts, orders, looks up and converts, and adds up the results.
 func (a *agent) task(ask func(...wish) []string) string {
 	var problems []string
 	sum := 0
 
-	// sure does something that must happen exactly once.
+	// sure does an action that must happen exactly once.
 	sure := func(server, tool, mark string, amount int) {
 		do := wish{server + "_" + tool, fmt.Sprintf(`{"mark":%q,"amount":%d}`, mark, amount)}
 		for range 8 {
@@ -93,7 +93,7 @@ func (a *agent) task(ask func(...wish) []string) string {
 		problems = append(problems, mark+": given up")
 	}
 
-	// number reads something, as often as it takes.
+	// number reads a value, with as many attempts as needed.
 	number := func(told string, again wish) int {
 		for range 8 {
 			text := strings.TrimSuffix(strings.TrimPrefix(told, `{"value":`), "}")
@@ -191,14 +191,15 @@ func overAPI(t testing.TB, api string, a *agent) model.Model {
 	}})
 }
 
-// A long run over five servers that crash, hang, fail, talk nonsense, lose connections, start
-// slowly and change all the time ends with the right answer; nothing that must happen once happens
+// A long run over five servers that crash, hang, fail, send invalid data, lose connections, start
+// slowly and keep changing ends with the right answer. Actions that must happen once do not happen
 // twice, and neither a process nor a goroutine is left.
 func TestRunWithFaults(t *testing.T) {
 	mcptest.LeakCheck(t)
 	var wg sync.WaitGroup
 	for _, api := range []string{"", "chat", "responses", "messages", "text"} {
-		// All at the same time, not so many as there are processors: they wait for time-outs.
+		// The agents run in parallel, regardless of the number of processors, because they mostly
+		// wait.
 		wg.Go(func() {
 			t.Run("model "+api, func(t *testing.T) {
 				a := newAgent()
@@ -232,7 +233,7 @@ func runWithFaults(t *testing.T, m model.Model) {
 	c.OnEvent = func(e host.Event) {
 		d.note(e)
 		if e.Kind == host.Called && e.Call.Tool == "big" {
-			// Nothing hangs from here on, and 10 MB may take their time. No call is under way now.
+			// From here on nothing hangs, and no call is in progress; 10 MB may take their time.
 			h.Limits.CallTimeout = time.Minute
 		}
 	}

@@ -23,10 +23,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The servers of the run with faults. Three are processes of their own, which is this program with
-// faultyServer set, one is reached over HTTP, and one is in memory. What they do is written down in
-// a folder that they share: each run of a tool that changes something as a line of the journal,
-// with the mark of the call. Each fault happens once.
+// The servers of the run with faults. Three are processes: this program with faultyServer set. One
+// is reached over HTTP, and one is in memory. They record their actions in a shared folder: each
+// run of a tool that changes something is a line of the journal, with the mark of the call. Each
+// fault happens once.
 
 const (
 	faultyServer = "HOST_TEST_SERVER" // which server this process is to be
@@ -36,7 +36,7 @@ const (
 // fixture is what the servers share.
 type fixture struct{ folder string }
 
-// once tells whether a fault is to happen now: the first time that it is asked, in any process.
+// once reports whether a fault must happen now: it returns true on the first call in any process.
 func (f fixture) once(fault string) bool {
 	file, err := os.OpenFile(filepath.Join(f.folder, "fault-"+fault), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -60,16 +60,16 @@ func (f fixture) lines(name string) []string {
 	return strings.Fields(string(data))
 }
 
-// deed is the arguments of a tool that changes something.
+// deed holds the arguments of a tool that changes something.
 type deed struct {
 	Mark   string `json:"mark"`
 	Amount int    `json:"amount"`
 }
 
-// do does it.
+// do runs it.
 func (f fixture) do(d deed) error { return f.add("journal", d.Mark+"="+strconv.Itoa(d.Amount)) }
 
-// seen tells how often it was done.
+// seen returns how many times it ran.
 func (f fixture) seen(mark string) (n int) {
 	for _, line := range f.lines("journal") {
 		if strings.HasPrefix(line, mark+"=") {
@@ -79,7 +79,7 @@ func (f fixture) seen(mark string) (n int) {
 	return n
 }
 
-// readsJournal adds a tool that tells whether something was done.
+// readsJournal adds a tool that tells whether an action has happened.
 func (f fixture) readsJournal(srv *mcp.Server) {
 	mcp.AddTool(srv, mcp.Tool{Name: "seen", Description: "Tells whether a mark was posted", Annotations: &mcp.ToolAnnotations{ReadOnly: ptr(true)}},
 		func(ctx context.Context, in struct {
@@ -89,7 +89,7 @@ func (f fixture) readsJournal(srv *mcp.Server) {
 		})
 }
 
-// key is the arguments of a tool that looks something up.
+// key holds the arguments of a tool that looks something up.
 type key struct {
 	N int `json:"n"`
 }
@@ -109,7 +109,7 @@ func serveFaulty(which string) {
 	os.Exit(0)
 }
 
-// ledger crashes before it does something, crashes after it, and hangs after it.
+// ledger crashes before an action, crashes after one, and hangs after one.
 func (f fixture) ledger() *mcp.Server {
 	srv := &mcp.Server{Name: "ledger", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "post", Description: "Posts an amount"}, func(ctx context.Context, d deed) (string, error) {
@@ -149,8 +149,8 @@ func (f fixture) slow() *mcp.Server {
 	return srv
 }
 
-// raw spoils what it says: an answer that is no JSON, one to another question, and one that does
-// not fit its schema. One is of 10 MB.
+// raw sends invalid answers: one that is not JSON, one with the wrong id, and one that does not fit
+// its schema. One has 10 MB.
 func (f fixture) raw() *mcp.Server {
 	srv := &mcp.Server{Name: "raw", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
 	type out struct {
@@ -193,8 +193,8 @@ func (f fixture) raw() *mcp.Server {
 	return srv
 }
 
-// web is reached over HTTP: it fails, is busy, and loses connections, before and after it has
-// done what it was asked.
+// web is reached over HTTP. It fails, is busy, and loses connections, before and after it has run a
+// call.
 func (f fixture) web(t testing.TB) string {
 	srv := &mcp.Server{Name: "web", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "order", Description: "Orders something"}, func(ctx context.Context, d deed) (string, error) {
@@ -246,7 +246,7 @@ func (f fixture) web(t testing.TB) string {
 	return web.URL
 }
 
-// storm changes its tools all the time, in memory.
+// storm is in memory and keeps changing its tools.
 func (f fixture) storm(t testing.TB) *mcp.Server {
 	srv := &mcp.Server{Name: "storm", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "stamp", Description: "Stamps something"}, func(ctx context.Context, d deed) (string, error) {
@@ -272,7 +272,7 @@ func (f fixture) storm(t testing.TB) *mcp.Server {
 	return srv
 }
 
-// servers are the five of them, as servers of a host.
+// servers returns the five as servers of a host.
 func (f fixture) servers(t testing.TB) []host.Server {
 	program, err := os.Executable()
 	if err != nil {

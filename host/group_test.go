@@ -27,7 +27,7 @@ func grouped(t *testing.T, nodes ...*node) *host.Host {
 	return h
 }
 
-// works makes calls one after the other, and returns how many each node had.
+// works makes calls one after the other, and returns how many each node got.
 func works(t *testing.T, h *host.Host, n int, nodes ...*node) (counts []int) {
 	t.Helper()
 	for range n {
@@ -39,10 +39,10 @@ func works(t *testing.T, h *host.Host, n int, nodes ...*node) (counts []int) {
 	return counts
 }
 
-// about tells whether got is near want.
+// about reports whether got is near want.
 func about(got, want int) bool { return got >= want*9/10-1 && got <= want*11/10+1 }
 
-// Calls are spread by 1 / (latency x (1 + error rate)).
+// Calls are distributed by 1 / (latency x (1 + error rate)).
 func TestGroupShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, c := &node{name: "a", takes: 10 * time.Millisecond}, &node{name: "b", takes: 20 * time.Millisecond}, &node{name: "c", takes: 40 * time.Millisecond}
@@ -70,7 +70,7 @@ func TestGroupShares(t *testing.T) {
 			}
 		})
 		c.set(func() { c.takes = 20 * time.Millisecond })
-		works(t, h, 300, a, b, c) // it is learnt
+		works(t, h, 300, a, b, c) // let the host learn
 		n := works(t, h, 800, a, b, c)
 		if !about(n[0], 200) || !about(n[1], 300) || !about(n[2], 300) {
 			t.Errorf("800 calls went %v, want about 200, 300 and 300", n)
@@ -81,7 +81,7 @@ func TestGroupShares(t *testing.T) {
 	})
 }
 
-// Who is slow has some calls all the same, and gets its share back when it is fast.
+// A slow server still gets some calls, and gets its share back when it is fast again.
 func TestGroupStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fast, slow := &node{name: "fast", takes: 10 * time.Millisecond}, &node{name: "slow", takes: 10 * time.Second}
@@ -99,7 +99,7 @@ func TestGroupStarvesNobody(t *testing.T) {
 	})
 }
 
-// One in which calls hang has fewer of the next ones, although none has ended.
+// A server in which calls hang gets fewer of the next ones, even before any has ended.
 func TestGroupAvoidsWhoHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &node{name: "a", takes: 10 * time.Millisecond}, &node{name: "b", takes: 10 * time.Millisecond}
@@ -127,8 +127,8 @@ func TestGroupAvoidsWhoHangs(t *testing.T) {
 	})
 }
 
-// One that fails twice in a row is left alone for a while, longer each time, and then tried
-// with one call.
+// A server that fails twice in a row is set aside, for longer each time, and then gets one trial
+// call.
 func TestGroupSetsAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &node{name: "a", takes: time.Millisecond}, &node{name: "b", takes: time.Millisecond}
@@ -159,7 +159,7 @@ func TestGroupSetsAside(t *testing.T) {
 			t.Errorf("status of a: %+v", s)
 		}
 
-		// Nobody leaves one alone that is of no group.
+		// A server outside of a group is never set aside.
 		alone := &node{name: "alone", fails: func(int) error { return errors.New("broken") }}
 		added(t, h, alone.server(""))
 		for range 5 {
@@ -169,7 +169,7 @@ func TestGroupSetsAside(t *testing.T) {
 			t.Errorf("status of one that is of no group: %+v", s)
 		}
 
-		// If nobody is left, the one that was left alone for longest is asked.
+		// If all are set aside, the one that is due first gets the call.
 		broken := func(int) error { return errors.New("broken") }
 		a.set(func() { a.fails = broken })
 		b.set(func() { b.fails = broken })
@@ -177,14 +177,14 @@ func TestGroupSetsAside(t *testing.T) {
 		if n := works(t, h, 10, a, b); n[0]+n[1] != 10 {
 			t.Errorf("10 calls went %v, want one each", n)
 		}
-		h.Retry("g") // the person says that all is well
+		h.Retry("g") // the person says that the servers are fine
 		if s := status(t, h, "a"); !s.Aside.IsZero() {
 			t.Errorf("status of a after Retry: %+v", s)
 		}
 	})
 }
 
-// While one call finds out whether a server is back, the others do not wait for that.
+// While a trial call tests whether a server is back, other calls do not wait for it.
 func TestGroupTriesWithOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &node{name: "a", takes: time.Millisecond}, &node{name: "b", takes: time.Millisecond}
@@ -205,7 +205,7 @@ func TestGroupTriesWithOneCall(t *testing.T) {
 	})
 }
 
-// A call that was surely not taken goes to the next one, and no other does.
+// Only a call that was certainly not accepted goes to the next server.
 func TestGroupGoesOn(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	tests := []struct {
@@ -241,8 +241,8 @@ func TestGroupGoesOn(t *testing.T) {
 	}
 }
 
-// A call that one of a group has refused, and that the others were not there for, has not run: also
-// when it was cancelled while one of these was waited for.
+// A call that one member has refused, while the others were unavailable, has not run, even if it
+// was cancelled while it waited for one of those.
 func TestGroupRefuses(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("cancelled=%v", cancelled), func(t *testing.T) {
@@ -282,8 +282,8 @@ func TestGroupRefuses(t *testing.T) {
 	}
 }
 
-// To the model a group is one server, as long as one of it is there. What is listed is that of
-// the first. What was allowed for ever was allowed for those who are in it.
+// The model sees a group as one server while at least one member is available. Lists are those of
+// the first member. A permanent approval covers the current members.
 func TestGroupIsOneServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := &node{name: "a"}, &node{name: "b"}

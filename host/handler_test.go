@@ -13,8 +13,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A server of a host may be any Handler: it asks, and says that its tools change, without a wire. All
-// that the host asks it passes the middleware; what that refuses has not run, and is not tried again.
+// A server of a host may be any Handler: it can ask and report changes of its tools without a wire.
+// All requests of the host pass the middleware; a request that the middleware refuses has not run
+// and is not retried.
 func TestHandlerOfAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &mcp.Server{Name: "s", Version: "1"}
@@ -66,7 +67,7 @@ func TestHandlerOfAHost(t *testing.T) {
 	})
 }
 
-// Use has the bound of the server for silence, as calls of a model have.
+// Use applies the CallTimeout of the server, as calls of a model do.
 func TestUseIsPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &mcp.Server{Name: "s", Version: "1"}

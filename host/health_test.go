@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// A server that is quiet is asked now and then. One that does not answer is failing until it
-// does, and is used no more meanwhile.
+// A quiet server is checked now and then. A server that does not answer is failing and not used
+// until it answers.
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{name: "n"}
@@ -21,7 +21,7 @@ func TestHealth(t *testing.T) {
 		added(t, h, n.server(""))
 		synctest.Wait()
 		told.take()
-		for range 20 { // it has something to do: there is nothing to be asked
+		for range 20 { // no checks while calls arrive
 			time.Sleep(30 * time.Second)
 			work(t.Context(), h, "n")
 		}
@@ -55,7 +55,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("OnStatus: %s", got)
 		}
 
-		// What never answers again is connected anew.
+		// A server that never answers again is reconnected.
 		n.set(func() { n.deaf = true })
 		time.Sleep(3 * time.Minute)
 		n.set(func() { n.deaf = false })
@@ -70,7 +70,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// A server that works for a long time may be deaf to all else.
+// A server that works on a long call need not answer checks.
 func TestHealthOfWhoWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{name: "n", takes: time.Hour, deaf: true}

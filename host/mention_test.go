@@ -37,13 +37,13 @@ func prompter() *mcp.Server {
 	return s
 }
 
-// userText is the text of the last message, with media written as words.
+// userText returns the text of the last message, with media described in words.
 func userText(req *model.Request) string { return shown(req.Messages[len(req.Messages)-1].Parts) }
 
 func TestMentions(t *testing.T) {
 	for _, tt := range []struct {
 		said string
-		want string // what the model is given
+		want string // what the model receives
 		err  string // part of the error; empty: there is none
 	}{
 		{said: "hello", want: "hello"},
@@ -111,7 +111,7 @@ func manyMentions(n int) string {
 	return b.String()
 }
 
-// What goes with a text is not searched for mentions.
+// Only the text is searched for mentions, not the parts beside it.
 func TestMoreIsNotThePersons(t *testing.T) {
 	m := &talker{answers: []answer{say("ok")}}
 	h := newHost(t, &host.Host{Model: m}, inMemory("lib", library()))
@@ -123,7 +123,7 @@ func TestMoreIsNotThePersons(t *testing.T) {
 	}
 }
 
-// A prompt of both sides: the conversation begins and ends with the user.
+// A prompt with messages of both roles: the conversation begins and ends with the user.
 func TestPromptOfBothSides(t *testing.T) {
 	m := &talker{answers: []answer{say("ok")}}
 	h := newHost(t, &host.Host{Model: m}, inMemory("p", prompter()))
@@ -242,7 +242,7 @@ func testComplete(t *testing.T) {
 	}
 }
 
-// A server that does not answer costs a completion 2 seconds, and the others are there.
+// A server that does not answer delays a completion by 2 seconds; the others are in it.
 func TestCompleteIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := library()

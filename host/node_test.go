@@ -14,7 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// node is a server that is not there: its sessions take their time and fail as they are told.
+// node is a simulated server: its sessions take as long and fail as the test says.
 type node struct {
 	name string
 
@@ -30,7 +30,7 @@ type node struct {
 	at      func(ctx context.Context) error // what a call does, nil: nothing; guarded by mu
 }
 
-// server makes a server of a host of the node.
+// server returns the node as a server of a host.
 func (n *node) server(group string) host.Server {
 	return host.Server{Name: n.name, Group: group, Open: func(_ context.Context, c *mcp.Client) (mcp.Handler, error) {
 		n.mu.Lock()
@@ -44,7 +44,7 @@ func (n *node) server(group string) host.Server {
 	}}
 }
 
-// set changes something about the node.
+// set changes a property of the node.
 func (n *node) set(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,7 +60,7 @@ func (n *node) count() int {
 	return c
 }
 
-// seen returns how many checks and sessions there were.
+// seen returns the number of checks and sessions.
 func (n *node) seen() (checks, opened int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *nodeSession) work(ctx context.Context) (mcp.Result, error) {
 	return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("by " + s.n.name)}}, nil
 }
 
-// work calls the tool of a node, or of one of a group.
+// work calls the tool of a node, or of a group.
 func work(ctx context.Context, h *host.Host, name string) (text string, err error) {
 	err = h.Use(ctx, name, func(s *mcp.Session) error {
 		res, err := s.CallTool(ctx, "work", nil, mcp.IdleTimeout(-1))
@@ -157,7 +157,7 @@ func work(ctx context.Context, h *host.Host, name string) (text string, err erro
 	return text, err
 }
 
-// status returns that of a server.
+// status returns the status of a server.
 func status(t *testing.T, h *host.Host, name string) host.ServerStatus {
 	t.Helper()
 	for _, s := range h.Servers() {

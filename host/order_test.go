@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// timeline notes when calls run.
+// timeline records when calls run.
 type timeline struct {
 	mu     sync.Mutex
 	start  time.Time
@@ -44,8 +44,8 @@ func (c *timeline) tool(srv *mcp.Server, name string, hints *mcp.ToolAnnotations
 	})
 }
 
-// Calls of one answer run at the same time, so many as there may, but those that change something
-// keep their order among those of their server, and the same call waits for the one before it.
+// Calls of one answer run in parallel up to the limit, but those that change something keep their
+// order within their server, and of two identical calls the second waits for the first.
 func TestOrderOfCalls(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -94,7 +94,7 @@ func TestOrderOfCalls(t *testing.T) {
 	}
 }
 
-// Who waits for the person does not hold up those who need not.
+// Calls that wait for the person do not delay other calls.
 func TestWaitingHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := calls([]string{`s_plain {"x":1}`, `s_plain {"x":2}`, `s_write {}`, `s_read {}`})
@@ -122,8 +122,8 @@ func TestWaitingHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// A call that is cancelled ends at once, whatever its server does, and the server is told. The
-// model learns that it may have run; the same call is then not made without asking.
+// A cancelled call ends at once, whatever its server does, and the server is notified. The model is
+// told that it may have run, and the same call is not repeated without asking.
 func TestCancelledCall(t *testing.T) {
 	for _, rude := range []bool{false, true} {
 		t.Run(fmt.Sprintf("rude=%v", rude), func(t *testing.T) {

@@ -45,7 +45,7 @@ func said(text string) *model.Response {
 	}
 }
 
-// wants is the answer of a model that wants a tool called.
+// wants is an answer of the model that calls a tool.
 func wants(id, tool string, args any) *model.Response {
 	raw, _ := json.Marshal(args)
 	return &model.Response{
@@ -54,8 +54,8 @@ func wants(id, tool string, args any) *model.Response {
 	}
 }
 
-// script is a model that answers conversations with one response after the other, and what
-// servers want completed with a function.
+// script is a model that answers conversations with one response after the other, and sampling
+// requests with a function.
 func script(sample func(*model.Request) string, turns ...*model.Response) model.Model {
 	var mu sync.Mutex
 	return answering{model.Info{Name: "test/m", Price: model.Price{Input: 1, Output: 10}}, func(_ context.Context, r *model.Request) (*model.Response, error) {
@@ -73,7 +73,7 @@ func script(sample func(*model.Request) string, turns ...*model.Response) model.
 	}}
 }
 
-// agreeable is a person made of functions; what has none is agreed to.
+// agreeable is a person made of functions; it agrees where it has none.
 type agreeable struct {
 	elicit  func(context.Context, *host.Elicitation) (*mcp.ElicitResult, error)
 	request func(*host.Sampling) (*mcp.SampleRequest, error)
@@ -105,7 +105,7 @@ func (p *agreeable) ReviewAnswer(_ context.Context, s *host.Sampling, r *mcp.Sam
 	return p.answer(s, r)
 }
 
-// speaking opens sessions with a server in memory that speak a revision.
+// speaking opens sessions of one revision with a server in memory.
 func speaking(t testing.TB, rev mcp.Revision, newServer func() *mcp.Server) func(context.Context, *mcp.Client) (mcp.Handler, error) {
 	return func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 		near, far := jsonrpc.Pipe()
@@ -125,8 +125,8 @@ func speaking(t testing.TB, rev mcp.Revision, newServer func() *mcp.Server) func
 	}
 }
 
-// everywhere runs body with a host of one server, on every revision and every wire. Prepare
-// makes the host.
+// everywhere runs body with a host of one server, on every revision and every wire. Prepare makes
+// the host.
 func everywhere(t *testing.T, name string, newServer func() *mcp.Server, prepare func() *host.Host, body func(t *testing.T, h *host.Host)) {
 	var prepared *mcp.Client // by the host
 	newClient := func() *mcp.Client {
@@ -156,12 +156,12 @@ func everywhere(t *testing.T, name string, newServer func() *mcp.Server, prepare
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		<-listed // a list that the end of the test cuts off is no valid frame
+		<-listed // a list that the end of the test cuts off would be an invalid frame
 		body(t, h)
 	})
 }
 
-// revisionOf tells what is spoken with a server.
+// revisionOf returns the revision spoken with a server.
 func revisionOf(t *testing.T, h *host.Host, name string) mcp.Revision {
 	t.Helper()
 	return status(t, h, name).Revision
@@ -190,8 +190,8 @@ func newShop(t *testing.T) func() *mcp.Server {
 	}
 }
 
-// SAMP-26-003, SAMP-26-004, SAMP-26-021: the person sees the request of the shop for a
-// description and may change it, and again the answer. What it has cost is on the bill.
+// SAMP-26-003, SAMP-26-004, SAMP-26-021: the person reviews and may change the request of the shop
+// for a description, and then the answer. Its cost is part of the bill.
 func TestCreateProduct(t *testing.T) {
 	everywhere(t, "shop", newShop(t), func() *host.Host {
 		return &host.Host{
@@ -242,8 +242,8 @@ func TestCreateProduct(t *testing.T) {
 	})
 }
 
-// ELIC-26-003, ELIC-26-029: the person is asked for another date, knows who asks and for which
-// call, and is asked again when the answer does not fit the form (ELIC-26-046).
+// ELIC-26-003, ELIC-26-029: the person is asked for another date, sees the server and the call, and
+// is asked again if the answer does not fit the form (ELIC-26-046).
 func TestBookTrip(t *testing.T) {
 	day := func(n int) string { return time.Now().UTC().AddDate(0, 0, n).Format(time.DateOnly) }
 	trip := map[string]any{"customer": "cus-1001", "destination": "tatra", "date": day(0)}
@@ -272,7 +272,7 @@ func TestBookTrip(t *testing.T) {
 		if _, err := c.Send(t.Context(), "To the Tatras, now!"); err != nil {
 			t.Fatal(err)
 		}
-		if revisionOf(t, h, "shop") < mcp.V2025_06_18 { // which has no elicitation
+		if revisionOf(t, h, "shop") < mcp.V2025_06_18 { // it has no elicitation
 			if got := lastResult(t, events); !strings.Contains(got, "call again with another date") {
 				t.Errorf("book-trip = %s, want the model told to find another date", got)
 			}

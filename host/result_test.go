@@ -20,7 +20,7 @@ var (
 	pdf  = []byte("%PDF-1.7 and so on")
 )
 
-// resultOf returns what a model is given of a result.
+// resultOf returns a result as the model receives it.
 func resultOf(t testing.TB, info model.Info, res *mcp.ToolResult) []model.Part {
 	t.Helper()
 	srv := &mcp.Server{Name: "s", Version: "1"}
@@ -50,7 +50,7 @@ func shown(parts []model.Part) string {
 	return strings.Join(all, "|")
 }
 
-// Every kind of content reaches the model, as it can take it.
+// Every kind of content reaches the model in a form that it accepts.
 func TestResultsOfEveryKind(t *testing.T) {
 	all := model.Info{Images: true, Audio: true, Files: true}
 	image := mcp.ImageContent{Data: png, MIMEType: "image/png"}
@@ -112,7 +112,7 @@ func TestManyMediaAreBounded(t *testing.T) {
 	}
 }
 
-// A long result is cut at a line, and read on until its end: the pieces are the whole.
+// A long result is cut after a line and can be read to its end: the pieces form the whole.
 func TestLongResultsAreReadOn(t *testing.T) {
 	var b strings.Builder
 	for i := range 20_000 {
@@ -166,7 +166,7 @@ func TestReadMoreOfNothing(t *testing.T) {
 	}
 }
 
-// What is kept for read_more is bounded: the oldest make room, and the model is told so.
+// The texts for read_more are bounded: old ones make room, and the model is told so.
 func TestLongResultsAreKeptInBounds(t *testing.T) {
 	big := strings.Repeat("0123456789abcde\n", 7<<20/16)
 	srv := &mcp.Server{Name: "s", Version: "1"}

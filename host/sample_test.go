@@ -19,7 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// sampled makes a host with a node, whose client answers requests for completions.
+// sampled returns a host with a node whose client answers sampling requests.
 func sampled(t *testing.T, h *host.Host) *node {
 	t.Helper()
 	n := &node{name: "n"}
@@ -45,9 +45,8 @@ func by(role string, content ...mcp.Content) mcp.SampleMessage {
 
 var pngData = []byte("\x89PNG\r\n\x1a\n....")
 
-// What a server asks for is what the model gets, and the other way round. SAMP-26-017: no more
-// tokens than the server wants, nor than the host allows. SAMP-26-014: a tool is not used if
-// none may be.
+// Requests and answers are converted between server and model. SAMP-26-017: no more tokens than the
+// server requests or the host allows. SAMP-26-014: a tool is not used if tools are not allowed.
 func TestSampleRequest(t *testing.T) {
 	half := 0.5
 	weather := &mcp.Tool{Name: "weather.now/v2", Description: "the weather", InputSchema: json.RawMessage(`{"type":"object"}`)}
@@ -184,7 +183,7 @@ func resultLine(res *mcp.SampleResult, err error) string {
 	return res.StopReason + ": " + strings.Join(parts, " ")
 }
 
-// A model that takes no pictures is not made to talk about one.
+// A model without support for images does not get one.
 func TestSampleWithoutEyes(t *testing.T) {
 	n := sampled(t, &host.Host{Model: answering{model.Info{Name: "test/blind"}, nil}, AutoSample: true})
 	_, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: pngData})}, MaxTokens: 5})
@@ -193,8 +192,8 @@ func TestSampleWithoutEyes(t *testing.T) {
 	}
 }
 
-// SAMP-26-003, SAMP-26-021: the person refuses the request, or the answer; and nobody answers
-// for a person who is not there.
+// SAMP-26-003, SAMP-26-021: the person refuses the request, or the answer; without a person, nobody
+// answers.
 func TestSampleRefused(t *testing.T) {
 	asked := 0
 	m := answering{model.Info{Name: "m"}, func(context.Context, *model.Request) (*model.Response, error) {
@@ -221,7 +220,7 @@ func TestSampleRefused(t *testing.T) {
 	}
 }
 
-// The server is told what kind of failure it was, and not what the provider says of the account.
+// The server learns the kind of the failure, not the provider's message.
 func TestSampleFails(t *testing.T) {
 	for want, err := range map[string]error{
 		"error -32603: no answer of m: rate limited":      &model.Error{Kind: model.Limited, Message: "organisation org-secret"},
@@ -239,9 +238,8 @@ func TestSampleFails(t *testing.T) {
 	}
 }
 
-// SAMP-26-024, SAMP-26-027: a server that wants completions without end gets so many in a call,
-// so many in a minute outside of calls, four at the same time, and none deep inside of others.
-// SAMP-26-016: what was said in one is not known in the next.
+// SAMP-26-024, SAMP-26-027: sampling requests are bounded: per call, per minute outside of calls,
+// four at a time, and in nesting. SAMP-26-016: one request does not see the content of another.
 func TestSampleBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -327,8 +325,8 @@ func TestSampleBounds(t *testing.T) {
 	})
 }
 
-// SAMP-26-018, SAMP-26-019, SAMP-26-023: the first hint that fits a model decides, whatever the
-// priorities; among the models that it leaves, or among all, the priorities do.
+// SAMP-26-018, SAMP-26-019, SAMP-26-023: the first hint that matches a model wins over the
+// priorities; the priorities choose among the models that it matches, or among all.
 func TestChoices(t *testing.T) {
 	one := func(name string, cheap, fast, clever float64) host.Choice {
 		return host.Choice{Model: answering{model.Info{Name: name}, nil}, Cost: cheap, Speed: fast, Intelligence: clever, Hints: []string{"as-" + name[:3]}}

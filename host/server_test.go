@@ -15,7 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// states keeps what OnStatus is told.
+// states records the calls of OnStatus.
 type states struct {
 	mu   sync.Mutex
 	told []string // guarded by mu
@@ -38,7 +38,7 @@ func (s *states) take() string {
 	return all
 }
 
-// A server can be used as soon as it was added, and one that is slow or fails delays no other.
+// A server can be used as soon as it is added, and a slow or failing one does not delay others.
 func TestServersStartSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := (&node{name: "slow"}).server("")
@@ -75,7 +75,7 @@ func TestServersStartSideBySide(t *testing.T) {
 	})
 }
 
-// Retry does not wait for the next attempt.
+// Retry connects without waiting for the next attempt.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{name: "n", refuses: &gateway.LoginError{Do: "log in", Err: errors.New("who are you?")}}
@@ -96,8 +96,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// Whatever changes about one server, the calls in progress elsewhere go on; those at a server
-// that is replaced or removed end there, within a bound.
+// Whatever changes about one server, calls in progress at others continue; those at a server that
+// is replaced or removed may finish within a bound.
 func TestChangesWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, other := &node{name: "n", takes: 10 * time.Second}, &node{name: "other", takes: 15 * time.Second}
@@ -145,7 +145,7 @@ func TestChangesWhileRunning(t *testing.T) {
 			t.Errorf("OnStatus when the old one ended: %s", got)
 		}
 
-		// A call that never ends is given up, and the server with it.
+		// A call that never ends is cancelled, and the server is closed.
 		newer.set(func() { newer.takes = time.Hour })
 		begin("n")
 		began := time.Now()
@@ -163,7 +163,7 @@ func TestChangesWhileRunning(t *testing.T) {
 	})
 }
 
-// Restart ends what hangs, and the server is there again at once.
+// Restart ends hanging calls, and the server is back at once.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{name: "n", takes: time.Hour}
@@ -181,7 +181,7 @@ func TestRestart(t *testing.T) {
 		synctest.Wait()
 		n.set(func() { n.takes = 0 })
 		began := time.Now()
-		for range 5 { // it is no crash
+		for range 5 { // restarts do not count as crashes
 			h.Restart("n")
 		}
 		if text, err := work(t.Context(), h, "n"); text != "by n" || err != nil {
@@ -206,7 +206,7 @@ func (s slowToClose) Close() error {
 	return s.nodeSession.Close()
 }
 
-// Who waits for a server that is restarted waits for the last restart, however many there are.
+// A caller that waits for a restarting server waits for the last of several restarts.
 func TestRestartTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := (&node{name: "n"}).server("")
@@ -239,7 +239,7 @@ func TestRestartTwice(t *testing.T) {
 	})
 }
 
-// Close ends calls that hang, and nothing is there afterwards.
+// Close ends hanging calls and leaves nothing behind.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{name: "n", takes: time.Hour}
@@ -272,7 +272,7 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// Everything at once, in any order, ends.
+// Operations at the same time, in any order, end.
 func TestChangesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host.Host{OnStatus: (&states{}).note}

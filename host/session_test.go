@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The session of a conversation with a server ends with the server.
+// The session of a conversation with a server ends when the server is removed.
 func TestSessionEndsWithServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Host{}

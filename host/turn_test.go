@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// talker is a model that gives its answers one after the other, the last one for ever.
+// talker is a model that gives its answers one after the other, and then repeats the last one.
 type talker struct {
 	info    model.Info
 	answers []answer
@@ -106,7 +106,7 @@ func lastText(req *model.Request) string {
 	return b.String()
 }
 
-// clock is a server whose tool "now" says the same each time, and "tick" never the same.
+// clock is a server whose tool "now" always returns the same, and "tick" never.
 func clock() *mcp.Server {
 	s := &mcp.Server{Name: "clock", Version: "1"}
 	var mu sync.Mutex
@@ -121,7 +121,8 @@ func clock() *mcp.Server {
 	return s
 }
 
-// paired fails the test if a call in a conversation has no result behind it, or a result no call.
+// paired fails the test if a call in a conversation has no result after it, or a result has no
+// call.
 func paired(t testing.TB, messages []model.Message) {
 	t.Helper()
 	open := map[string]bool{}
@@ -265,7 +266,7 @@ func TestBrokenAnswerIsKept(t *testing.T) {
 	}
 }
 
-// An answer that broke off with calls in it: none of them is made.
+// The calls of an answer that broke off are not made.
 func TestBrokenCallsAreDropped(t *testing.T) {
 	broken := &model.Error{Kind: model.Unavailable, Message: "broke off"}
 	m := &talker{answers: []answer{func(ctx context.Context, r *model.Request, emit func(model.Delta)) (*model.Response, error) {
@@ -375,8 +376,8 @@ func TestTooLongIsAskedAgainWithLess(t *testing.T) {
 	}
 }
 
-// A model may be cancelled, or say something, while Snapshot, Tools, Complete and Disable are
-// called: the race detector watches.
+// Snapshot, Tools, Complete and Disable may be called while a model answers or is cancelled; the
+// race detector checks this.
 func TestConversationIsReadWhileItRuns(t *testing.T) {
 	m := &talker{answers: []answer{want("clock_tick"), want("clock_now", "clock_tick"), want("clock_tick"), say("done")}}
 	h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, inMemory("clock", clock()))
@@ -479,8 +480,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// What Undo takes back takes no room any more: what was left out for its sake is said again, and so
-// is what its summary stood for.
+// A turn that Undo removes takes no room: content that was left out because of it is included
+// again, and so is what its summary replaced.
 func TestUndoMakesRoom(t *testing.T) {
 	given := func(m *talker) string {
 		var b strings.Builder

@@ -84,8 +84,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A server that is described in the file stands in Inline where it stands in the file, so that its
-// faults have the right lines.
+// A server that the file describes keeps its position in Inline, so that its faults have the right
+// lines.
 func TestInlineKeepsPlaces(t *testing.T) {
 	s, err := eval.Parse("x.yaml", []byte(whole))
 	if err != nil {
@@ -116,7 +116,7 @@ func TestInlineKeepsPlaces(t *testing.T) {
 // astray tells a place that is another, but for the quotes and brackets that YAML does without.
 func astray(got, want int) bool { return got < 0 || got < want-3 || got > want+3 }
 
-// JSON is taken too, with tabs.
+// JSON is accepted too, with tabs.
 func TestParseJSON(t *testing.T) {
 	s, err := eval.Parse("x.json", []byte("{\n\t\"servers\": {\"a\": {\"builtin\": \"shop\"}},\n\t\"tasks\": [{\"name\": \"a\", \"prompt\": \"b\"}]\n}"))
 	if err != nil || len(s.Tasks) != 1 || !json.Valid(s.Inline) {
@@ -162,8 +162,8 @@ f:2:9: name: anchors and aliases are not taken; write it out`},
 	}
 }
 
-// Whatever a file has, there is a suite or there are faults, each with a place in the file; and
-// servers that it describes are JSON.
+// For any file, Parse returns a suite, or faults with a position in the file; the servers that it
+// describes are valid JSON.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("tasks: [{name: a, prompt: b, expect: {calls: [{tool: a/b, arguments: {x: {schema: {}}}}]}}]"))

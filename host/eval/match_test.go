@@ -83,7 +83,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// What says no does not pass, whatever stands before it.
+// A negative verdict does not pass, whatever text precedes it.
 func FuzzVerdict(f *testing.F) {
 	f.Add("chatter")
 	f.Add("{\"pass\": 1}")
@@ -100,7 +100,7 @@ func FuzzVerdict(f *testing.F) {
 	})
 }
 
-// Each call that was made counts for one that is expected, whatever order they stand in.
+// Each call that was made counts for one expected call, in any order.
 func TestCallsCountOnce(t *testing.T) {
 	any3, four := `{"n":3}`, `{"n":4}`
 	add := func(least, most int, n string) Call {

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
 
-// rules is a model that a function answers for: the last thing that it was told, or that a tool said.
+// rules is a model whose function answers the last text of the user or of a tool.
 type rules func(ctx context.Context, said, result string) model.Message
 
 func (rules) Info() model.Info {
@@ -88,7 +88,7 @@ func start(_ context.Context, h *host.Host) error {
 	}})
 }
 
-// counting adds what it is told to, and answers with the sum. It is the judge too.
+// counting adds as told and answers with the sum. It is also the judge.
 func counting(_ context.Context, said, result string) model.Message {
 	switch {
 	case strings.Contains(said, "The criterion: It is 7."):
@@ -240,7 +240,7 @@ tasks:
 	}
 }
 
-// Nothing is called that a run does not name, also if it only reads and its server is trusted.
+// A run calls nothing that it does not name, even if the tool is read-only and its server trusted.
 func TestNothingElseIsCalled(t *testing.T) {
 	m := func(_ context.Context, _, result string) model.Message {
 		if result == "" {
@@ -265,7 +265,7 @@ tasks:
 	}
 }
 
-// A judge who never answers makes an error of the run, in its own time.
+// If a judge never answers, the run has an error after the judge's own time limit.
 func TestJudgeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := func(ctx context.Context, said, _ string) model.Message {
@@ -284,7 +284,7 @@ func TestJudgeThatHangs(t *testing.T) {
 	})
 }
 
-// A run that takes too long fails, and so does one whose model does; the others do not.
+// A run that takes too long fails, and so does one with a failing model; the others do not.
 func TestRunThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := func(ctx context.Context, said, _ string) model.Message {

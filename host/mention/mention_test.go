@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is quoted is read as it was, whatever stands around it.
+// Split reads what Quote writes, whatever surrounds it.
 func FuzzSplit(f *testing.F) {
 	f.Add("a", "b c")
 	f.Add(`x"y`, `\`)
@@ -24,7 +24,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// Mentions begin words, name servers, and leave out the punctuation of the sentence.
+// Mentions begin words, name servers, and do not include the punctuation of the sentence.
 func TestResources(t *testing.T) {
 	servers := []string{"lib", "lib:old"}
 	listed := func(server, uri string) bool { return uri == "app:what?" }
