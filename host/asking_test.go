@@ -435,7 +435,7 @@ func TestRootsOfAHost(t *testing.T) {
 				t.Errorf("where = %s", got)
 			}
 			h.SetRoots(t.Context(), []mcp.Root{{URI: "file:///elsewhere"}})
-			if rev < mcp.V2026_07_28 { // it has no such notification
+			if rev < mcp.V2026_07_28 { // 2026-07-28 has no such notification
 				<-changed
 			}
 			if got, _ := callTool(t, h, "q_where", "{}"); got != "file:///elsewhere" {

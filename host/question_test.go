@@ -272,7 +272,7 @@ func TestBookTrip(t *testing.T) {
 		if _, err := c.Send(t.Context(), "To the Tatras, now!"); err != nil {
 			t.Fatal(err)
 		}
-		if revisionOf(t, h, "shop") < mcp.V2025_06_18 { // it has no elicitation
+		if revisionOf(t, h, "shop") < mcp.V2025_06_18 { // older revisions have no elicitation
 			if got := lastResult(t, events); !strings.Contains(got, "call again with another date") {
 				t.Errorf("book-trip = %s, want the model told to find another date", got)
 			}
