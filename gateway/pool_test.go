@@ -18,9 +18,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// farm starts servers for a Source. Each is told from the others by its number.
+// farm starts numbered servers for a Source.
 type farm struct {
-	rev  mcp.Revision                    // that the servers speak
+	rev  mcp.Revision                    // spoken by the servers
 	open func(ctx context.Context) error // nil: it succeeds at once
 	more func(n int, server *mcp.Server) // adds features; may be nil
 
@@ -72,7 +72,7 @@ func (f *farm) kill(n int) {
 	f.running[n].Close()
 }
 
-// alive tells which servers run.
+// alive returns the numbers of the running servers.
 func (f *farm) alive() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func connect(t *testing.T, g *gateway.Gateway, rev mcp.Revision) *mcp.Session {
 	return mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, rev)
 }
 
-// which tells which server answers a caller.
+// which returns the number of the server that answers a caller.
 func which(t *testing.T, s *mcp.Session) string {
 	t.Helper()
 	res, err := s.CallTool(t.Context(), "db_which", nil)
@@ -264,7 +264,7 @@ func TestSlowStartsCrashesAndFailures(t *testing.T) {
 			t.Errorf("call while it starts = %s", got)
 		}
 
-		// A death after a while is a restart.
+		// An end after a while is a restart.
 		time.Sleep(time.Hour)
 		f.kill(1)
 		synctest.Wait()
@@ -274,7 +274,7 @@ func TestSlowStartsCrashesAndFailures(t *testing.T) {
 		opening <- nil
 		time.Sleep(time.Second)
 
-		// Deaths soon after the start are a loop.
+		// Ends soon after the start are a crash loop.
 		for n := 2; n <= 4; n++ {
 			f.kill(n)
 			opening <- nil
@@ -284,7 +284,7 @@ func TestSlowStartsCrashesAndFailures(t *testing.T) {
 		if st.State != gateway.Crashing || !strings.Contains(st.Reason, "3 times") || !strings.Contains(st.Reason, "installing") || st.Restarts != 4 {
 			t.Errorf("after 3 deaths it is %+v", st)
 		}
-		if got := which(t, s); got != "5" { // it may live yet
+		if got := which(t, s); got != "5" { // it may still last
 			t.Errorf("call = %s", got)
 		}
 		if n := tools(t, s); n != 0 {
@@ -321,7 +321,7 @@ func TestSlowStartsCrashesAndFailures(t *testing.T) {
 	})
 }
 
-// A list waits for a server that does not answer once, and has it again when it answers.
+// A list waits only once for a server that does not answer, and contains it again when it answers.
 func TestASlowServerDelaysOneList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -374,8 +374,8 @@ func TestASlowServerDelaysOneList(t *testing.T) {
 	})
 }
 
-// However many listen, a server is listened to once; what it says refreshes what was kept of
-// its lists (T-53).
+// However many callers listen, a server has one subscription; its events refresh the kept lists
+// (T-53).
 func TestOneSubscriptionIsForAll(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctest.Test(t, func(t *testing.T) {
@@ -425,8 +425,8 @@ func TestOneSubscriptionIsForAll(t *testing.T) {
 	}
 }
 
-// One client's connection that fails does not concern the others, and is not tried with
-// each of many calls.
+// If the connection of one client fails, others are not affected, and not every call tries to open
+// it again.
 func TestAClientsConnectionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &farm{rev: mcp.V2025_11_25}
@@ -458,7 +458,7 @@ func TestAClientsConnectionFails(t *testing.T) {
 	})
 }
 
-// Calls in progress may finish when a server is taken away; new ones go elsewhere.
+// Calls in progress may finish when a server is removed; new ones go elsewhere.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &farm{rev: mcp.V2026_07_28}
@@ -497,7 +497,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// A run that has ended already takes nobody's place.
+// A Run whose context has ended replaces no upstream.
 func TestRunThatHasEnded(t *testing.T) {
 	g := &gateway.Gateway{}
 	if err := g.Set("db", newsServer("x")); err != nil {
@@ -528,7 +528,8 @@ func TestRunNeedsAWholeSource(t *testing.T) {
 	}
 }
 
-// T-06, T-11, T-15, T-31: what a server is told of its client is true of who uses the connection.
+// T-06, T-11, T-15, T-31: a server learns a client's name and capabilities only if they hold for
+// all users of the connection.
 func TestRelay(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -568,7 +569,7 @@ func TestRelay(t *testing.T) {
 				c := &mcp.Client{Name: "editor", Version: "2", Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil },
 					Extensions: map[string]json.RawMessage{"io.modelcontextprotocol/ui": json.RawMessage(`{}`)}}
 				s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, c, tt.front)
-				want := tt.want + " 2025-11-25" // as the main connection has found out (T-02)
+				want := tt.want + " 2025-11-25" // as the main connection has learned (T-02)
 				if got, err := mcp.CallAs[string](t.Context(), s, "db_caller", nil); err != nil || got != want {
 					t.Errorf("the server is told %q, %v; want %q", got, err, want)
 				}
@@ -577,7 +578,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// Trap 14: a server that ends before it is ready is crashing too, and each start counts.
+// Trap 14: a server that ends before it is ready counts as crashing too, and each start counts.
 func TestCrashingBeforeTheHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gateway.Gateway{Name: "gw"}

@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// users connects sessions with a gateway over HTTP, each of a principal.
+// users connects sessions with a gateway over HTTP, one per principal.
 func users(t *testing.T, g *gateway.Gateway) func(user string, rev mcp.Revision) *mcp.Session {
 	t.Helper()
 	front := &mcp.Server{Name: "gw", Version: "1", Handler: g}
@@ -38,8 +38,8 @@ func users(t *testing.T, g *gateway.Gateway) func(user string, rev mcp.Revision)
 	}
 }
 
-// T-31: a principal has a connection of its own to a server that keeps state, whichever of
-// its requests comes, and anonymous callers share one.
+// T-31: each principal has a connection of its own to a server with state, whichever of its
+// requests comes first, and anonymous callers share one.
 func TestConnectionsAreOfPrincipals(t *testing.T) {
 	f := &farm{rev: mcp.V2025_11_25}
 	g := &gateway.Gateway{Name: "gw"}
@@ -63,14 +63,14 @@ func TestConnectionsAreOfPrincipals(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("servers of %v, want three", seen)
 	}
-	// A session has its own, also that of a known principal.
+	// A session has its own connection, even a session of a known principal.
 	if n := which(t, connect("ada", mcp.V2025_06_18)); seen[n] != "" || n == "" {
 		t.Errorf("a session reaches server %s of %q", n, seen[n])
 	}
 }
 
-// What one principal is shown is not what another is: lists as they are kept for routing, and
-// for the time when a server is not running.
+// One principal does not see the lists of another, neither in routing nor while the server is not
+// running.
 func TestListsAreOfPrincipals(t *testing.T) {
 	long := strings.Repeat("secret", 20)
 	srv := newsServer("news")
@@ -105,7 +105,7 @@ func TestListsAreOfPrincipals(t *testing.T) {
 	}
 }
 
-// A question that goes on in the next round belongs to who was asked (T-35, T-37).
+// A question that continues in another round belongs to the caller that was asked (T-35, T-37).
 func TestRoundsAreOfPrincipals(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		_, g := openPair(t, mcp.V2026_07_28, back, jsonrpc.Pipe)
@@ -162,9 +162,9 @@ func TestRoundsAreOfPrincipals(t *testing.T) {
 	}
 }
 
-// T-31, T-40: a server is not told that it may ask who did not say so, if the connection is for
-// that caller; over one that all share the caller is told what is missing, and the call at
-// the server ends.
+// T-31, T-40: over a connection of one caller, a server may ask only what that caller declares.
+// Over a shared connection, the caller is told which capability is missing, and the call at the
+// server ends.
 func TestUndeclaredQuestion(t *testing.T) {
 	for _, share := range []gateway.Share{gateway.PerClient, gateway.Shared} {
 		synctest.Test(t, func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestUndeclaredQuestion(t *testing.T) {
 	}
 }
 
-// T-31: callers of one principal who can answer different things have connections of their own,
-// and each finds its tasks again, whatever it declares when it asks for them.
+// T-31: callers of one principal with different capabilities have different connections, and each
+// finds its tasks again, whatever it declares later.
 func TestConnectionsAreOfCapabilities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &farm{rev: mcp.V2025_11_25, more: func(_ int, s *mcp.Server) {
@@ -234,8 +234,7 @@ func TestConnectionsAreOfCapabilities(t *testing.T) {
 	})
 }
 
-// A call that waits for its caller keeps the connection, however short the time is after which
-// it counts as unused.
+// A call that waits for its caller keeps the connection open, however short Idle is.
 func TestIdleWaitsForAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &farm{rev: mcp.V2025_11_25}
@@ -257,14 +256,15 @@ func TestIdleWaitsForAnswers(t *testing.T) {
 	})
 }
 
-// inProcess is a connection to a server in this process, which sees who calls.
+// inProcess is a connection to a server in this process, which sees the caller.
 type inProcess struct{ *mcp.Server }
 
 func (inProcess) Done() <-chan struct{} { return nil }
 func (inProcess) Err() error            { return nil }
 func (inProcess) Close() error          { return nil }
 
-// The lists of a server that is not running are those that the caller was given, and no other's.
+// While a server is not running, a caller gets the lists that it received before, and never those
+// of another caller.
 func TestKeptListsAreOfPrincipals(t *testing.T) {
 	srv := newsServer("news")
 	mcp.AddTool(srv, mcp.Tool{Name: "secret"}, func(context.Context, struct{}) (string, error) { return "told", nil })

@@ -21,9 +21,9 @@ import (
 )
 
 // Questions of older servers that name no call (F1): on a pipe none does, and over HTTP those on
-// the GET stream.
+// the GET stream do not.
 
-// oldServer asks, beside tools that do not.
+// oldServer has tools that ask, and others.
 type oldServer struct {
 	begun chan struct{} // gets a value when the tool "other" begins
 	gate  chan struct{} // lets it go on before 2 ms are over
@@ -185,11 +185,11 @@ func (o *oldServer) gateway(t *testing.T, back string, rev mcp.Revision, share g
 	return g
 }
 
-// person answers what is asked: "q 7" with "a 7".
+// person answers questions: "q 7" with "a 7".
 type person struct {
 	mu    sync.Mutex
 	asked []string                   // guarded by mu
-	wait  func(question string) bool // before an answer; false: there is none
+	wait  func(question string) bool // before an answer; false: no answer
 }
 
 func (p *person) answer(ctx context.Context, question string) (string, error) {
@@ -221,7 +221,7 @@ func (p *person) client(rev mcp.Revision) *mcp.Client {
 	return c
 }
 
-// dial connects the person with a gateway.
+// dial connects the person to a gateway.
 func (p *person) dial(t *testing.T, g http.Handler, wire string, rev mcp.Revision, h http.Header) *mcp.Session {
 	t.Helper()
 	c := p.client(rev)
@@ -259,9 +259,9 @@ func text(ctx context.Context, s *mcp.Session, tool, text string) string {
 	return res.Text()
 }
 
-// F1: a question that names no call reaches the user, its answer the server, and the call beside
-// it has its own result: also when that call ends before the answer, or is cancelled. A hundred
-// rounds are run in the long form.
+// F1: a question that names no call reaches the user, and its answer the server; a concurrent call
+// has its own result, even if it ends before the answer or is cancelled. The long form runs a
+// hundred rounds.
 func TestQuestionsBesideAnotherCall(t *testing.T) {
 	rounds := long.Or(100, 12)
 	for _, rev := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -343,9 +343,9 @@ func besideAnotherCall(t *testing.T, rev mcp.Revision, front, back string, share
 	}
 }
 
-// F1: two principals whose calls share a connection: no question ever reaches the other in 1,000
-// rounds (the long form), whatever revision they speak, and also when calls are cancelled. Until the server has
-// asked once it may be refused a question, with an error that says why.
+// F1: two principals share a connection for their calls: in 1,000 rounds (the long form) a question
+// never reaches the other one, whatever revision they speak, and even if calls are cancelled. Until
+// its first question, the server may be refused one, with an error that says why.
 func TestQuestionsOfTwoPrincipals(t *testing.T) {
 	rounds := long.Or(1000, 100)
 	for _, revs := range [][2]mcp.Revision{{mcp.V2025_11_25, mcp.V2025_06_18}, {mcp.V2026_07_28, mcp.V2026_07_28}, {mcp.V2025_11_25, mcp.V2026_07_28}} {

@@ -15,7 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// script is a client over HTTP that leaves without a word.
+// script is an HTTP client that leaves without ending its session.
 type script struct {
 	t       *testing.T
 	front   http.Handler
@@ -51,15 +51,15 @@ func newScript(t *testing.T, front http.Handler, user string) *script {
 	return s
 }
 
-// call calls a tool and returns the text of its answer, whatever that is.
+// call calls a tool and returns the text of any answer.
 func (s *script) call(tool, arguments string) string {
 	return s.send(s.t.Context(), "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments)).Body.String()
 }
 
-// Trap 8, F3: sessions over HTTP whose clients have left without a word do not lock their person
-// out. One that has been quiet for two minutes makes room for another of that person, and its
-// client is told if it comes back. One with a stream, or that was used of late, keeps its state,
-// and so does everybody else's.
+// Trap 8, F3: HTTP sessions whose clients have left silently do not lock their owner out. A session
+// that has been quiet for two minutes makes room for another of the same owner, and its client is
+// told if it returns. A session with a stream or with recent requests keeps its state, and so do
+// the sessions of others.
 func TestQuietSessionsMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
@@ -94,7 +94,7 @@ func TestQuietSessionsMakeRoom(t *testing.T) {
 		scripts[1].call("db_get", "{}")
 		time.Sleep(time.Minute + time.Second)
 
-		for i := range 22 { // all but 0 and 1, in use of late, and 3, which listens
+		for i := range 22 { // all but 0 and 1, used recently, and 3, which listens
 			s := newScript(t, front, "ada")
 			if got := s.call("db_set", `{"text":"new"}`); strings.Contains(got, "error") {
 				t.Errorf("new session %d: %s", i, got)
@@ -117,8 +117,8 @@ func TestQuietSessionsMakeRoom(t *testing.T) {
 	})
 }
 
-// F3: an older server over HTTP that has forgotten its session is a loss like any other, for each
-// window of a person that uses it.
+// F3: an older HTTP server that has forgotten its session counts as a loss, for each window of the
+// person that uses it.
 func TestForgottenSessionIsTold(t *testing.T) {
 	for _, share := range []gateway.Share{gateway.PerSession, gateway.PerPrincipal} {
 		t.Run(share.String(), func(t *testing.T) {

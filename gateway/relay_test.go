@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// rootsAtStart is a server that asks for roots when it is initialized, in no call, and says in
-// each call what it was told.
+// rootsAtStart is a server that asks for roots when it is initialized, outside of calls, and
+// returns them in each call.
 func rootsAtStart(t *testing.T, conn jsonrpc.Conn, told chan<- struct{}) {
 	roots := "none"
 	reply := func(id, result string) {
@@ -59,8 +59,7 @@ func rootsAtStart(t *testing.T, conn jsonrpc.Conn, told chan<- struct{}) {
 	}
 }
 
-// A server that asks for roots as soon as it may gets those of the session that its connection is
-// for.
+// A server that asks for roots at once receives those of the session that its connection serves.
 func TestRootsAtStart(t *testing.T) {
 	for _, front := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_11_25} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,17 +19,17 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// listens knows the subscriptions at the servers of a farm.
+// listens records the subscriptions at the servers of a farm.
 type listens struct {
 	mu     sync.Mutex
 	server *mcp.Server             // the last
-	all    []string                // the resources of each, ever
-	open   []string                // of those that are
+	all    []string                // the resources of each subscription so far
+	open   []string                // the resources of each open one
 	refuse string                  // a resource that is refused
 	end    context.CancelCauseFunc // of the last subscription
 }
 
-// farm is one whose servers are spied on.
+// farm returns a farm whose servers record their subscriptions.
 func (l *listens) farm(back mcp.Revision) *farm {
 	return &farm{rev: back, more: func(_ int, s *mcp.Server) {
 		l.mu.Lock()
@@ -69,7 +69,7 @@ func (l *listens) farm(back mcp.Revision) *farm {
 	}}
 }
 
-// want compares what is subscribed to after a while.
+// want waits a while and compares the open subscriptions.
 func (l *listens) want(t *testing.T, open string, all int) {
 	t.Helper()
 	time.Sleep(5 * time.Second)
@@ -80,8 +80,8 @@ func (l *listens) want(t *testing.T, open string, all int) {
 	}
 }
 
-// T-50, T-51: however many callers of all revisions listen to however many resources of a server
-// that they share, it has one subscription, which grows and shrinks with what they want.
+// T-50, T-51: however many callers of all revisions follow however many resources over a shared
+// connection, the server has one subscription, which grows and shrinks as needed.
 func TestOneSubscriptionForResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listens{}
@@ -127,8 +127,8 @@ func TestOneSubscriptionForResources(t *testing.T) {
 	})
 }
 
-// Nothing is missed while one subscription takes the place of another: who listens is told after
-// each change, though others come and go all the time.
+// No event is missed while one subscription replaces another: a listener hears of each change, even
+// while others come and go.
 func TestNothingIsMissedMeanwhile(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,8 @@ func TestNothingIsMissedMeanwhile(t *testing.T) {
 	}
 }
 
-// Who asks for what a server refuses fails alone, also when others come at the same moment.
+// A caller that asks for a resource that the server refuses fails alone, even if others come at the
+// same moment.
 func TestARefusedSubscriptionIsNoOthers(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,8 +205,8 @@ func TestARefusedSubscriptionIsNoOthers(t *testing.T) {
 	}
 }
 
-// T-55, T-56: a subscription that ends is opened again, and all that it was for is told to have
-// changed; so it is when the connection is another.
+// T-55, T-56: a subscription that ends is opened again, and everything that it covered is reported
+// as changed; the same holds for a new connection.
 func TestTheSubscriptionComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listens{}
@@ -240,8 +241,8 @@ func TestTheSubscriptionComesBack(t *testing.T) {
 	})
 }
 
-// seenBy is a connection to a server in this process that shows each caller its own lists, and
-// tells all the same news.
+// seenBy is a connection to a server in this process that shows each caller its own lists, but
+// sends the same events to all.
 type seenBy struct {
 	inProcess
 	news *mcp.Session
@@ -251,7 +252,7 @@ func (s seenBy) Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, 
 	return s.news.Watch(ctx, uris...)
 }
 
-// A caller hears of no resource that it is not shown, also where one subscription is for all.
+// A caller receives no events of a resource that it may not see, even over a shared subscription.
 func TestSharedSubscriptionsAreOfPrincipals(t *testing.T) {
 	srv := newsServer("news")
 	mcp.AddResource(srv, mcp.Resource{URI: "secret://page", Name: "secret"}, func(context.Context) (string, error) { return "told", nil })
@@ -299,8 +300,8 @@ func (l *listening) wantURI(uri string) {
 	}
 }
 
-// T-57: who listens to a folder is told of the files in it, and of the folder alone if they are
-// too many to remember.
+// T-57: a listener of a folder hears of the files in it, or only of the folder if there are too
+// many files to remember.
 func TestPartsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &listens{}
@@ -320,7 +321,7 @@ func TestPartsAreTold(t *testing.T) {
 	})
 }
 
-// parts opens connections that tell of parts of resources when any is listened to.
+// parts opens connections that report changes of parts of a resource when any is listened to.
 type parts struct{ *listens }
 
 func (p *parts) Open(ctx context.Context) (gateway.Upstream, error) {

@@ -52,7 +52,7 @@ func TestTasksPass(t *testing.T) {
 		return &mcp.Server{Name: "gw", Version: "1", Handler: g}
 	}
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
-		t.Parallel() // it waits for polls
+		t.Parallel() // the test waits for polls
 		for _, name := range []string{"in_work", gateway.Name("out/side", "work")} {
 			task, err := s.StartTask(t.Context(), name, nil)
 			if err != nil {
@@ -67,7 +67,7 @@ func TestTasksPass(t *testing.T) {
 			if task.ID == "" {
 				continue
 			}
-			// The id is of no use in another form.
+			// The id does not work in another form.
 			other := strings.Replace(task.ID, "/", "/x", 1)
 			var rpc *mcp.Error
 			if info, err := s.Task(other).Info(t.Context()); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {
@@ -77,8 +77,8 @@ func TestTasksPass(t *testing.T) {
 	})
 }
 
-// A caller sees its own tasks, and nobody else's, also those of a server of 2025-11-25,
-// for which all callers of the gateway are one.
+// A caller sees only its own tasks, even those of a server of 2025-11-25, to which all callers of
+// the gateway are one.
 func TestTaskListIsOfThePrincipal(t *testing.T) {
 	legacy := jobServer()
 	mcp.AddTool(legacy, mcp.Tool{Name: "must", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}},
@@ -120,7 +120,7 @@ func TestTaskListIsOfThePrincipal(t *testing.T) {
 		}
 		seen = append(seen, info.ID)
 	}
-	slices.Sort(seen) // the servers came in any order
+	slices.Sort(seen) // the order of the servers varies
 	if len(seen) != 2 || seen[0] != task.ID || !strings.HasPrefix(seen[1], "old/") {
 		t.Fatalf("ada has %q, want %q and one of the old server", seen, task.ID)
 	}
@@ -135,8 +135,8 @@ func TestTaskListIsOfThePrincipal(t *testing.T) {
 	}
 }
 
-// What a caller of 2025-11-25 is told of a task names it by the id that it has at the
-// gateway (TASK-25-034), whatever kind of server it is at.
+// All messages about a task to a caller of 2025-11-25 use its id at the gateway (TASK-25-034),
+// whatever server it is at.
 func TestTaskIsToldByItsID(t *testing.T) {
 	jobs := func() *mcp.Server {
 		s := jobServer()

@@ -19,9 +19,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// What the gateway translates beside calls and their questions (see pairs_test.go).
+// Translations other than calls and their questions (see pairs_test.go).
 
-// T-11: a server of 2026-07-28 is told who asks with each request, though all share a
+// T-11: a server of 2026-07-28 learns the caller with each request, although all share a
 // connection.
 func TestIdentityOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,9 @@ func TestIdentityOfCallers(t *testing.T) {
 	})
 }
 
-// T-29, T-47: what changes nothing is asked again, once, of the next connection when one is lost;
-// a tool is not, whatever it says of itself, and the caller is told that nobody knows.
+// T-29, T-47: a request that changes nothing is repeated once over the next connection if one is
+// lost. A tool call is not, whatever the tool's annotations say, and the caller is told that the
+// outcome is unknown.
 func TestAskedAgainAfterALoss(t *testing.T) {
 	for _, share := range []gateway.Share{gateway.Shared, gateway.PerClient} {
 		synctest.Test(t, func(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAskedAgainAfterALoss(t *testing.T) {
 			run(t, g, gateway.Source{Name: "db", Open: f.Open, Share: share})
 			s := connect(t, g, mcp.V2025_06_18)
 			for _, tt := range []struct{ fatal, reads int64 }{{0, 1}, {1, 2}, {9, 2}} {
-				time.Sleep(10 * time.Minute) // as if it had not been lost before
+				time.Sleep(10 * time.Minute) // the loss before must not count any more
 				reads.Store(0)
 				fatal.Store(tt.fatal)
 				res, err := s.Read(t.Context(), "frail://page")
@@ -90,7 +91,7 @@ func TestAskedAgainAfterALoss(t *testing.T) {
 	}
 }
 
-// watchesRoots is a server that asks for the roots whenever they change, in no call.
+// watchesRoots is a server that asks for the roots whenever they change, outside of calls.
 func watchesRoots(t *testing.T, conn jsonrpc.Conn, told chan<- string) {
 	write := func(s string) {
 		if err := conn.Write([]byte(s)); err != nil {
@@ -132,8 +133,8 @@ func watchesRoots(t *testing.T, conn jsonrpc.Conn, told chan<- string) {
 	}
 }
 
-// T-58: a session's changed roots are told to the server of its own connection, and no other's;
-// that gets the new ones when it asks for them, in no call.
+// T-58: a change of a session's roots is reported only to the server of its own connection, which
+// receives the new roots when it asks for them outside of calls.
 func TestRootsThatChange(t *testing.T) {
 	for _, front := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_11_25} {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestRootsThatChange(t *testing.T) {
 			for i, c := range clients {
 				s := mcptest.Connect(t, srv, c, front)
 				if i == 0 {
-					if _, err := s.CallTool(t.Context(), "old_x", nil); err != nil { // b has no connection of its own
+					if _, err := s.CallTool(t.Context(), "old_x", nil); err != nil { // b does not have its own connection
 						t.Fatal(err)
 					}
 				}
@@ -175,8 +176,8 @@ func TestRootsThatChange(t *testing.T) {
 	}
 }
 
-// T-91, T-177: log messages that belong to no call, or to none that can be told, reach the session
-// that the connection is for, from its level on. Where many share a connection they reach nobody.
+// T-91, T-177: log messages that belong to no known call reach the session that the connection
+// serves, from its level on. Over a shared connection they reach nobody.
 func TestLogsOfNoCall(t *testing.T) {
 	for _, share := range []gateway.Share{gateway.PerClient, gateway.Shared} {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,7 +223,7 @@ func TestLogsOfNoCall(t *testing.T) {
 	}
 }
 
-// T-161: of two servers with one URI that with the first name has it; the status of the other says
+// T-161: if two servers have one URI, it belongs to the first by name; the status of the other says
 // so.
 func TestShadowedResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +246,8 @@ func TestShadowedResources(t *testing.T) {
 	})
 }
 
-// T-29: a list that is lost with the connection is the one that is kept, or that of the next.
+// T-29: if the connection is lost during a list, the caller gets the kept list, or that of the next
+// connection.
 func TestListsSurviveALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f *farm
@@ -270,9 +272,9 @@ func TestListsSurviveALoss(t *testing.T) {
 	})
 }
 
-// T-12, T-14, T-33, T-34, T-162: what a modern caller gets of a legacy server has all that its
-// revision wants: one page, for now and for it alone; and completion has no suggestions where the
-// server knows none.
+// T-12, T-14, T-33, T-34, T-162: results of a legacy server for a modern caller have all members
+// that its revision requires: one page, not cacheable and private. A completion is empty if the
+// server does not support completions.
 func TestResultsOfALegacyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plain := &mcp.Server{Name: "plain", Version: "1", Limits: mcp.Limits{PageSize: 1}, Handler: nil}
@@ -329,7 +331,7 @@ func TestResultsOfALegacyServer(t *testing.T) {
 	})
 }
 
-// T-30: the end of a session cancels what it has at work at the servers.
+// T-30: the end of a session cancels its requests in progress at the servers.
 func TestSessionsEndTheirCalls(t *testing.T) {
 	for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctest.Test(t, func(t *testing.T) {
@@ -354,8 +356,8 @@ func TestSessionsEndTheirCalls(t *testing.T) {
 	}
 }
 
-// T-16, T-39, T-170: what a legacy server asks in no call goes to the session that the connection
-// is for. It is refused where there is none, and never declined in the name of the user.
+// T-16, T-39, T-170: a question of a legacy server outside of calls goes to the session that the
+// connection serves. Without one it is refused, and never declined in the name of the user.
 func TestQuestionsOfNoCall(t *testing.T) {
 	const noCall = `"code":-32603,"message":"cannot tell whose question this is`
 	for front, wants := range map[mcp.Revision][2]string{
@@ -398,7 +400,7 @@ func TestQuestionsOfNoCall(t *testing.T) {
 	}
 }
 
-// T-142, T-141: what a server over HTTP says of the gateway's own credentials is no answer to the
+// T-142, T-141: an error of an HTTP server about the gateway's own credentials is not passed to the
 // caller, who has others.
 func TestRefusedCredentialsAreTheGatewaysOwn(t *testing.T) {
 	refusing := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {

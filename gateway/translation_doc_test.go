@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// docs/translation.md names tests that exist, and has every rule that code and tests cite.
+// docs/translation.md names only tests that exist, and contains every rule that code and tests
+// cite.
 func TestTranslationDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/translation.md")
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package parallel calls a function for each value of a list at the same time.
+// Package parallel applies a function to each value of a list in parallel.
 package parallel
 
 import "sync"
 
-// Map calls f for each value of list on a goroutine of its own, waits for all, and returns the results
+// Map calls f for each value of list on its own goroutine, waits for all, and returns the results
 // in the order of list.
 func Map[A, B any](list []A, f func(A) B) []B {
 	out := make([]B, len(list))
