@@ -95,7 +95,7 @@ func given(r *mcp.ElicitRequest, raw json.RawMessage, path string, note func(str
 }
 
 // Sample reads the answer to sampling requests from a file. A JSON object with content is the
-// result as it is; the text of any other file becomes the content.
+// result, with defaults for its other members; the text of any other file becomes the content.
 func Sample(path string) (*mcp.SampleResult, error) {
 	data, err := arguments.ReadFile(path)
 	if err != nil {

@@ -20,7 +20,8 @@ const maxWanted = 3
 
 // wanted returns variables of the person's environment that the failed command seems to need and
 // does not get: those that its standard error names, those named like the server and like a secret,
-// and the proxy variables if its standard error mentions the network. It does not look at values.
+// and those of proxies and CA files if its standard error mentions the network. It does not look at
+// values.
 func (e *Exam) wanted() []string {
 	s := e.Server
 	if s.Command == "" || s.InheritEnv {

@@ -158,7 +158,7 @@ func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 	return ids, true
 }
 
-// modelStatus explains a response that is not a list of models.
+// modelStatus explains a response with an HTTP status other than 200.
 func (e *Exam) modelStatus(res *http.Response, body []byte) {
 	text := fmt.Sprintf("HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	var said struct {
