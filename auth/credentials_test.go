@@ -25,7 +25,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 )
 
-// mustBig is an odd number of so many bits.
+// mustBig returns an odd number of the given number of bits.
 func mustBig(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return n.Add(n, big.NewInt(1))
@@ -188,7 +188,7 @@ func TestAPIKeys(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tt.name, res.StatusCode, tt.status)
 		}
 	}
-	// Who has a bad key is not taken for somebody without one.
+	// A caller with a bad key does not count as anonymous.
 	g = &auth.Guard{Verifiers: []auth.Verifier{v}, Anonymous: true}
 	for value, want := range map[string]int{"pb_nobody_ABCDEFG": 401, "nonsense": 401, key: 200} {
 		if res := request(t, g, "POST", "/mcp", "X-API-Key", value); res.StatusCode != want {
@@ -292,7 +292,7 @@ func FuzzParseAPIKeys(f *testing.F) {
 		for _, k := range keys {
 			line, err := json.Marshal(k)
 			if err != nil {
-				return // a time that JSON has no form for
+				return // a time without a JSON form
 			}
 			again = append(append(again, line...), '\n')
 		}
@@ -438,7 +438,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 		expired := f.token(t, "ec", claimsMap{"exp": time.Now().Add(-time.Hour).Unix()})
 		for range 100 {
 			request(t, g, "POST", "/mcp", "Authorization", "Bearer "+expired)
-			request(t, g, "POST", "/mcp") // who has no credential is told where to get one, and that is all
+			request(t, g, "POST", "/mcp") // without a credential, the caller learns only where to get one
 		}
 		time.Sleep(time.Second)
 		request(t, g, "POST", "/mcp", "Authorization", "Bearer "+f.token(t, "ec", claimsMap{"aud": "https://other.example.com"}))

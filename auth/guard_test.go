@@ -115,8 +115,8 @@ func TestGuardAnswers(t *testing.T) {
 	}
 }
 
-// AUTH-26-006, AUTH-26-010, AUTH-26-012, AUTH-26-013: the metadata is there, before the path and alone,
-// for everybody. AUTH-26-059: the resource is canonical however it was written.
+// AUTH-26-006, AUTH-26-010, AUTH-26-012, AUTH-26-013: the metadata is served to everybody, at the
+// path of the resource and alone. AUTH-26-059: the resource is canonical, in any spelling.
 func TestGuardServesMetadata(t *testing.T) {
 	for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"} {
 		res := request(t, resourceServer(), "GET", path, "Origin", "https://page.example.com")
@@ -140,7 +140,7 @@ func TestGuardServesMetadata(t *testing.T) {
 	}
 }
 
-// A preflight has no credentials; the handler behind answers it, and sees no caller.
+// A preflight has no credentials; the handler behind the guard answers it, without a caller.
 func TestPreflightPasses(t *testing.T) {
 	res := request(t, resourceServer(), "OPTIONS", "/mcp", "Origin", "https://page.example.com", "Access-Control-Request-Method", "POST")
 	if text := body(t, res); res.StatusCode != 200 || text != "you are " {

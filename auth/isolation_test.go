@@ -19,7 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// house is a server behind a Guard, with each wire mounted as everybody does it: by Protect and
+// house is a server behind a Guard, with each wire mounted as most programs do it: with Protect and
 // nothing else.
 type house struct {
 	*testing.T
@@ -168,7 +168,7 @@ func TestSessionIsolationByProtectAlone(t *testing.T) {
 			t.Errorf("%s, by bob in the session of alice: %d, want 404", name, res.StatusCode)
 		}
 	}
-	// Bob's own session is no way in either.
+	// Bob's own session does not give access either.
 	if res := h.send("GET", "bob", "", "Mcp-Session-Id", own, "Last-Event-ID", last); res.StatusCode == 200 {
 		if text, _ := io.ReadAll(io.LimitReader(res.Body, 100)); strings.Contains(string(text), "alice") {
 			t.Errorf("bob resumes alice's stream in his session: %q", text)
@@ -226,7 +226,8 @@ func (h *house) socket(who string) jsonrpc.Conn {
 	return conn
 }
 
-// Trap 4: with nothing but Protect, a task is its principal's, on every wire and from any other.
+// Trap 4: with only Protect, a task belongs to its principal, on every wire and when asked for from
+// any other.
 func TestTaskIsolationByProtectAlone(t *testing.T) {
 	h := newHouse(t)
 	close(h.release)
@@ -262,7 +263,7 @@ func TestTaskIsolationByProtectAlone(t *testing.T) {
 	}
 }
 
-// Trap 4: with nothing but Protect, a requestState is its principal's, whichever wire it came by.
+// Trap 4: with only Protect, a requestState belongs to its principal, on every wire.
 func TestStateIsolationByProtectAlone(t *testing.T) {
 	h := newHouse(t)
 	type asked struct {
@@ -382,7 +383,7 @@ func TestConnectionIsolationByProtectAlone(t *testing.T) {
 	}
 }
 
-// Trap 4: with nothing but Protect, what one principal takes of a limit is not another's.
+// Trap 4: with only Protect, one principal's use of a limit does not count for another.
 func TestLimitByProtectAlone(t *testing.T) {
 	srv := seen()
 	srv.Use((&limit.Limiter{Caller: limit.Rate{Count: 3, Per: time.Hour}}).Limit)

@@ -103,7 +103,7 @@ func (f *fakeIssuer) RoundTrip(r *http.Request) (*http.Response, error) {
 			}
 		}
 		raw, _ := json.Marshal(set)
-		// A kind that is not known, a secret key and one for encryption are no fault.
+		// An unknown key type, a secret key and an encryption key are not faults.
 		raw = bytes.Replace(raw, []byte(`{"keys":[`), []byte(`{"keys":[{"kty":"XYZ","kid":"x"},{"kty":"oct","kid":"sym","k":"c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA"}`+
 			map[bool]string{true: ",", false: ""}[len(set.Keys) > 0]), 1)
 		answer(w, 200, json.RawMessage(raw))
@@ -237,15 +237,15 @@ func (f *fakeIssuer) claims() claimsMap {
 	return claimsMap{"iss": issuerURL, "sub": "alice", "aud": resourceURL, "exp": time.Now().Add(time.Hour).Unix()}
 }
 
-// twin returns another character at the end of a signature of 64 bytes that decodes to the same: its
-// last two of six bits are not looked at by lax decoders.
+// twin returns another character for the end of a 64-byte signature that decodes to the same bytes:
+// lax decoders ignore its last two bits.
 func twin(last byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, last)^1])
 }
 
-// Trap 26: a key is good for the algorithm that it names alone, whether it was fetched or given; a
-// key that names none is good for all that suit it. Clients are by client_id or azp.
+// Trap 26: a key is valid only for the algorithm that it names, whether it was fetched or given; a
+// key that names none is valid for all that suit it. Clients are identified by client_id or azp.
 func TestJWTKeyNamesAlgorithm(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -426,7 +426,7 @@ func TestJWTAudience(t *testing.T) {
 	}
 }
 
-// A token that was accepted is accepted until it expires, without another look; the other parts of
+// An accepted token is accepted until it expires, without another verification; the other parts of
 // the request are checked each time.
 func TestJWTIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -451,8 +451,8 @@ func TestJWTIsRemembered(t *testing.T) {
 	})
 }
 
-// RFC 8705, 3: a token that is bound to a certificate is valid only with that, also when it is
-// remembered.
+// RFC 8705, 3: a token that is bound to a certificate is valid only with that certificate, also
+// from the cache.
 func TestJWTBoundToCertificate(t *testing.T) {
 	f := newIssuer(t)
 	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f}
@@ -488,7 +488,7 @@ func TestKeysAreKept(t *testing.T) {
 			return err
 		}
 
-		// However many come first, the keys are read once.
+		// The keys are read once, even if many requests arrive first.
 		var wg sync.WaitGroup
 		for i := range 50 {
 			wg.Go(func() {
@@ -502,7 +502,7 @@ func TestKeysAreKept(t *testing.T) {
 			t.Fatalf("%d requests for the keys, want 1", n)
 		}
 
-		// Unknown keys have them read once a minute at most.
+		// Unknown keys cause at most one read a minute.
 		time.Sleep(2 * time.Minute)
 		for i := range 20 {
 			if err := verify("new", i); err == nil || errors.Is(err, auth.ErrUnavailable) {
@@ -518,7 +518,7 @@ func TestKeysAreKept(t *testing.T) {
 			t.Errorf("a new key: %v", err)
 		}
 
-		// The issuer is down: what is known stays.
+		// The issuer is down: known keys stay valid.
 		f.set(func() { f.down = true })
 		time.Sleep(time.Hour)
 		if err := verify("ec", 1000); err != nil {
@@ -529,7 +529,7 @@ func TestKeysAreKept(t *testing.T) {
 			t.Errorf("nobody was told: %q", logged.String())
 		}
 
-		// A key that goes away takes its tokens with it.
+		// The tokens of a removed key become invalid.
 		f.set(func() { f.down, f.served["ec"] = false, false })
 		time.Sleep(time.Minute)
 		remembered := f.token(t, "ec", nil)

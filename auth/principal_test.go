@@ -29,8 +29,8 @@ func seen() *mcp.Server {
 	return srv
 }
 
-// Trap 4: there is one source of identity. A Guard needs no word in the server; a Principal of
-// the program's own comes first, and one that has no answer takes nothing from the Guard.
+// Trap 4: identity has one source. A server needs no setting for a Guard; the program's own
+// Principal comes first, and an empty result leaves the principal of the Guard.
 func TestPrincipalHasOneSource(t *testing.T) {
 	says := func(id string) func(*http.Request) string { return func(*http.Request) string { return id } }
 	for _, tt := range []struct {
@@ -69,7 +69,7 @@ func TestPrincipalHasOneSource(t *testing.T) {
 	}
 }
 
-// A connection that a program serves by itself is that of the principal in its context.
+// A connection that a program serves by itself belongs to the principal of its context.
 func TestPrincipalOfConnection(t *testing.T) {
 	for _, p := range []*auth.Principal{nil, {ID: "as#alice"}} {
 		srv := seen()

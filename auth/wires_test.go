@@ -68,7 +68,7 @@ func TestGuardOnEveryWire(t *testing.T) {
 		s.Close()
 	}
 
-	// The session of another.
+	// The session of another caller.
 	open := func(token, session, body string) *http.Response {
 		r, _ := http.NewRequestWithContext(t.Context(), "POST", web.URL+"/mcp", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

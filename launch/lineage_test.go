@@ -11,8 +11,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 )
 
-// A command gets which servers have led to it; one that is among them is not started, by whatever
-// path its file is named, nor is any below 8 programs.
+// A command gets the list of servers that have led to it. A server on the list is not started, by
+// any path of its file, and nor is any server below 8 programs.
 func TestLineage(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mcp.json")

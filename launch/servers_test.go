@@ -22,7 +22,8 @@ func builtins(name string, _ []string, _ *slog.Logger) (mcp.Handler, error) {
 	return &mcp.Server{Name: name, Version: "1"}, nil
 }
 
-// A file is followed: what it adds comes, what it drops goes, what is faulty or refused changes nothing.
+// A followed file: servers are added and removed as in the file; a faulty or refused file changes
+// nothing.
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.json")
 	write := func(text string) {
@@ -74,7 +75,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What a server is given as a secret is learned before it is used, and is in no error that others get.
+// The secrets of a server are learned before they are used, and no error for others contains one.
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	t.Setenv("PATCHBAY_INPUT_KEY", "planted-secret")
 	dir := t.TempDir()

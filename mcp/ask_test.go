@@ -38,8 +38,8 @@ func bothEras(t *testing.T, body func(t *testing.T, rev mcp.Revision)) {
 	}
 }
 
-// A question that is waiting for its answer wins over an error that a handler
-// swallowed, and over what it returned.
+// A pending question takes precedence over the handler's result, and over an error that the handler
+// has dropped.
 func TestPendingQuestionWins(t *testing.T) {
 	bothEras(t, func(t *testing.T, rev mcp.Revision) {
 		s := one(func(ctx context.Context, _ struct{}) (string, error) {
@@ -97,8 +97,7 @@ func TestSeveralQuestionsAtOnce(t *testing.T) {
 	})
 }
 
-// A question whose wording changes from run to run can never be answered, unless it
-// has a name.
+// A question with a wording that changes from run to run needs a name to be answered.
 func TestVolatileWording(t *testing.T) {
 	var n atomic.Int64
 	ask := func(opts ...mcp.AskOption) *mcp.Server {
@@ -156,8 +155,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// META-26-010, INIT-25-015, INIT-2503-002: nothing is asked that the caller did not declare. A modern
-// caller is told the capability, an older one gets a tool error in words.
+// META-26-010, INIT-25-015, INIT-2503-002: a question that the caller did not declare is not sent.
+// A modern caller gets the capability, an older one a tool error in words.
 func TestUndeclaredQuestion(t *testing.T) {
 	tests := []struct {
 		name, required string
@@ -351,8 +350,8 @@ func TestSampleWithTools(t *testing.T) {
 	})
 }
 
-// ELIC-25: a form is shown with what its revision knows (T-72, T-75), and what the
-// user left out gets its default.
+// ELIC-25: a form is sent in the form of its revision (T-72, T-75), and values that the user left
+// out get their defaults.
 func TestElicitDefaults(t *testing.T) {
 	var form atomic.Pointer[string]
 	mcptest.Every(t, func() *mcp.Server {
@@ -382,7 +381,7 @@ func TestElicitDefaults(t *testing.T) {
 	})
 }
 
-// What a client answers is checked before a handler sees it (MRTR-26-021).
+// The client's answer is checked before a handler gets it (MRTR-26-021).
 func TestElicitAnswerDoesNotFit(t *testing.T) {
 	mcptest.LeakCheck(t)
 	const form = `{"action":"accept","content":{"color":"blue"}}`
@@ -402,7 +401,7 @@ func TestElicitAnswerDoesNotFit(t *testing.T) {
 	}
 }
 
-// Outside of a call there is nobody to ask.
+// Outside of a call, nobody can be asked.
 func TestAskOutsideOfACall(t *testing.T) {
 	ctx := t.Context()
 	if _, err := mcp.Confirm(ctx, "?"); !errors.Is(err, mcp.ErrNoCall) {

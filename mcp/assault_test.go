@@ -60,8 +60,8 @@ var assaultWires = []struct {
 	{"websocket", assaultWebSocket},
 }
 
-// Whatever one client sends is answered or ends its own wire; the calls of others
-// go on, and memory stays bounded.
+// Any frame of one client is answered or ends only its own wire; the calls of others go on, and
+// memory stays bounded.
 func TestAssaults(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for _, wire := range assaultWires {
@@ -223,8 +223,8 @@ func watchMemory(t *testing.T) func() int64 {
 	return func() int64 { close(stop); <-done; return most }
 }
 
-// Whatever a server does over HTTP, a call to it ends with an error in its time, and
-// memory stays bounded.
+// Whatever a server sends over HTTP, a call to it ends with an error in its time, and memory stays
+// bounded.
 func TestHostileHTTPServers(t *testing.T) {
 	mcptest.LeakCheck(t)
 	stream := func(w http.ResponseWriter) {

@@ -17,8 +17,8 @@ func hasBegun(err error) bool {
 	return errors.As(err, &b) && b.Begun()
 }
 
-// The error of a call says whether the server had begun with it, whatever the error is and
-// whatever the revision: it had if it has asked something or made a task of the call.
+// The error of a call says whether the server had begun it, for every error and revision: it has if
+// it asked a question or made a task of the call.
 func TestBegun(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestBegun(t *testing.T) {
 	}
 }
 
-// What cannot be made sense of after a question, or of a task, has begun too.
+// A call with invalid messages after a question, or after its task, has begun too.
 func TestBegunWithNonsense(t *testing.T) {
 	const more = `"inputRequests":{"a":{"method":"roots/list"}}`
 	for _, tt := range []struct {
@@ -90,8 +90,8 @@ func TestBegunWithNonsense(t *testing.T) {
 	}
 }
 
-// On one wire an older server does not say which call it asks for: any of those may have begun
-// that were in progress, and none that came later.
+// On one wire an older server does not name the call it asks for: every call in progress may have
+// begun, and none that came later.
 func TestBegunByWhom(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)

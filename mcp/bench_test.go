@@ -29,8 +29,7 @@ func echoServer() *mcp.Server {
 	return s
 }
 
-// plain opens a session that nobody watches, as the checks of mcptest would be what
-// is measured.
+// plain opens a session without the checks of mcptest, which would otherwise be measured.
 func plain(b *testing.B, s *mcp.Server, rev mcp.Revision, near, far mcp.Conn) *mcp.Session {
 	b.Helper()
 	done := make(chan struct{})
@@ -44,7 +43,7 @@ func plain(b *testing.B, s *mcp.Server, rev mcp.Revision, near, far mcp.Conn) *m
 	return session
 }
 
-// A typed call through the registry alone: what a server adds to its function.
+// A typed call through the registry alone: the server's overhead over its function.
 func BenchmarkHandle(b *testing.B) {
 	s := echoServer()
 	args, _ := json.Marshal(hello)
@@ -110,7 +109,7 @@ func benchmarkEcho(b *testing.B, s *mcp.Session) {
 	}
 }
 
-// What a call costs when the client records it.
+// A call with a client that records it.
 func BenchmarkCallRecorded(b *testing.B) {
 	for _, on := range []bool{false, true} {
 		b.Run(fmt.Sprintf("wire=http/recorded=%v", on), func(b *testing.B) {

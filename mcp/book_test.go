@@ -92,8 +92,8 @@ func user() *mcp.Client {
 // asks reports whether a revision has elicitation.
 func asks(r mcp.Revision) bool { return r >= mcp.V2025_06_18 }
 
-// MRTR-26, ELIC-25: one handler asks on every revision and wire. Before 2025-06-18 there
-// is no elicitation; the tool fails in words (T-23, T-71).
+// MRTR-26, ELIC-25: one handler asks on every revision and wire. Before 2025-06-18 elicitation does
+// not exist; the tool fails in words (T-23, T-71).
 func TestBookEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	mcptest.Every(t, func() *mcp.Server { return asker(new(deployer)) }, user, func(t *testing.T, s *mcp.Session) {

@@ -48,9 +48,9 @@ func tools(n int, rest string) mcp.RawResult {
 	return mcp.RawResult(fmt.Sprintf(`{"tools":[{"name":"n%d","inputSchema":{"type":"object"}}]%s}`, n, rest))
 }
 
-// CACHE-26-005 to -008, -010 to -012: a list is good for ttlMs after it came, and not at
-// all if that is missing, zero, negative or nonsense; it is fetched again when somebody
-// asks for it after that, and not before.
+// CACHE-26-005 to -008, -010 to -012: a list is valid for ttlMs after it arrived, and never if that
+// is missing, zero, negative or malformed. After that it is fetched again on the next request, not
+// before.
 func TestCacheTimes(t *testing.T) {
 	for rest, kept := range map[string]bool{
 		``: false, `,"ttlMs":0`: false, `,"ttlMs":-5`: false, `,"ttlMs":"60000"`: false, `,"ttlMs":null`: false, `,"cacheScope":"public"`: false,
@@ -82,8 +82,8 @@ func TestCacheTimes(t *testing.T) {
 	}
 }
 
-// CACHE-26-003: what is kept answers the same method and params alone. Fresh, and a
-// Client that keeps nothing, ask the server; the trace of a caller changes nothing.
+// CACHE-26-003: a cached result answers only the same method and params. Fresh, and a Client
+// without a cache, ask the server; a caller's trace context makes no difference.
 func TestCacheKeys(t *testing.T) {
 	c := &counting{answer: func(r *mcp.Request, n int) (mcp.Result, error) {
 		if r.Method == "resources/read" {
@@ -117,7 +117,7 @@ func TestCacheKeys(t *testing.T) {
 	}
 }
 
-// CACHE-26-004: what an answer to a question led to is not kept.
+// CACHE-26-004: the result after an answered question is not cached.
 func TestCacheAndQuestions(t *testing.T) {
 	c := &counting{answer: func(r *mcp.Request, n int) (mcp.Result, error) { return nil, nil }}
 	srv := c.server()
@@ -145,8 +145,8 @@ func TestCacheAndQuestions(t *testing.T) {
 	}
 }
 
-// CACHE-26-013: a session that others are served by keeps what is public and nothing
-// that is private to one of them; what is private to itself is not given to them.
+// CACHE-26-013: a session that serves others caches public results but none that are private to one
+// of them; its own private results are not given to them.
 func TestCacheIsNotShared(t *testing.T) {
 	for scope, shared := range map[string]bool{`,"cacheScope":"public"`: true, `,"cacheScope":"private"`: false, ``: false, `,"cacheScope":"other"`: false} {
 		t.Run(scope, func(t *testing.T) {
@@ -169,8 +169,8 @@ func TestCacheIsNotShared(t *testing.T) {
 	}
 }
 
-// CACHE-26-014: a notification drops what it is about and nothing else, also from an
-// answer that is on its way.
+// CACHE-26-014: a notification drops only the results it affects, including an answer that has not
+// arrived yet.
 func TestCacheIsInvalidated(t *testing.T) {
 	mcptest.LeakCheck(t)
 	scoped := func(list string, n int) mcp.RawResult {
@@ -293,9 +293,9 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// CACHE-26-015 to -017: pages are kept one by one; an expired page is fetched with its
-// cursor, and a cursor that is no longer good has the list read from its beginning, once,
-// without telling an entry twice.
+// CACHE-26-015 to -017: pages are cached one by one; an expired page is fetched with its cursor. If
+// the cursor is no longer valid, the list is read again from its beginning, once, and no entry is
+// yielded twice.
 func TestCachedPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		epoch, seen := "a", []string{}

@@ -15,9 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// On a wire that is no HTTP a client cancels with a notification that names the request
-// (CANC-26-001, -003, STDIO-26-008, CANC-25-004), once and only while the request is in
-// progress (CANC-25-001). An answer that crosses it is ignored (CANC-26-013, -014).
+// On a wire other than HTTP a client cancels with a notification that names the request
+// (CANC-26-001, -003, STDIO-26-008, CANC-25-004), once and only while the request is in progress
+// (CANC-25-001). An answer that crosses it is ignored (CANC-26-013, -014).
 func TestClientCancels(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A server declares what it offers: tools (TOOL-26-003), resources (RES-26-001), prompts
-// (PROM-26-001), completion where the revision has a capability for it (COMP-26-001) and
-// the log messages that any handler may write (LOG-26-003). What is declared is listed, also
-// when nothing is left of it (TOOL-26-004, RES-26-002, PROM-26-002).
+// A server declares the features it offers: tools (TOOL-26-003), resources (RES-26-001), prompts
+// (PROM-26-001), completion where the revision has a capability for it (COMP-26-001) and log
+// messages, which any handler may write (LOG-26-003). A declared feature can be listed, also when
+// none is left (TOOL-26-004, RES-26-002, PROM-26-002).
 func TestCapabilitiesOfAServer(t *testing.T) {
 	tool := func(s *mcp.Server) { addTools(s, 0, 1) }
 	prompt := func(s *mcp.Server) {
@@ -76,8 +76,8 @@ func TestCapabilitiesOfAServer(t *testing.T) {
 	}
 }
 
-// What a server lists depends neither on the connection nor on what was called before:
-// tools (TOOL-26-005), resources (RES-26-003) and prompts (PROM-26-003).
+// The lists of a server depend neither on the connection nor on earlier calls: tools (TOOL-26-005),
+// resources (RES-26-003) and prompts (PROM-26-003).
 func TestListsAreTheSameForAll(t *testing.T) {
 	s := library()
 	mcp.AddTool(s, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
@@ -157,7 +157,7 @@ func TestCapabilitiesOfAClient(t *testing.T) {
 						if err := json.Unmarshal(declared, &members); err != nil {
 							t.Error(err)
 						}
-						delete(members, "extensions") // and tasks, which are no questions
+						delete(members, "extensions") // and tasks, which are not questions
 						delete(members, "tasks")
 						if got, _ := json.Marshal(members); string(got) != want {
 							t.Errorf("%s declares %s, want %s", m.Method, declared, want)

@@ -73,8 +73,8 @@ func TestRootsChange(t *testing.T) {
 	})
 }
 
-// A client declares its extensions to servers of every revision, and none that has no
-// identifier (VER-26-004, -005).
+// A client declares its extensions to servers of every revision, but none without an identifier
+// (VER-26-004, -005).
 func TestExtensionsOfAClient(t *testing.T) {
 	newServer := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}

@@ -243,7 +243,7 @@ func TestServerInfoEverywhere(t *testing.T) {
 		if !info.Capabilities.Has("resources", "subscribe") || info.Capabilities.Has("tools") {
 			t.Errorf("capabilities %s", info.Capabilities)
 		}
-		if s.Revision() < mcp.V2026_07_28 { // which has no pings
+		if s.Revision() < mcp.V2026_07_28 { // which lacks ping
 			if raw, err := s.Raw(t.Context(), "ping", nil); err != nil || string(raw) != "{}" {
 				t.Errorf("ping = %s, %v", raw, err)
 			}

@@ -28,8 +28,8 @@ func outputServer(outputSchema func() string, result func() string) *mcp.Server 
 	})}
 }
 
-// TOOL-26-024: a structured result is held against the output schema of its tool, once
-// that was listed; the error names the place, and what came is not lost.
+// TOOL-26-024: a structured result is checked against the output schema of its tool, once that was
+// listed; the error names the place, and the result is returned with it.
 func TestResultsAreChecked(t *testing.T) {
 	const object = `{"type":"object","properties":{"list":{"type":"array","items":{"type":"integer"}}},"required":["list"]}`
 	for _, tt := range []struct {
@@ -101,9 +101,9 @@ func TestResultsAreCheckedByTheLatestSchema(t *testing.T) {
 	}
 }
 
-// JSON-26-006, -008, -011, -012: a schema of a server that cannot be compiled, or that leads
-// out of itself, is logged and not enforced, and nothing is fetched. One that would take
-// for ever ends with an error, soon.
+// JSON-26-006, -008, -011, -012: a server's schema that cannot be compiled, or that refers to other
+// documents, is logged and not enforced, and nothing is fetched. Validation that would not end
+// fails with an error, soon.
 func TestHostileOutputSchemas(t *testing.T) {
 	var hits atomic.Int64
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -85,8 +85,8 @@ type oddity struct {
 	name string
 	do   func() (any, error)
 
-	// sane says that a tool error or a result is as good an answer as an internal error. What is
-	// wrong with a result (result) is such for handlers that return no tool results.
+	// sane says that a tool error or a result is as good an answer as an internal error. result says
+	// that only a tool result can be faulty in this way, so other handlers may answer sanely.
 	sane, result bool
 }
 

@@ -61,8 +61,8 @@ func TestContentOnTheWire(t *testing.T) {
 	}
 }
 
-// A resource is registered by what begins like a URI (RES-26-008), and read by one: what
-// is none reaches no handler, also if it resembles a template (RES-26-014).
+// A resource is registered under a text that begins like a URI (RES-26-008), and read by a URI: any
+// other text reaches no handler, even if it resembles a template (RES-26-014).
 func TestURIsOfResources(t *testing.T) {
 	text := func(context.Context) (string, error) { return "", nil }
 	type variable struct {
@@ -153,8 +153,8 @@ func TestCompletionInputs(t *testing.T) {
 	}
 }
 
-// What is no argument of a prompt is refused before its function runs, and what is no
-// message after it (PROM-26-012).
+// An invalid argument of a prompt is refused before its function runs, and an invalid message after
+// it (PROM-26-012).
 func TestInputsAndOutputsOfPrompts(t *testing.T) {
 	ran := 0
 	var out []mcp.PromptMessage

@@ -73,7 +73,7 @@ func TestElicitationOnTheWire(t *testing.T) {
 	}
 }
 
-// A page to visit has a URL that is one (ELIC-26-016); what is none is not asked.
+// A page to visit needs a valid URL (ELIC-26-016); otherwise the question is not sent.
 func TestElicitURLNeedsAURL(t *testing.T) {
 	for url, want := range map[string]bool{
 		"https://example.com/": true, "http://[::1]:80/x?y#z": true, "app:open": true,
@@ -88,10 +88,9 @@ func TestElicitURLNeedsAURL(t *testing.T) {
 	}
 }
 
-// What a client may answer: accept with content, decline and cancel, whose content is
-// nobody's business (ELIC-26-051). Content is checked (ELIC-26-047), and an answer that is
-// none of these is an error (ELIC-26-026). Content may have more than was asked for, and null
-// for what may be left out (trap 17).
+// The answers of a client: accept with content, decline and cancel, whose content is ignored
+// (ELIC-26-051). Content is checked (ELIC-26-047), and any other answer is an error (ELIC-26-026).
+// Content may have values that were not asked for, and null for optional ones (trap 17).
 func TestAnswersToElicitation(t *testing.T) {
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {
 		c, err := mcp.Elicit[struct {
@@ -235,8 +234,8 @@ func TestClientAnswersElicitation(t *testing.T) {
 	}
 }
 
-// A handler that cannot wait for a visit says so in the words of 2025-11-25
-// (ELIC-25-008); 2026-07-28 has no such error.
+// A handler that cannot wait for a visit returns the error of 2025-11-25 (ELIC-25-008), which
+// 2026-07-28 lacks.
 func TestURLElicitationRequired(t *testing.T) {
 	s := one(func(context.Context, struct{}) (string, error) {
 		return "", &mcp.Error{Code: -32042, Message: "log in first", Data: json.RawMessage(`{"elicitations":[{"mode":"url","message":"Log in","url":"https://example.com/","elicitationId":"1"}]}`)}

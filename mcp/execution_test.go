@@ -8,9 +8,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A tool says in 2025-11-25 whether it becomes a task, and is called accordingly
-// (TOOL-25-004): what must be a task is no method without one (TASK-25-008), and what never
-// is one is none with it (TASK-25-006).
+// In 2025-11-25 a tool declares whether it becomes a task, and is called accordingly (TOOL-25-004):
+// a call without a task member of a tool that requires one is refused (TASK-25-008), and so is a
+// call with one of a tool that forbids it (TASK-25-006).
 func TestTaskSupportOfTools(t *testing.T) {
 	p := rawClient(t, taskServer())
 	p.initialize(mcp.V2025_11_25, `{"elicitation":{"form":{}}}`)

@@ -104,7 +104,7 @@ func TestExtensionIdentifiers(t *testing.T) {
 	}
 }
 
-// What a revision defines is not an extension's to answer.
+// HandleMethod refuses methods that a revision defines.
 func TestHandleMethodRefusesTheCore(t *testing.T) {
 	for _, method := range []string{"", "tools/call", "initialize", "ping", "server/discover", "sampling/createMessage", "notifications/x"} {
 		func() {

@@ -48,7 +48,7 @@ func foreign(t testing.TB, c *mcp.Client, answer func(m *jsonrpc.Message, id str
 	return s
 }
 
-// What is no object in a list is left out, and the list goes on.
+// An entry of a list that is not an object is left out, and the list goes on.
 func TestNullInAList(t *testing.T) {
 	s := foreign(t, &mcp.Client{Name: "c"}, func(m *jsonrpc.Message, id string, send func(string, ...any)) {
 		send(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","tools":[null,{"name":"x","inputSchema":{"type":"object"}}]}}`, id)
@@ -66,7 +66,7 @@ func TestNullInAList(t *testing.T) {
 	}
 }
 
-// White space in and around a result is no part of it.
+// White space in and around a result is not part of it.
 func TestSpaceInResults(t *testing.T) {
 	for _, result := range []string{`{ }`, `{ "resultType":"complete" }`, `{ "content":[] , "resultType":"complete"}`, " {\"a\":1}", "{\"a\":1}\t", ` { } `} {
 		back := foreign(t, &mcp.Client{Name: "gw"}, func(m *jsonrpc.Message, id string, send func(string, ...any)) {

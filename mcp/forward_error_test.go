@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A legacy caller whose user interface fails dismisses the question of a modern server
-// behind: in the modern era a question has no error for an answer (T-24).
+// A legacy caller with a user interface that fails dismisses the question of a modern server
+// behind: in the modern era an error cannot be the answer to a question (T-24).
 func TestForwardedQuestionThatFails(t *testing.T) {
 	back := &mcp.Server{Name: "back", Version: "1"}
 	type form struct {

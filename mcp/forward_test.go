@@ -35,8 +35,8 @@ func (h inTurn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	return res, err
 }
 
-// What a user answers one server reaches no other, though both may serve one call
-// (T-01, T-09), and neither does its requestState.
+// A user's answer to one server reaches no other, though both may serve one call (T-01, T-09), and
+// neither does its requestState.
 func TestAnswersStayWithTheirServer(t *testing.T) {
 	for _, front := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		for _, back := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -135,8 +135,8 @@ func TestIdsStayOnTheirHop(t *testing.T) {
 	})
 }
 
-// BASE-26: a result is an object. What is none is an error of that call, and no
-// fault of a handler.
+// BASE-26: a result is an object. Any other result is an error of that call, and not a fault of a
+// handler.
 func TestResultsThatAreNoObjects(t *testing.T) {
 	for _, result := range []string{`[]`, `"x"`, `1`, `null`, `true`} {
 		back := foreign(t, &mcp.Client{Name: "gw"}, func(m *jsonrpc.Message, id string, send func(string, ...any)) {

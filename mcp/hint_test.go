@@ -76,7 +76,7 @@ func TestHints(t *testing.T) {
 			if pages != 2-strings.Count(tt.name, "same") {
 				t.Errorf("%d more pages of tools", pages)
 			}
-			// CACHE-26-022: what is kept somewhere opens no door.
+			// CACHE-26-022: a cached list does not grant access.
 			if _, err := s.CallTool(t.Context(), "t003", nil); (err != nil) != (srv.Visible != nil) {
 				t.Errorf("a call of t003: %v", err)
 			}
@@ -115,7 +115,7 @@ func TestUnsoundHints(t *testing.T) {
 	}
 }
 
-// CACHE-26-002: a result that asks for input has no hints.
+// CACHE-26-002: a result that asks for input lacks hints.
 func TestQuestionsHaveNoHints(t *testing.T) {
 	srv := &mcp.Server{Name: "s", Version: "1", Cache: mcp.CacheHint{TTL: time.Hour}}
 	mcp.AddResource(srv, mcp.Resource{URI: "a:", Name: "a"}, func(ctx context.Context) (*mcp.ReadResult, error) {

@@ -19,7 +19,7 @@ import (
 type kitchen struct {
 	*mcp.Server
 	tickets atomic.Int64  // drawn in orders
-	stopped chan struct{} // told of calls of simmer that were cancelled
+	stopped chan struct{} // receives calls of simmer that were cancelled
 }
 
 type dish struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// What a handler has left behind tells and asks on, when its call is answered and what that lay
-// in serves others. Nobody gets anything of it.
+// A goroutine that a handler left behind goes on sending and asking after its call is answered and
+// its memory is reused. None of that reaches anybody.
 func TestLeftBehind(t *testing.T) {
 	var left sync.WaitGroup
 	var answered, stop chan struct{}
@@ -70,7 +70,7 @@ func TestLeftBehind(t *testing.T) {
 		for i := range 100 {
 			want := fmt.Sprint(i, strings.Repeat("x", i))
 			r, err := s.CallTool(t.Context(), "echo", map[string]any{"Text": want}, mcp.OnProgress(func(p mcp.ProgressEvent) {
-				if p.Message != want && s.Revision() != mcp.V2024_11_05 || p.Message == "late" { // the oldest has no messages
+				if p.Message != want && s.Revision() != mcp.V2024_11_05 || p.Message == "late" { // 2024-11-05 lacks messages
 					t.Errorf("the call of %q heard %q", want, p.Message)
 				}
 			}))

@@ -93,8 +93,8 @@ func TestLogStaysWithItsCall(t *testing.T) {
 	t.Errorf("the subscription ended: %v", lines.Err())
 }
 
-// What is no level is refused, in _meta (LOG-26-006) and in logging/setLevel (LOG-25-001); a
-// level that was set lets itself and what is above it through (LOG-25-002).
+// An invalid level is refused, in _meta (LOG-26-006) and in logging/setLevel (LOG-25-001); a level
+// that was set passes its own messages and those above it (LOG-25-002).
 func TestLogLevels(t *testing.T) {
 	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {

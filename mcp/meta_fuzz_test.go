@@ -62,7 +62,7 @@ func FuzzExtra(f *testing.F) {
 		}
 		out, err := json.Marshal(tool)
 		if err != nil {
-			return // a schema that is no JSON was never valid
+			return // a schema that is not valid JSON
 		}
 		if err := json.Unmarshal(out, &again); err != nil {
 			t.Fatalf("%s becomes %s: %v", in, out, err)

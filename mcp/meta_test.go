@@ -51,8 +51,8 @@ func TestReservedMeta(t *testing.T) {
 	}
 }
 
-// Who a client is is no word of its own: what it says of itself and its user names no
-// principal (ELIC-26-043, META-26-016).
+// The self-reported identity of a client and its user does not authenticate a principal
+// (ELIC-26-043, META-26-016).
 func TestNobodyIsAuthenticatedByMeta(t *testing.T) {
 	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
 		return fmt.Sprintf("%q", mcp.CallFrom(ctx).Principal), nil

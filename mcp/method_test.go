@@ -10,9 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Methods that 2026-07-28 removed are no methods of it, with status 404 over HTTP: the
-// level of logs (LOG-26-012), subscriptions to single resources (RES-26-013), and those of
-// sessions.
+// Methods that 2026-07-28 removed are unknown there, with status 404 over HTTP: the level of logs
+// (LOG-26-012), subscriptions to single resources (RES-26-013), and those of sessions.
 func TestRemovedMethods(t *testing.T) {
 	s := library()
 	srv := httptest.NewServer(s)

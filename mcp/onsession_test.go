@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// OnSession is told of each session before 2026-07-28, before the first call in it, and its context ends
-// with the session.
+// OnSession is called for each session before 2026-07-28, before the first call in it, and its
+// context ends with the session.
 func TestOnSession(t *testing.T) {
 	type told struct {
 		client  string

@@ -146,8 +146,8 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// F3: what a server kept for a session over HTTP is not lost in silence, whoever finds out that it
-// is gone, and nobody hears of a loss where the server kept nothing.
+// F3: the loss of state that a server kept for a session over HTTP is always reported, whatever
+// discovers it, and no loss is reported where the server kept nothing.
 func TestSessionIsNotLostInSilence(t *testing.T) {
 	read := func(s *mcp.Session) error { _, err := s.Read(t.Context(), "lib:text"); return err }
 	run := func(s *mcp.Session) error { _, err := s.CallTool(t.Context(), "run", nil); return err }
@@ -212,7 +212,7 @@ func TestListeningSessionIsOpenedAgain(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	events := watching(t, t.Context(), s, "lib:text")
 	r.restart()
-	expect(t, events, "resources/updated lib:text", "prompts/list_changed ", "resources/list_changed ") // it has no tools
+	expect(t, events, "resources/updated lib:text", "prompts/list_changed ", "resources/list_changed ") // it lacks tools
 	if n, l := r.count("initialize"), r.count("resources/subscribe"); n != 2 || l != 2 {
 		t.Errorf("%d times initialize, %d times subscribe, want 2 of each", n, l)
 	}
@@ -220,8 +220,8 @@ func TestListeningSessionIsOpenedAgain(t *testing.T) {
 	expect(t, events, "resources/updated lib:text")
 }
 
-// A session that is lost again before it was of use ends the Session: no server makes a
-// client initialize for ever.
+// A session that is lost again before it was used ends the Session: no server makes a client
+// initialize endlessly.
 func TestSessionIsLostForGood(t *testing.T) {
 	for name, refuse := range map[string]func(method string, session int) bool{
 		"all of the new session": func(_ string, n int) bool { return n > 1 },

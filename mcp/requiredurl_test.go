@@ -29,16 +29,16 @@ func login(loggedIn func() bool, runs *atomic.Int64) *mcp.Server {
 	return s
 }
 
-// visitor is a client whose user goes where it is sent, and counts that.
+// visitor is a client with a user who visits each page, and counts the visits.
 func visitor(rev mcp.Revision, went func(url string) string) *mcp.Client {
 	return &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{rev}, OnElicit: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: went(r.URL)}, nil
 	}}
 }
 
-// ELIC-25-005 to -008: a call that needs a page visited is refused with -32042, which lists
-// it with an id; its client asks once, repeats the call, and gets the result when the visit
-// was made. Another query is no other page.
+// ELIC-25-005 to -008: a call that requires a visit is refused with -32042, which lists the page
+// with an id; its client asks once, retries the call, and gets the result after the visit. A
+// different query does not make a different page.
 func TestRequireURLIn2025(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
@@ -69,8 +69,8 @@ func TestRequireURLIn2025(t *testing.T) {
 	})
 }
 
-// A user who never finishes, and a server that always wants another page, end the call with
-// the server's error; one who declines is told by ErrDeclined. Nobody waits for ever.
+// If a user never finishes, or a server always requires another page, the call ends with the
+// server's error; if the user declines, with ErrDeclined. Every wait is bounded.
 func TestVisitsEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pages  func(n int) string

@@ -14,10 +14,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A client asked for input answers all that was asked (MRTR-26-016) and calls again with
-// another id (MRTR-26-019, TOOL-26-007), with the state byte for byte, whatever it looks
-// like (MRTR-26-003, -017), and with none if there was none (MRTR-26-018). What is called
-// meanwhile and after knows nothing of it (MRTR-26-020).
+// A client asked for input answers all questions (MRTR-26-016) and calls again with another id
+// (MRTR-26-019, TOOL-26-007), with the state byte for byte (MRTR-26-003, -017), and with none if
+// there was none (MRTR-26-018). Other calls, meanwhile and after, are not affected (MRTR-26-020).
 func TestRetries(t *testing.T) {
 	const questions = `"first":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}},"second":{"method":"roots/list"}`
 	tests := []struct{ name, input, state string }{

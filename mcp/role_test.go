@@ -56,8 +56,8 @@ func TestModernClientWritesNoResponses(t *testing.T) {
 	}
 }
 
-// What is told of a subscription reaches the Watch that has its id, and no other
-// (STDIO-26-006, SUB-26-007).
+// A notification of a subscription reaches the Watch with its id, and no other (STDIO-26-006,
+// SUB-26-007).
 func TestSubscriptionsAreToldApart(t *testing.T) {
 	const tagged = `{"jsonrpc":"2.0","method":"notifications/%s","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}%s}}`
 	var mu sync.Mutex

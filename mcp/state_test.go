@@ -52,9 +52,9 @@ func accept[Q any](questions map[string]Q, content string) string {
 
 func quote(s string) string { b, _ := json.Marshal(s); return string(b) }
 
-// SEC: requestState is sealed and bound to the principal, the method, the target, the
-// arguments and a time; what does not fit is refused and nothing runs (MRTR-26-006 to
-// -011, -025). What a user was asked is bound to that user (ELIC-26-018, -028).
+// SEC: requestState is sealed and bound to the principal, the method, the target, the arguments and
+// a time; a state that does not fit is refused and nothing runs (MRTR-26-006 to -011, -025). An
+// answer is bound to the user who was asked (ELIC-26-018, -028).
 func TestStateIsBound(t *testing.T) {
 	mcptest.LeakCheck(t)
 	d := new(deployer)

@@ -45,7 +45,7 @@ func TestStatelessHTTP(t *testing.T) {
 			if err != nil || steps != 1 {
 				t.Fatalf("call = %v, %v; %d steps", res, err, steps)
 			}
-			// 2024-11-05 has no version header, and so is taken for what came next.
+			// 2024-11-05 lacks a version header, and so counts as 2025-03-26.
 			if got := res.Text(); got != string(rev) && string(rev) != "2024-11-05" {
 				t.Errorf("served as %s", got)
 			}

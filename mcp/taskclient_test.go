@@ -188,9 +188,9 @@ func TestClientFollowsATask(t *testing.T) {
 	})
 }
 
-// XTASK-26-003: a task for an answer to a request that has none is no answer.
-// XTASK-26-020, -047: a question of a task is one like any other; what the client did not
-// declare is not answered.
+// XTASK-26-003: a task in answer to a request that cannot become one is invalid. XTASK-26-020,
+// -047: a question of a task is like any other; one that the client did not declare is not
+// answered.
 func TestClientRefusesOfATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &taskStub{state: `"status":"input_required","inputRequests":{"q":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}`}
@@ -208,8 +208,8 @@ func TestClientRefusesOfATask(t *testing.T) {
 	})
 }
 
-// XTASK-26-031, CANC-25-003, -005: whoever gives up a call that has become a task has the
-// task cancelled, by tasks/cancel; notifications/cancelled names no request that made one.
+// XTASK-26-031, CANC-25-003, -005: giving up a call that has become a task cancels the task, with
+// tasks/cancel; notifications/cancelled does not name the request of a task.
 func TestClientGivesUpATask(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctestRun(t, string(rev), func(t *testing.T) {

@@ -77,7 +77,7 @@ func taskPair(t *testing.T, front, back mcp.Revision) {
 	}
 }
 
-// giveUp starts a call that has no end and cancels it.
+// giveUp starts an endless call and cancels it.
 func giveUp(t *testing.T, s *mcp.Session) {
 	t.Helper()
 	task, err := s.StartTask(t.Context(), "forever", nil)

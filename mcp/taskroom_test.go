@@ -21,7 +21,7 @@ func (s *tightStore) PutTask(ctx context.Context, r mcp.TaskRecord) error {
 	return s.brokenTasks.PutTask(ctx, r)
 }
 
-// Results that a store has no room for are held in memory, and not without end.
+// Results that a store has no room for are held in memory, up to a bound.
 func TestResultsThatCannotBeKeptAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &mcp.Server{Name: "shop", Version: "1", Tasks: mcp.TaskConfig{Store: &tightStore{}}}

@@ -26,7 +26,7 @@ func TestTaskResultTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newShopper(t, taskShop(), mcp.V2025_11_25)
 		id := p.begin("later", "{}").TaskID
-		// next returns the next message that is no notification but of a cancellation.
+		// next returns the next message other than a notification, except one of a cancellation.
 		next := func() jsonrpc.Message {
 			t.Helper()
 			for {

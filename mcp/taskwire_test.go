@@ -193,7 +193,7 @@ func TestTaskOfExtension(t *testing.T) {
 		if s.ResultType != "complete" || s.Status != "input_required" || len(s.InputRequests) != 1 || s.InputRequests["name"].Method != "elicitation/create" {
 			t.Fatalf("asking: %+v", s)
 		}
-		// Keys that are not open are passed over, and what is no answer is refused.
+		// Keys of closed questions are ignored, and an invalid answer is refused.
 		for _, bad := range []string{`"inputResponses":{"name":7}`, `"inputResponses":[]`, `"x":1`} {
 			wantError(t, p.get("tasks/update", `"taskId":"`+made.TaskID+`",`+bad), jsonrpc.CodeInvalidParams)
 		}
@@ -210,7 +210,7 @@ func TestTaskOfExtension(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		// The first key again is no answer to the second question.
+		// The first key again does not answer the second question.
 		p.get("tasks/update", `"taskId":"`+made.TaskID+`","inputResponses":{"name":{"action":"decline"}}`)
 		if s = p.state(made.TaskID); len(s.InputRequests) != 1 || s.InputRequests["last"].Method == "" {
 			t.Fatalf("second question: %+v", s)
@@ -271,8 +271,8 @@ func TestTaskDetach(t *testing.T) {
 	})
 }
 
-// XTASK-26-001, -004, -007, -027, -033, -035, -039, -040, VER-26-005: who did not declare
-// the extension on this very request gets the result, or is told what is missing.
+// XTASK-26-001, -004, -007, -027, -033, -035, -039, -040, VER-26-005: a caller that did not declare
+// the extension on this very request gets the result, or the missing capability.
 func TestTaskOptIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newShopper(t, taskShop(), mcp.V2026_07_28)

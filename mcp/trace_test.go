@@ -105,9 +105,8 @@ func dialTest(t *testing.T, s *mcp.Server, h http.Handler, scheme string, c *mcp
 	return c.Dial(t.Context(), scheme+strings.TrimPrefix(srv.URL, "http"))
 }
 
-// TestBothSidesRecordTheSame: on every transport and in both eras, each side tells of
-// every message, the server of those in which the client told of what it sent, and of
-// what became of the connection.
+// TestBothSidesRecordTheSame: on every transport and in both eras, each side records every message,
+// the server of those that the client recorded as sent, and the opening and end of the connection.
 func TestBothSidesRecordTheSame(t *testing.T) {
 	for name, open := range recordedWires {
 		for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
@@ -247,8 +246,8 @@ read line; printf '{"jsonrpc":"2.0","metho'; exit 3`, "token=hunter2")
 	}
 }
 
-// TestSecretsAreNotRecorded: LOG-26-008. Whatever carries a secret, and on either side,
-// it is not in the file.
+// TestSecretsAreNotRecorded: LOG-26-008. A secret, in any place and on either side, is not in the
+// file.
 func TestSecretsAreNotRecorded(t *testing.T) {
 	const secret = "hunter2hunter2"
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {

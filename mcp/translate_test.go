@@ -21,8 +21,8 @@ import (
 
 // What a Session that is served translates beside calls and their questions (see pairs_test.go).
 
-// T-11: a modern server is told of the client in front, request by request; the session with a
-// legacy one is opened once, and shows its own client.
+// T-11: a modern server gets the description of the client in front with each request; the session
+// with a legacy one is opened once, and shows its own client.
 func TestIdentityInFront(t *testing.T) {
 	whoAsks := func(ctx context.Context, _ struct{}) (string, error) {
 		who := mcp.CallFrom(ctx).Client
@@ -82,8 +82,8 @@ func oddServer() *mcp.Server {
 	})}
 }
 
-// T-49, HTTP-26-046: an annotation that breaks the rules is removed where it means nothing; from
-// a modern server over HTTP the tool must not be offered at all. What is right stays.
+// T-49, HTTP-26-046: an annotation that breaks the rules is removed where it has no meaning; a tool
+// with one from a modern server over HTTP is not offered at all. Valid annotations stay.
 func TestBadHeaderAnnotationsInFront(t *testing.T) {
 	const bare = `{"name":"odd","inputSchema":{"type":"object","properties":{"a":{"type":"array","default":["x-mcp-header"]},"x-mcp-header":{"type":"string"}}}},`
 	for _, tt := range []struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// What becomes of questions on their way between the eras that cannot be put, or have no answer.
+// Questions between the eras that cannot be asked, or that get no answer.
 
 // rudeServer is one of 2026-07-28 that asks whatever was declared, and says what it was told.
 func rudeServer(t *testing.T, question string) mcp.Transport {
@@ -42,9 +42,8 @@ const (
 	askRoots  = `{"method":"roots/list"}`
 )
 
-// T-23, T-24, T-73, T-171: a modern server that asks what a legacy caller cannot be asked is told
-// that the user declines, or the call ends in words; so it does when the caller's answer is an
-// error that the modern era has no form for.
+// T-23, T-24, T-73, T-171: a modern server asks a question that a legacy caller cannot be asked, or
+// that it answers with an error. The user declines, or the call ends in words.
 func TestQuestionsOfAModernServerWithoutAnAnswer(t *testing.T) {
 	failing := &mcp.Client{Name: "c",
 		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errors.New("broken") },
@@ -153,8 +152,8 @@ func TestQuestionsAtOnceInFront(t *testing.T) {
 	})
 }
 
-// T-38: when the caller does not come back, the server's questions are answered as by somebody
-// who has gone, and its call is cancelled. T-94: an answer to what the server has taken back is
+// T-38: when the caller does not come back, the server's questions get the answer of a user who has
+// left, and its call is cancelled. T-94: an answer to a question that the server has withdrawn is
 // ignored.
 func TestCallersWhoDoNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// inLines serves a server over lines. What is sent goes out in one write; the answers come
-// line by line, and the writes in which they came are counted.
+// inLines serves a server over lines. The lines are sent in one write; the answers come line by
+// line, and writes counts the writes in which they came.
 func inLines(t *testing.T, w *mcp.Server) (send func(lines ...string), answers *bufio.Reader, writes *[]int) {
 	t.Helper()
 	in, toServer := io.Pipe()

@@ -202,8 +202,8 @@ func middleman() *mcp.Client {
 	return c
 }
 
-// F1, T-39: where a question goes that names no call, for calls of the API: its context is that
-// of the only call that can have caused it.
+// F1, T-39: a question that names no call gets, for calls of the API, the context of the only call
+// that can have caused it.
 func TestWhoseQuestion(t *testing.T) {
 	type key struct{}
 	for _, tt := range []struct {
@@ -245,7 +245,7 @@ func TestWhoseQuestion(t *testing.T) {
 	}
 }
 
-// F1: a question that can belong to several calls of a session is the session's: it stays when
+// F1: a question that can belong to several calls of a session goes to the session: it stays when
 // one of the calls ends, and is withdrawn with the last of them.
 func TestQuestionOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -342,7 +342,7 @@ func TestTurns(t *testing.T) {
 			idA = sc.call("a")
 			b, _ = start(eve, "b")
 			sc.none()
-			again, _ := start(ada, "again") // a session waits for its turn too, or others would wait for ever
+			again, _ := start(ada, "again") // a session waits for its turn too, or others would never get theirs
 			sc.none()
 			sc.ask("of ada")
 			adasUser.sees(t, "of ada")
@@ -461,7 +461,7 @@ func TestTurnOfACancelledCall(t *testing.T) {
 	})
 }
 
-// F1: what a server asks in no call goes to the session that its connection is for. When that has
+// F1: a question that names no call goes to the session that its connection is for. If that has
 // ended, or does not answer in time, the server gets an error, and never a decline.
 func TestQuestionOfNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

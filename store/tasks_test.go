@@ -69,7 +69,7 @@ func TestTasksAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A closed database is an error of each method, and hangs none.
+	// Each method returns an error for a closed database, and none hangs.
 	for what, err := range map[string]error{
 		"PutTask": v.PutTask(t.Context(), record("e", "ada", `{}`, time.Hour)),
 		"Task":    func() error { _, _, err := v.Task(t.Context(), "a"); return err }(),

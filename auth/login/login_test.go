@@ -77,7 +77,7 @@ func TestLegacyServer(t *testing.T) {
 func TestRequests(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()
-	tr.Server += "?key=private" // which is no part of the resource's name
+	tr.Server += "?key=private" // not part of the resource's name
 	for _, method := range []string{"POST", "GET", "DELETE"} {
 		req, err := http.NewRequest(method, w.url(), strings.NewReader("hello"))
 		if err != nil {

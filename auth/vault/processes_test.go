@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(child) {
 	case "":
 		os.Exit(m.Run())
-	case "request": // waits for a line, sends one request, and says what became of it
+	case "request": // waits for a line, sends one request, and prints its result
 		v, err := vault.Open(os.Args[1], nil)
 		if err != nil {
 			fmt.Println(err)

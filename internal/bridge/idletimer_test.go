@@ -131,8 +131,8 @@ func TestIdleTimers(t *testing.T) {
 	})
 }
 
-// A server is given up after calls in a row, each begun after the one before had ended, in which
-// nothing was heard of it. Calls side by side count once.
+// A server is given up after consecutive calls, each begun after the one before had ended, without
+// any message from it. Concurrent calls count once.
 func TestMute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var frames atomic.Uint64
@@ -144,7 +144,7 @@ func TestMute(t *testing.T) {
 			}
 			gone <- calls
 		}}
-		// call makes n calls that nothing is heard of, but for what during says.
+		// call makes n calls without a message of the server, except for those that during causes.
 		call := func(n int, during func()) {
 			var calls []*idleTimer
 			for range n {
@@ -167,7 +167,7 @@ func TestMute(t *testing.T) {
 				t.Fatalf("given up after call %d, want never", i)
 			}
 		}
-		// A server that does one thing after the other is at work on a call that may take long.
+		// A server that processes one call after the other may be at work on a long one.
 		long := &idleTimer{}
 		long.Init(context.Background(), nil)
 		long.idle = time.Minute

@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// What a server writes into an error -32042 is taken whole or not at all.
+// The URLs in an error -32042 are all accepted or all refused.
 func FuzzRequiredURLs(f *testing.F) {
 	f.Add([]byte(`{"elicitations":[{"mode":"url","message":"m","url":"https://example.com/?a","elicitationId":"1"}]}`))
 	f.Add([]byte(`{"elicitations":[{"mode":"form","url":"x","elicitationId":"1"}]}`))

@@ -6,8 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/guard"
 )
 
-// The errors of package mcp name a process by its first argument: that is the command, and not the
-// program that guards it.
+// The errors of package mcp name a process by its first argument: the command, not its guard.
 func TestCommandNamesTheServer(t *testing.T) {
 	cmd, leash, err := guard.Command("python3", []string{"server.py"})
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Trap 13 (F5): up is ready when the required servers can be used, and one at least; it waits 5 seconds
-// for the others to be tried.
+// Trap 13 (F5): up is ready when the required servers and at least one server can be used; it waits
+// 5 seconds for the others to be tried.
 func TestStateOf(t *testing.T) {
 	server := func(name, state string) Server { return Server{Name: name, State: state} }
 	needed := func(name, state string) Server {

@@ -41,8 +41,8 @@ func (l dressed) Accept() (net.Conn, error) {
 	return dressedConn{c, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.from))}, nil
 }
 
-// One address gets so many connections and all together so many; the others go on, and what
-// ends makes room.
+// The connections per address and in total are bounded; the open ones go on, and closed ones make
+// room.
 func TestConnectionsAreBounded(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,7 +172,8 @@ func TestHTTP2IsBounded(t *testing.T) {
 	want("192.0.2.2:1", true, "HTTP/2.0")
 }
 
-// Whoever sends requests and does not read the answers is left; http.Server alone would wait.
+// A client that sends requests and does not read the answers is disconnected; http.Server alone
+// would wait.
 func TestWritesAreBounded(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,8 +200,8 @@ func TestWritesAreBounded(t *testing.T) {
 	}
 }
 
-// The time for a write does not go on when nothing is written: who speaks again after a while has
-// as much, also on a connection whose deadline was taken back meanwhile, as net/http does.
+// Each write has its own time: a connection that was quiet for a while gets all of it again, also
+// if net/http has removed the deadline meanwhile.
 func TestWritesHaveTimeEach(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
