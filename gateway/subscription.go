@@ -16,69 +16,70 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Everybody who shares a connection hears of changes by one subscription at the server:
+// All callers who share a connection receive changes through one subscription at the server:
 //
-//   - It is for the lists, always, and for the resources that any caller listens to.
-//   - When other resources are wanted, another takes its place: the new one is there before
-//     the old one ends, so that nothing is missed. Callers who come at once wait for one.
-//   - Whoever asks for what the server refuses fails alone.
-//   - What nobody listens to any more is dropped with the next change, or after a second.
-//   - One that ends is opened again with growing pauses. Nothing is replayed, so all that
-//     it was for is then told to have changed (T-55).
-//   - Each caller takes what there is for it on its own goroutine; a slow one holds up
-//     no other, and is told of a resource once, however often that has changed.
+//   - It always covers the lists, and the resources that any caller listens to.
+//   - When other resources are needed, a new subscription replaces it. The new one begins before
+//     the old one ends, so that no event is missed. Concurrent callers share one replacement.
+//   - A caller that asks for a resource that the server refuses fails alone.
+//   - A resource that nobody listens to any more is dropped with the next replacement, or after a
+//     second.
+//   - A subscription that ends is opened again with growing pauses. Events are not replayed, so
+//     everything that it covered is then reported as changed (T-55).
+//   - Each caller receives its events on its own goroutine. A slow caller does not delay others,
+//     and receives one event for a resource that has changed several times.
 
 const (
-	lingerTime  = time.Second            // that a resource is subscribed to for nobody
+	lingerTime  = time.Second            // that a resource stays subscribed without listeners
 	overlapTime = 500 * time.Millisecond // that the old subscription lasts beside the new one
-	gatherTime  = 100 * time.Millisecond // at least between two replacements
-	maxParts    = 1000                   // parts of resources that a caller is yet to be told of
+	gatherTime  = 100 * time.Millisecond // least time between two replacements
+	maxParts    = 1000                   // parts of resources with events that a caller has not received yet
 )
 
-// watcher is a connection that tells when lists and resources change, as a Session is.
+// watcher is a connection that reports changes of lists and resources, as a Session does.
 type watcher interface {
 	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
 }
 
-// subscription is what is followed at one connection. It owns the goroutines of its rounds, ended with
-// run.
+// subscription is the subscription at one connection. It owns the goroutines of its rounds, which
+// end with run.
 type subscription struct {
 	p *pool
 	c *conn
 	w watcher
 
-	wake   chan struct{} // capacity 1: there is something to do for run
+	wake   chan struct{} // capacity 1: run has something to do
 	relist chan struct{} // capacity 1: lists is not empty
 	wg     sync.WaitGroup
 
-	versions [len(listChanges)]atomic.Uint64 // times that a list has changed, or may have
-	hears    atomic.Int64                    // the changeSet of lists whose changes are heard now
+	versions [len(listChanges)]atomic.Uint64 // how many times each list has changed, or may have
+	hears    atomic.Int64                    // the changeSet of lists whose changes are announced now
 
 	mu          sync.Mutex
 	subscribers map[string]map[*subscriber]struct{} // by resource; guarded by mu
-	waiting     []*subscriber                       // who wait for a subscription; guarded by mu
-	current     *round                              // the newest that was acknowledged, nil while there is none; guarded by mu
-	dropped     time.Time                           // that a resource lost its last subscriber, zero if none did; guarded by mu
-	lists       changeSet                           // of which nobody was told yet; guarded by mu
+	waiting     []*subscriber                       // waiting for the answer of the server; guarded by mu
+	current     *round                              // the newest acknowledged round; nil if there is none; guarded by mu
+	dropped     time.Time                           // when a resource lost its last subscriber; zero: none did; guarded by mu
+	lists       changeSet                           // changes not reported yet; guarded by mu
 	over        bool                                // run has ended; guarded by mu
 }
 
-// subscriber is a caller who listens to resources.
+// subscriber is a caller that listens to resources.
 type subscriber struct {
 	uris []string
 	said chan struct{} // closed when honoured and err are set
 
-	honoured map[string]bool // what the server tells of
-	err      error           // why there is no subscription
+	honoured map[string]bool // resources that the server reports
+	err      error           // why the subscription failed
 
-	wake chan struct{} // capacity 1: there is something to tell
+	wake chan struct{} // capacity 1: there are events
 
-	changed map[string][]byte // params of what is to be told, by URI; guarded by mu of the subscription
-	lost    error             // why there is no more to tell; guarded by mu of the subscription
+	changed map[string][]byte // params of the next events, by URI; guarded by mu of the subscription
+	lost    error             // why the events have ended; guarded by mu of the subscription
 	left    bool              // guarded by mu of the subscription
 }
 
-// round is one subscription at the server.
+// round is one subscriptions/listen at the server.
 type round struct {
 	uris     map[string]bool // asked for
 	honoured map[string]bool // set before acked is closed
@@ -87,8 +88,8 @@ type round struct {
 	ended    chan struct{} // closed when err is set
 	err      error
 
-	told  map[string]bool // by method and URI, as long as an older one may say the same; guarded by mu of the subscription
-	since time.Time       // of acked; guarded by mu of the subscription
+	told  map[string]bool // events by method and URI, while an older round may repeat them; guarded by mu of the subscription
+	since time.Time       // when it was acknowledged; guarded by mu of the subscription
 
 	failed bool // it was not acknowledged in time; guarded by mu of the subscription
 }
@@ -97,7 +98,7 @@ func newSubscription(p *pool, c *conn, w watcher) *subscription {
 	return &subscription{p: p, c: c, w: w, wake: make(chan struct{}, 1), relist: make(chan struct{}, 1), subscribers: map[string]map[*subscriber]struct{}{}}
 }
 
-// run keeps the subscription until ctx ends, with the connection.
+// run keeps the subscription open until ctx ends, with the connection.
 func (n *subscription) run(ctx context.Context) {
 	defer n.wg.Wait()
 	defer n.end(errors.New("the connection has ended"))
@@ -105,14 +106,14 @@ func (n *subscription) run(ctx context.Context) {
 	pause, lost := firstPause, false
 	for ctx.Err() == nil {
 		began := time.Now()
-		// Those who have just come wait for the next round: what they ask for may be refused.
+		// New subscribers wait for the next round, because the server may refuse their resources.
 		waiting := n.holdBack()
 		r, err := n.replace(ctx, lost)
 		for _, c := range waiting {
 			n.again(c)
 		}
 		if err == nil {
-			lost = true // whatever ends it
+			lost = true // however it ends
 			n.rouse()
 			err = n.keep(ctx, r)
 		}
@@ -125,7 +126,7 @@ func (n *subscription) run(ctx context.Context) {
 	}
 }
 
-// keep has r, and those that take its place, last until one ends on its own.
+// keep keeps r and its replacements open until one ends by itself.
 func (n *subscription) keep(ctx context.Context, r *round) error {
 	for {
 		var linger <-chan time.Time
@@ -164,7 +165,7 @@ func (n *subscription) keep(ctx context.Context, r *round) error {
 	}
 }
 
-// sleep waits for d, or the end of ctx.
+// sleep waits for d or the end of ctx.
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -174,8 +175,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// replace opens a round for all that is wanted now, and answers those who wait for it. After a
-// loss all is told to have changed.
+// replace opens a round for everything that is needed now, and answers the waiting subscribers.
+// After a loss it reports everything as changed.
 func (n *subscription) replace(ctx context.Context, lost bool) (*round, error) {
 	n.mu.Lock()
 	waiting := n.waiting
@@ -206,8 +207,8 @@ func (n *subscription) replace(ctx context.Context, lost bool) (*round, error) {
 	return r, nil
 }
 
-// oneByOne tries each of those who wait alone, as one of them has asked for what the server
-// refuses. It returns the last round that was opened, r if none was.
+// oneByOne tries each waiting subscriber alone, because one of them has asked for a resource that
+// the server refuses. It returns the last round that was opened, or r.
 func (n *subscription) oneByOne(ctx context.Context, r *round, err error) *round {
 	waiting := n.holdBack()
 	for _, c := range waiting {
@@ -227,7 +228,8 @@ func (n *subscription) oneByOne(ctx context.Context, r *round, err error) *round
 	return r
 }
 
-// holdBack takes out those who wait. Each of them is then given again, or refused.
+// holdBack removes and returns the waiting subscribers. Each must then be passed to again or
+// refused.
 func (n *subscription) holdBack() []*subscriber {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -239,7 +241,7 @@ func (n *subscription) holdBack() []*subscriber {
 	return waiting
 }
 
-// again has a subscriber wait once more; false if it has left.
+// again makes a subscriber wait once more. It returns false if the subscriber has left.
 func (n *subscription) again(c *subscriber) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -290,13 +292,13 @@ func (n *subscription) open(ctx context.Context, uris map[string]bool) (*round, 
 	return nil, err
 }
 
-// event takes in what a round says. While two overlap, the newest tells all, and the older one
-// what that has not told.
+// event processes an event of a round. While two rounds overlap, events come from the newest one,
+// and from the older one only if the newest has not reported them.
 func (n *subscription) event(r *round, e mcp.Event) {
 	if e.Method == noteAcknowledged {
 		select {
 		case <-r.acked:
-			return // it was said before
+			return // a repeated acknowledgement
 		default:
 		}
 		r.honoured = map[string]bool{}
@@ -346,8 +348,8 @@ func (n *subscription) event(r *round, e mcp.Event) {
 	}
 }
 
-// ofAll returns the params of a notification without the id of the subscription, which is the
-// gateway's own (T-01).
+// ofAll returns the params of a notification without the id of the gateway's own subscription
+// (T-01).
 func ofAll(params []byte) []byte {
 	const id = "io.modelcontextprotocol/subscriptionId"
 	meta, _ := jsonx.Lookup(params, "_meta")
@@ -360,8 +362,8 @@ func ofAll(params []byte) []byte {
 	return jsonx.Without(nil, params, "_meta")
 }
 
-// updatedLocked records that a resource changed, for its subscribers and those of what it is a part
-// of, such as a folder (T-57).
+// updatedLocked reports a changed resource to its subscribers, and to those of what contains it,
+// such as a folder (T-57).
 func (n *subscription) updatedLocked(uri string, params []byte) {
 	n.tellLocked(uri, uri, params)
 	for i := 1; i < len(uri); i++ {
@@ -379,7 +381,7 @@ func (n *subscription) tellLocked(watched, uri string, params []byte) {
 	for r := range n.subscribers[watched] {
 		about, with := uri, params
 		if _, known := r.changed[uri]; !known && uri != watched && len(r.changed) >= maxParts {
-			about, with = watched, nil // there is room for those
+			about, with = watched, nil // there is always room for those
 		}
 		if with == nil {
 			with = append(jsonx.AppendString([]byte(`{"uri":`), about), '}')
@@ -399,8 +401,8 @@ func (r *subscriber) rouse() {
 	}
 }
 
-// join adds a subscriber, and returns when the server has answered for it, which honoured and err
-// tell then. Leave must follow.
+// join adds a subscriber and waits for the answer of the server, which is then in honoured and err.
+// The caller must call leave afterwards.
 func (n *subscription) join(ctx context.Context, uris []string) (*subscriber, error) {
 	r := &subscriber{uris: uris, said: make(chan struct{}), wake: make(chan struct{}, 1)}
 	n.mu.Lock()
@@ -423,7 +425,7 @@ func (n *subscription) join(ctx context.Context, uris []string) (*subscriber, er
 	}
 }
 
-// tooMany tells whether more resources would be too many; mu is held.
+// tooMany reports whether these resources would exceed maxWatched; mu is held.
 func (n *subscription) tooMany(uris []string) bool {
 	fresh := 0
 	for _, uri := range uris {
@@ -434,7 +436,7 @@ func (n *subscription) tooMany(uris []string) bool {
 	return len(n.subscribers)+fresh > maxWatched
 }
 
-// addLocked has a subscriber wait for the subscription.
+// addLocked adds a subscriber to its resources and to those that wait.
 func (n *subscription) addLocked(r *subscriber) {
 	for _, uri := range r.uris {
 		if n.subscribers[uri] == nil {
@@ -445,7 +447,7 @@ func (n *subscription) addLocked(r *subscriber) {
 	n.waiting = append(n.waiting, r)
 }
 
-// answerLocked tells a subscriber what a round has brought.
+// answerLocked answers a subscriber with the result of a round.
 func (n *subscription) answerLocked(c *subscriber, r *round) {
 	c.honoured = map[string]bool{}
 	for _, uri := range c.uris {
@@ -454,8 +456,8 @@ func (n *subscription) answerLocked(c *subscriber, r *round) {
 	close(c.said)
 }
 
-// wanted answers those who wait for what is subscribed to already, and tells whether anybody
-// still waits.
+// wanted answers subscribers whose resources are already covered, and reports whether others still
+// wait.
 func (n *subscription) wanted() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -469,7 +471,7 @@ func (n *subscription) wanted() bool {
 	return len(n.waiting) > 0
 }
 
-// leave takes a subscriber out.
+// leave removes a subscriber.
 func (n *subscription) leave(r *subscriber) {
 	n.mu.Lock()
 	r.left = true
@@ -479,7 +481,7 @@ func (n *subscription) leave(r *subscriber) {
 	n.rouse()
 }
 
-// rouse has run look what there is to do.
+// rouse wakes run.
 func (n *subscription) rouse() {
 	select {
 	case n.wake <- struct{}{}:
@@ -499,8 +501,8 @@ func (n *subscription) dropLocked(r *subscriber) {
 	}
 }
 
-// differs tells whether other resources are wanted than those of a round, and has it that
-// nothing is dropped any more if not.
+// differs reports whether the needed resources differ from those of a round. If not, it clears
+// dropped.
 func (n *subscription) differs(r *round) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -516,14 +518,14 @@ func (n *subscription) differs(r *round) bool {
 	return false
 }
 
-// idleSince returns when a resource lost its last subscriber, zero if none did.
+// idleSince returns when a resource lost its last subscriber, or zero.
 func (n *subscription) idleSince() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.dropped
 }
 
-// refuse answers those who wait with an error.
+// refuse answers the waiting subscribers with an error.
 func (n *subscription) refuse(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -533,7 +535,7 @@ func (n *subscription) refuse(err error) {
 	n.waiting = nil
 }
 
-// refuseLocked answers one of them, or one who has left.
+// refuseLocked answers one subscriber, waiting or held back, with an error.
 func (n *subscription) refuseLocked(c *subscriber, err error) {
 	n.waiting = slices.DeleteFunc(slices.Clone(n.waiting), func(o *subscriber) bool { return o == c })
 	n.dropLocked(c)
@@ -541,7 +543,7 @@ func (n *subscription) refuseLocked(c *subscriber, err error) {
 	close(c.said)
 }
 
-// end tells the subscribers that there will be no more.
+// end tells the subscribers that there are no more events.
 func (n *subscription) end(err error) {
 	n.refuse(err)
 	n.mu.Lock()
@@ -555,7 +557,7 @@ func (n *subscription) end(err error) {
 	}
 }
 
-// next waits for something to tell, and returns the params of the notifications.
+// next waits for events and returns the params of their notifications.
 func (n *subscription) next(ctx context.Context, r *subscriber) ([][]byte, error) {
 	for {
 		n.mu.Lock()

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// The subscription at a connection tells of changes of its lists: what is kept of them ends, and the
-// callers of the gateway hear of it.
+// The subscription at a connection reports changes of its lists: cached lists become invalid, and
+// the callers of the gateway are notified.
 
-// unheard takes note that a round has ended: without one no change is heard.
+// unheard records that a round has ended: changes are not announced until the next one.
 func (n *subscription) unheard(r *round) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,7 +28,7 @@ func (n *subscription) grow(set changeSet) {
 	}
 }
 
-// version returns how often a list has changed, and whether its changes are heard.
+// version returns how many times a list has changed, and whether its changes are announced.
 func (n *subscription) version(kind changeSet) (version uint64, heard bool) {
 	for i := range n.versions {
 		if kind&(1<<i) != 0 {
@@ -38,11 +38,11 @@ func (n *subscription) version(kind changeSet) (version uint64, heard bool) {
 	return version, changeSet(n.hears.Load())&kind != 0
 }
 
-// listsChanged has the listeners told, and what is kept refreshed, of changes of lists.
+// listsChanged invalidates lists, and wakes tellLists to report their changes.
 func (n *subscription) listsChanged(set changeSet) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.grow(set) // before anybody is told
+	n.grow(set) // before anyone is told
 	n.lists |= set
 	select {
 	case n.relist <- struct{}{}:
@@ -50,16 +50,16 @@ func (n *subscription) listsChanged(set changeSet) {
 	}
 }
 
-// tellLists does so, on a goroutine of its own: a server that is slow to list says other things
-// meanwhile.
+// tellLists reports changes of lists, on its own goroutine, so that a server that is slow to list
+// can send other events meanwhile.
 //
-// A change that the gateway itself sees is told at once. One that it does not see may be one for
-// other callers, and is told too, but after pauses that grow while that is all that comes: of two
-// gateways that have each other as servers, each would wake the other without end.
+// A change that the gateway sees itself is reported at once. One that it does not see may exist for
+// other callers, and is reported too, but after pauses that grow while only such changes come: two
+// gateways that are servers of each other would otherwise wake each other without end.
 func (n *subscription) tellLists(ctx context.Context) {
 	var unseen changeSet
-	var due <-chan time.Time // when unseen is told
-	var last time.Time       // that it was
+	var due <-chan time.Time // when unseen will be reported
+	var last time.Time       // when it was last reported
 	pause := time.Duration(0)
 	for {
 		select {

@@ -16,14 +16,14 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// Tasks of an upstream have ids of the gateway's: the upstream, a seal, and the id they
-// have there. To an upstream all callers of the gateway may be one; the seal ties a task
-// to its principal, for as long as the gateway lives (T-112).
+// A task of an upstream has an id of the gateway: the upstream, a seal, a tag of the connection,
+// and the upstream's own id. All callers of the gateway may look alike to an upstream; the seal
+// ties a task to its principal, for the lifetime of the gateway (T-112).
 
 const extTasks = "io.modelcontextprotocol/tasks"
 
-// tasks lists the caller's tasks at the upstreams that have such a list for callers of the
-// gateway: those within the process.
+// tasks lists the caller's tasks at the upstreams that offer such a list to callers of the gateway:
+// those within the process.
 func (g *Gateway) tasks(ctx context.Context) (mcp.Result, error) {
 	all := []byte{'['}
 	for _, e := range g.entries(ctx, listTasks, (*upstream).shown) {
@@ -46,7 +46,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", bounded(id))
 	}
 	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
-		who.can = tag // it is at the connection where it began
+		who.can = tag // the task is at the connection where it began
 		ctx = who.as(ctx)
 	}
 	res, err := up.handle(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
@@ -56,30 +56,31 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	return mcp.RawResult(g.ofTask(ctx, up, mcp.ResultJSON(res))), nil
 }
 
-// naming says that tasks of an upstream have ids of the gateway's, and so who may ask for them.
+// naming returns a context in which tasks of an upstream get ids of the gateway, which also decide
+// who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
 	tag := up.tagOf(ctx)
 	return forward.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, tag, id) })
 }
 
-// ofTask gives a task of an upstream the id that it has here.
+// ofTask replaces the id of a task of an upstream by the gateway's.
 func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage) json.RawMessage {
 	raw, _ := jsonx.Lookup(task, "taskId")
 	own, err := jsonx.Unquote(raw)
 	if err != nil {
-		return task // nobody can ask for it, here or there
+		return task // without an id, nobody can ask for it
 	}
 	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, g.taskID(principalOf(ctx), up, up.tagOf(ctx), own)))
 }
 
-// taskID is the id that a task of an upstream has here, for a principal. Tag says at which of
-// its connections it is.
+// taskID returns the gateway's id of a principal's task at an upstream. Tag identifies the
+// connection.
 func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string {
 	return url.PathEscape(up.name) + "/" + g.seal(principal, up, tag, own) + "/" + tag + "/" + own
 }
 
-// ownerOfTask finds the upstream of a task of the caller, the tag of the connection, and the id
-// that it has there; nil if there is none.
+// ownerOfTask returns the upstream of a task of the caller, the tag of its connection, and the
+// upstream's own id. The upstream is nil if the caller has no such task.
 func (g *Gateway) ownerOfTask(ctx context.Context, id string) (up *upstream, tag, own string) {
 	name, rest, _ := strings.Cut(id, "/")
 	seal, rest, _ := strings.Cut(rest, "/")
@@ -95,7 +96,7 @@ func (g *Gateway) ownerOfTask(ctx context.Context, id string) (up *upstream, tag
 	return nil, "", ""
 }
 
-// principalOf names the caller, empty for nobody.
+// principalOf returns the principal of the caller, or "".
 func principalOf(ctx context.Context) string {
 	if call := mcp.CallFrom(ctx); call != nil {
 		return call.Principal

@@ -2,16 +2,16 @@ package gateway
 
 // Some servers before 2026-07-28 ask questions that do not say which call they belong to. Calls of
 // different callers who share a connection to such a server take turns (see [mcp.Session.Handle]).
-// A connection finds out with the first question; the gateway remembers it by the name of the
-// server, as long as it runs.
+// The first question on a connection reveals it; the gateway remembers the name of the server for
+// its own lifetime.
 
-// turner is an Upstream that has callers take turns, as a [*mcp.Session] has.
+// turner is an Upstream that lets callers take turns, such as a [*mcp.Session].
 type turner interface {
 	Asks() bool
 	TakeTurns()
 }
 
-// takeTurns has callers take turns at a new connection to a server that is known to ask.
+// takeTurns lets callers take turns at a new connection to a server that is known to ask.
 func (p *pool) takeTurns(c *conn) {
 	if c.turns == nil {
 		return
@@ -21,7 +21,7 @@ func (p *pool) takeTurns(c *conn) {
 	}
 }
 
-// learn takes notice that the server has asked over c, and has callers take turns at its other
+// learn records that the server has asked over c, and lets callers take turns at its other
 // connections too; mu is held.
 func (p *pool) learn(c *conn) {
 	if p.asks || c.turns == nil || !c.turns.Asks() {

@@ -13,8 +13,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// upstream is one server behind the gateway: a handler that is always there, or one of
-// a pool.
+// upstream is one server behind the gateway: a fixed handler, or a server with a pool of
+// connections.
 type upstream struct {
 	g      *Gateway
 	name   string
@@ -24,22 +24,22 @@ type upstream struct {
 	kept   kept
 
 	relisting relisting
-	around    mcp.Middleware // nil: nothing is
-	front     mcp.Handler    // what callers reach; nil: forward and listed
-	leaver    leaver         // front, if it tells what it leaves of lists; else nil
+	around    mcp.Middleware // nil: no middleware
+	front     mcp.Handler    // what callers reach; nil: no middleware
+	leaver    leaver         // front, if it implements leaver; else nil
 }
 
-// lists are the lists that the server has a part in, or had: none before it was first ready.
+// lists returns the lists that the server has or had a part in: none before it was first ready.
 func (up *upstream) lists() changeSet {
 	if up.pool == nil {
-		return changedAll // a handler need not say
+		return changedAll // a handler need not say which lists it has
 	}
 	return changeSet(up.pool.lists.Load())
 }
 
-// leaver is a handler of middleware that tells which entries of a list it leaves for the caller of
-// ctx, as a bitmap: entry i stays if bit i%8 of byte i/8 is set. Two lists with one serial, which is
-// not zero, are the same.
+// leaver is a handler of middleware that returns which entries of a list the caller of ctx may see,
+// as a bitmap: entry i stays if bit i%8 of byte i/8 is set. Two lists with the same serial, unless
+// it is zero, are equal.
 type leaver interface {
 	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
 }
@@ -56,8 +56,8 @@ func newUpstream(g *Gateway, name string) *upstream {
 	return up
 }
 
-// foreign is a handler behind Gateway.Middleware. It tells a policy that what comes from there
-// are claims of a server that somebody else may have written.
+// foreign is a handler behind Gateway.Middleware. It tells a policy that annotations from there are
+// claims of a server that somebody else may have written.
 type foreign struct{ mcp.Handler }
 
 // Foreign marks the handler for package policy.
@@ -71,7 +71,7 @@ func (up *upstream) handle(ctx context.Context, method string, params json.RawMe
 	return up.front.Handle(ctx, &mcp.Request{Method: method, Params: params})
 }
 
-// behind answers what the middleware lets through.
+// behind answers a request that the middleware has let through.
 func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if k := listOf(req.Method); k != nil {
 		return mcp.RawResult(encodeList(k, up.listed(ctx, k).entries)), nil
@@ -79,8 +79,8 @@ func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	return up.offered(ctx, req.Method, req.Params)
 }
 
-// known returns a list of the server that holds for a caller, without waiting for anybody; false if
-// there is none.
+// known returns a valid cached list for a caller, without waiting. It returns false if there is
+// none.
 func (up *upstream) known(who client, k *listKind, h *hurry) (*keptList, bool) {
 	if up.pool == nil || up.front != nil && up.leaver == nil {
 		return nil, false
@@ -93,7 +93,7 @@ func (up *upstream) known(who client, k *listKind, h *hurry) (*keptList, bool) {
 	return list, list != nil || !c.offers(k)
 }
 
-// choose is the part of a list that the middleware leaves.
+// choose applies the middleware to a list.
 func (up *upstream) choose(ctx context.Context, k *listKind, list *keptList) part {
 	if list == nil || up.leaver == nil {
 		return part{list: list}
@@ -101,7 +101,7 @@ func (up *upstream) choose(ctx context.Context, k *listKind, list *keptList) par
 	return part{list: list, filtered: true, left: up.leaver.Leaves(ctx, k.Method, list.serial, list.each)}
 }
 
-// shown returns what the middleware leaves of a list.
+// shown returns the part of a list that a caller may see.
 func (up *upstream) shown(ctx context.Context, k *listKind) part {
 	if up.front == nil || up.leaver != nil && k != listTasks {
 		return up.choose(ctx, k, up.listed(ctx, k).list)
@@ -118,7 +118,7 @@ func (up *upstream) shown(ctx context.Context, k *listKind) part {
 	return part{list: &keptList{entries: entries}}
 }
 
-// guarded puts the middleware around a handler that is reached without forward.
+// guarded wraps the middleware around a handler that is reached without forward.
 func (up *upstream) guarded(h mcp.Handler) mcp.Handler {
 	if up.around == nil {
 		return h
@@ -126,7 +126,7 @@ func (up *upstream) guarded(h mcp.Handler) mcp.Handler {
 	return up.around(h)
 }
 
-// refuses returns what the middleware answers to a request that it does not let through.
+// refuses returns the error with which the middleware refuses a request, or nil.
 func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
 	if up.around == nil {
 		return nil
@@ -136,8 +136,8 @@ func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
 	return err
 }
 
-// forward has a request answered by the caller's connection. If that is lost meanwhile, what
-// changes nothing is asked once more of the next (T-29).
+// forward sends a request over the caller's connection. If that is lost, a request that changes
+// nothing is repeated once over the next one (T-29).
 func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
@@ -163,7 +163,7 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	return res, err
 }
 
-// attempt has a request answered once, and tells by which connection; nil if there was none.
+// attempt sends a request once, and returns the connection that it used; nil if there was none.
 func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Result, c *conn, err error) {
 	if c, err = up.pool.take(ctx, req.Method); err != nil {
 		return nil, nil, err
@@ -171,7 +171,7 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 	defer func() {
 		waits := err
 		if ctx.Err() != nil {
-			waits = nil // who has left does not come back with an answer
+			waits = nil // a caller that has left does not return with an answer
 		}
 		up.pool.release(c, res, waits)
 	}()
@@ -179,8 +179,8 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 	return res, c, up.limited(req.Method, up.pool.heard(err))
 }
 
-// lost tells whether a request failed because the connection broke, so that nobody knows what
-// became of it.
+// lost reports whether a request failed because the connection broke, so that its outcome is
+// unknown.
 func (c *conn) lost(ctx context.Context, err error) bool {
 	var exit *mcp.ExitError
 	var network *url.Error // of net/http
@@ -193,7 +193,7 @@ func (c *conn) lost(ctx context.Context, err error) bool {
 	return errors.Is(err, mcp.ErrClosed)
 }
 
-// lost words the loss of a connection for the caller, who learns by it that its state is gone too.
+// lost words the loss of a connection for the caller, and tells it whether its state is lost too.
 func (up *upstream) lost(ctx context.Context, c *conn, method string, err error) error {
 	unknown := ""
 	if method == "tools/call" {
@@ -208,15 +208,15 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 	return &lostError{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
 }
 
-// lostError is what a caller is told of a lost connection, and why that was lost.
+// lostError combines the error for the caller with its cause.
 type lostError struct{ told, cause error }
 
 func (e *lostError) Error() string { return e.told.Error() }
 
 func (e *lostError) Unwrap() []error { return []error{e.told, e.cause} }
 
-// forgotten returns the error of a request that did not run, as the server has forgotten all that
-// it kept for those who use c.
+// forgotten returns the error of a request that did not run because the server has lost the state
+// that it kept for the users of c.
 func (up *upstream) forgotten(ctx context.Context, c *conn, method string, err error) error {
 	p, who := up.pool, clientOf(ctx)
 	p.mu.Lock()
@@ -229,8 +229,8 @@ func (up *upstream) forgotten(ctx context.Context, c *conn, method string, err e
 	return err
 }
 
-// rootsChanged passes on that the roots of the caller's session have changed, to its own
-// connection (T-58). One that many share has no roots.
+// rootsChanged reports to the server of the caller's own connection that the roots of the session
+// have changed (T-58). A shared connection has no roots.
 func (up *upstream) rootsChanged(ctx context.Context, req *mcp.Request) {
 	c := up.fixed
 	if c == nil {
@@ -246,7 +246,7 @@ func (up *upstream) rootsChanged(ctx context.Context, req *mcp.Request) {
 	}
 }
 
-// tagOf is what tells connections of one principal apart, for the ids of tasks.
+// tagOf returns what distinguishes connections of one principal, for the ids of tasks.
 func (up *upstream) tagOf(ctx context.Context) string {
 	if up.pool == nil || !up.pool.perClient() {
 		return ""
@@ -254,7 +254,7 @@ func (up *upstream) tagOf(ctx context.Context) string {
 	return up.pool.ownerOf(clientOf(ctx)).can
 }
 
-// discover returns what the server says of itself, nil if that is not known.
+// discover returns the server's result of server/discover, or nil if it is unknown.
 func (up *upstream) discover(ctx context.Context) json.RawMessage {
 	if up.pool != nil {
 		up.pool.mu.Lock()
@@ -273,7 +273,7 @@ func (up *upstream) discover(ctx context.Context) json.RawMessage {
 	return mcp.ResultJSON(res)
 }
 
-// unavailable returns why requests to the server fail at once, nil if they do not.
+// unavailable returns why requests to the server fail at once, or nil.
 func (up *upstream) unavailable() error {
 	p := up.pool
 	if p == nil {

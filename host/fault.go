@@ -32,10 +32,12 @@ import (
 //	the answer cannot be read                           transient  perhaps
 //	502, 503, 504                                       transient  perhaps
 //	no answer and no progress in time                   transient  perhaps (made again once)
-//	500, any other status                               permanent  perhaps
+//	500, 408, any other status                          permanent  perhaps
 //	invalid params, no such tool or method, other 4xx   permanent  never
 //	the server was replaced since it was decided on     outdated   never
 //	the tool has changed since it was offered           outdated   never
+//	the server has ended the session                    permanent  never
+//	Host.Middleware refused it, without retryAfter      permanent  never
 //	any other error of the server                       permanent  perhaps
 //	the answer does not fit the output schema           permanent  certainly
 //
