@@ -52,8 +52,8 @@ type Host struct {
 	Audit func(Decision) error
 
 	// Middleware returns the middleware between the host and a server, as for a gateway. Everything
-	// that the host sends to the server passes through it; calls of a model do so after approval.
-	// It is called once for each server that is added. Nil: none.
+	// that the host sends to the server passes through it; calls of a model do so after approval. It
+	// is called for each server that is added, and again after Restart. Nil: none.
 	Middleware func(server string) mcp.Middleware
 
 	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: the roots capability is
