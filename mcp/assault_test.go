@@ -223,8 +223,7 @@ func watchMemory(t *testing.T) func() int64 {
 	return func() int64 { close(stop); <-done; return most }
 }
 
-// Whatever a server sends over HTTP, a call to it ends with an error in its time, and memory stays
-// bounded.
+// A call to a hostile HTTP server ends with an error in its time, and memory stays bounded.
 func TestHostileHTTPServers(t *testing.T) {
 	mcptest.LeakCheck(t)
 	stream := func(w http.ResponseWriter) {

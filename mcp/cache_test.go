@@ -272,7 +272,7 @@ func TestCacheIsInvalidated(t *testing.T) {
 	}
 }
 
-// What is kept is bounded: the least recently used goes first.
+// The cache is bounded: the least recently used result is dropped first.
 func TestCacheIsBounded(t *testing.T) {
 	c := &counting{answer: func(r *mcp.Request, n int) (mcp.Result, error) {
 		return mcp.RawResult(fmt.Sprintf(`{"contents":[{"uri":%s,"text":"%d%s"}],"ttlMs":600000}`, r.Param("uri"), n, strings.Repeat("x", 1000))), nil

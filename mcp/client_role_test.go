@@ -147,9 +147,8 @@ func TestOnProgressMayCall(t *testing.T) {
 	})
 }
 
-// Progress that comes between two rounds of questions belongs to the call, and may call
-// the session too. What does not grow, or belongs to no call, is ignored (PROG-26-003,
-// -005).
+// Progress between two rounds of questions belongs to the call, and its function may call the
+// session too. Progress that does not grow, or belongs to no call, is ignored (PROG-26-003, -005).
 func TestProgressBetweenRounds(t *testing.T) {
 	progress := func(token json.RawMessage, done int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, token, done)

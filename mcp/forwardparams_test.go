@@ -199,8 +199,8 @@ func TestForwardedNamesOfTasks(t *testing.T) {
 	}
 }
 
-// What a client declares and calls itself reaches a server of 2026-07-28 only as it was read
-// here, and not in other capitals beside that.
+// The declared capabilities and the name of a client reach a server of 2026-07-28 only as they were
+// read here, without second members in other capitals.
 func TestForwardedEnvelopeNames(t *testing.T) {
 	lax, behind := behindLax(t, mcp.V2026_07_28)
 	near, far := jsonrpc.Pipe()

@@ -118,7 +118,7 @@ func TestStartAndShutdownHooks(t *testing.T) {
 	}
 }
 
-// What is wrong with a configuration is said when it is used.
+// Faults of a configuration are reported when it is used.
 func TestBadConfiguration(t *testing.T) {
 	for name, s := range map[string]*mcp.Server{
 		"Revisions": {Name: "s", Revisions: []mcp.Revision{"2023-01-01"}},

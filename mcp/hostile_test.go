@@ -106,8 +106,7 @@ func hostileTarget(t testing.TB) *mcp.Server {
 	return s
 }
 
-// Whatever params a request has: it is answered once, nothing panics, and the
-// connection goes on.
+// A request with any params is answered once, nothing panics, and the connection goes on.
 func TestHostileParams(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {
@@ -173,8 +172,8 @@ var hostileResults = map[string]string{
 	"sampling":                 `{"requestState":"s","inputRequests":{"k":{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"m"}}],"maxTokens":1,"tools":[{"name":"x","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"auto"}}}}}`,
 }
 
-// Whatever a server answers: the call returns, nothing panics, the session goes on,
-// and a gateway's caller of any revision gets an answer that is valid JSON.
+// With any answer of a server, the call returns, nothing panics, the session goes on, and a
+// gateway's caller of any revision gets an answer that is valid JSON.
 func TestHostileResults(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctestRun(t, string(rev), func(t *testing.T) {

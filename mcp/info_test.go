@@ -91,7 +91,7 @@ func TestClientInfoInRequests(t *testing.T) {
 	}
 }
 
-// What a server says of itself is kept with its encodings, until it has something else to offer.
+// A server's ServerInfo is kept with its encodings, until its features change.
 func TestIntroductionFollowsFeatures(t *testing.T) {
 	s := &mcp.Server{Name: "growing", Version: "1"}
 	p := rawClient(t, s)
@@ -129,8 +129,8 @@ func TestIntroductionFollowsFeatures(t *testing.T) {
 	check("tools", "resources", "completions")
 }
 
-// What is encoded once for all callers of a server is not what a second server says that hands
-// on its answers: that one has revisions and a name of its own (T-10, META-26-014).
+// A result that is encoded once for all callers of a server differs from the result of a second
+// server that forwards it: the second has its own revisions and name (T-10, META-26-014).
 func TestKeptAnswersAreOfOneHop(t *testing.T) {
 	back := &mcp.Server{Name: "back", Version: "1", Cache: mcp.CacheHint{TTL: time.Minute}}
 	addTools(back, 0, 3)

@@ -196,7 +196,8 @@ func TestUnsupportedVersion(t *testing.T) {
 	}
 }
 
-// What one modern request said of the client holds for no other (BASE-26-025, -026, META-26-013).
+// The client's description in one modern request does not apply to any other (BASE-26-025, -026,
+// META-26-013).
 func TestRequestsStandAlone(t *testing.T) {
 	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
 		if mcp.CallFrom(ctx).Client.Name != "" {
@@ -219,8 +220,8 @@ func TestRequestsStandAlone(t *testing.T) {
 	}
 }
 
-// What goes on over several requests is named by what the client sends with each, and
-// by nothing of the connection (BASE-26-029, -027): an answer continues its call on another.
+// Work over several requests is identified by members of each request, and by nothing of the
+// connection (BASE-26-029, -027): an answer continues its call on another connection.
 func TestStateIsNoPartOfAConnection(t *testing.T) {
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {
 		v, err := mcp.Elicit[color](ctx, "Which?")

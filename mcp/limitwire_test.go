@@ -174,8 +174,8 @@ func TestLevelThatIsNeverAnswered(t *testing.T) {
 	}
 }
 
-// What names no call, of several, counts for all: a log message is a sign of life, and while a
-// question is answered the clocks stand.
+// A message that names no call counts for all calls in progress: a log message restarts their
+// limits, and an open question pauses them.
 func TestSignsOfLifeOfNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

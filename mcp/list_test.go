@@ -284,8 +284,8 @@ func gather[T any](seq iter.Seq2[T, error], name func(T) string) (names []string
 	return names, nil
 }
 
-// What this package does not know of a listed feature survives decoding, and offering it
-// to others.
+// Members of a listed feature that this package does not know survive decoding, and offering the
+// feature to others.
 func TestUnknownMembersOfFeatures(t *testing.T) {
 	const meta = `"_meta":{"com.example/k":[1,{"a":null}]}`
 	lists := map[string]string{

@@ -46,8 +46,8 @@ func FuzzMeta(f *testing.F) {
 	})
 }
 
-// What is read of a listed feature is written again: the known members as they were
-// understood, and the others as they came.
+// A listed feature that is read is written again with the same content: the known members as they
+// were understood, and the others unchanged.
 func FuzzExtra(f *testing.F) {
 	f.Add([]byte(`{"name":"a","inputSchema":{"type":"object"},"x":{"y":[1.50,null]},"_meta":{"k":1}}`))
 	f.Add([]byte(`{"name":"a","Name":"b","":0}`))

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// What a handler gives as raw JSON may have line breaks between its tokens. None of them
-// may reach an event stream, where they would end the event.
+// Raw JSON of a handler may have line breaks between its tokens. None of them may reach an event
+// stream, where they would end the event.
 func TestRawJSONStaysInOneLine(t *testing.T) {
 	raw := json.RawMessage("{\n\"type\":\r\n\"object\",\n\"properties\":{}\n}")
 	s := &mcp.Server{Name: "s", Version: "1", HTTP: mcp.HTTPConfig{Stateless: true}}

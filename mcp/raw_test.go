@@ -49,7 +49,7 @@ func (p *peer) send(frame string) {
 // read returns the next message.
 func (p *peer) read() jsonrpc.Message {
 	p.t.Helper()
-	// What never comes is a failure of this test, not the end of the whole run.
+	// A missing message fails this test instead of the whole run.
 	bound := time.AfterFunc(time.Minute, func() { p.conn.Close() })
 	frame, err := p.conn.Read(nil)
 	bound.Stop()

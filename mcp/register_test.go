@@ -17,8 +17,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// What cannot work is refused when it is registered, with a text that names the feature, what
-// is wrong and the cure (trap 19; TOOL-26-010, -013, -015, -016).
+// A feature that cannot work is refused when it is registered, with a text that names the feature,
+// the fault and the cure (trap 19; TOOL-26-010, -013, -015, -016).
 func TestRegistrationErrors(t *testing.T) {
 	type none = struct{}
 	type day struct {
@@ -177,7 +177,7 @@ func TestRegistrationErrors(t *testing.T) {
 	}
 }
 
-// What is unusual and works is taken.
+// Unusual features that work are accepted.
 func TestRegistrationAllows(t *testing.T) {
 	s := &mcp.Server{Name: "s", Version: "1"}
 	for _, name := range []string{"a", "admin.tools/list", "DATA_EXPORT-v2", "7", strings.Repeat("a", 128)} {
@@ -278,7 +278,7 @@ func TestListsOfContent(t *testing.T) {
 	})
 }
 
-// What is wrong with the fields of a server is told by Check, and by whatever serves.
+// Check, and every method that serves, returns the faults in the fields of a server.
 func TestCheck(t *testing.T) {
 	tests := []struct {
 		name   string

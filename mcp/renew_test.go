@@ -138,7 +138,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 			if v := s.Server().Version; v != "2" {
 				t.Errorf("Server().Version = %s", v)
 			}
-			// What may have changed meanwhile is told, and what changes from now on.
+			// Possible changes in between are announced, and so are later ones.
 			expect(t, events, "resources/updated lib:text", "tools/list_changed ", "prompts/list_changed ", "resources/list_changed ")
 			r.now.Load().ResourceUpdated("lib:text")
 			expect(t, events, "resources/updated lib:text")

@@ -151,7 +151,7 @@ func TestRefusedDiscovery(t *testing.T) {
 	}
 }
 
-// What is said on a pipe is heard as well, and a caller who leaves does not wait.
+// A time to wait that is named on a pipe counts too, and a caller who leaves does not wait.
 func TestRefusedOnAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := 0

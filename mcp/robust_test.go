@@ -46,7 +46,7 @@ func newWorkshop() *workshop {
 		w.started <- struct{}{}
 		<-ctx.Done()
 		w.causes <- context.Cause(ctx)
-		// What a cancelled call still tries to send must not be seen (CANC-26).
+		// Later messages of a cancelled call must not be sent (CANC-26).
 		mcp.Progress(ctx, 1, 1, "late")
 		mcp.Log(ctx).Error("late")
 		mcp.Notify(ctx, "notifications/late", struct{}{})
@@ -573,7 +573,7 @@ func TestCloseWithStuckClientFunctions(t *testing.T) {
 	})
 }
 
-// What a handler keeps of its arguments stays as it was.
+// Arguments that a handler keeps stay unchanged.
 func TestArgumentsAreNotReused(t *testing.T) {
 	type in struct {
 		Text string          `json:"text"`

@@ -185,7 +185,7 @@ func (m *mapStore) Tasks(context.Context, string, string, int) ([]mcp.TaskRecord
 	return nil, errors.New("not asked for here")
 }
 
-// What a task of 2025-11-25 tells reaches who started it, by the token of the call
+// The progress of a task of 2025-11-25 reaches the caller that started it, by the token of the call
 // (PROG-25-001, -002).
 func TestTaskTellsWhoStartedIt(t *testing.T) {
 	mcptest.LeakCheck(t)

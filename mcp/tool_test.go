@@ -108,9 +108,9 @@ func TestNullIsAbsence(t *testing.T) {
 	}
 }
 
-// Each kind of Out becomes a result that every revision can read. What is no object is
-// structured, and described by an output schema (TOOL-26-011), since 2026-07-28 alone
-// (TOOL-25-002, -003). Its JSON is a text block too (TOOL-26-022).
+// Each kind of Out becomes a result that every revision can read. A value that is not an object is
+// structured, and described by an output schema (TOOL-26-011), only since 2026-07-28 (TOOL-25-002,
+// -003). Its JSON is a text block too (TOOL-26-022).
 func TestResultsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	tests := []struct {

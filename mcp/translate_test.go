@@ -19,7 +19,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// What a Session that is served translates beside calls and their questions (see pairs_test.go).
+// Translations of a Session that is served, other than calls and their questions (see
+// pairs_test.go).
 
 // T-11: a modern server gets the description of the client in front with each request; the session
 // with a legacy one is opened once, and shows its own client.
@@ -251,7 +252,7 @@ func TestRootsChangeInFront(t *testing.T) {
 	}
 }
 
-// What belongs to no call of a legacy client reaches it through its session, log messages from
+// A notification outside of any call reaches a legacy client through its session, log messages from
 // the level that it wants on (T-90, T-91).
 func TestNotifyInASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -482,7 +482,7 @@ func TestBrokenListener(t *testing.T) {
 	})
 }
 
-// What travels on a socket is framed as on stdio: a message is a line (TRAN-26-005).
+// Messages on a socket are framed as on stdio: a message is a line (TRAN-26-005).
 func TestSocketsCarryLines(t *testing.T) {
 	for name, url := range serveWires(t, newWorkshop().Server) {
 		network, address, _ := strings.Cut(url, "://")
