@@ -23,6 +23,7 @@ const (
 	maxEntries = 100_000
 
 	maxListBytes = 64 << 20
+	maxRefetches = 3   // of a list that changes during its request
 	maxTemplates = 200 // that URIs are matched against
 )
 
@@ -194,6 +195,9 @@ func (up *upstream) listsChanged(reason string) {
 // refetch gets lists over the main connection: to resolve names with a hash, to have them while the
 // server is not running, and to check that the server answers. It first drops the kept lists. It
 // returns which lists have changed.
+//
+// A list that changes during its request is not cached, so it is requested again. That happens without
+// a change too, when the stream of notifications opens meanwhile.
 func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 	for _, k := range []*listKind{listTools, listPrompts, listResources, listTemplates} {
 		if k.change&set == 0 {
@@ -201,9 +205,15 @@ func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 		}
 		before := up.kept.list(client{}, k)
 		up.kept.drop(k)
-		ctx, cancel := context.WithTimeoutCause(up.pool.ctx, up.g.listTimeout(), errSlow)
-		up.fetch(ctx, c, client{}, k)
-		cancel()
+		for range maxRefetches {
+			version, _ := c.version(k)
+			ctx, cancel := context.WithTimeoutCause(up.pool.ctx, up.g.listTimeout(), errSlow)
+			up.fetch(ctx, c, client{}, k)
+			cancel()
+			if now, _ := c.version(k); now == version {
+				break
+			}
+		}
 		after := up.kept.list(client{}, k)
 		_, silent := c.lists.silent()
 		switch {
