@@ -75,6 +75,14 @@ func main() {
 				}
 			}
 			delete(said, key)
+			if e.Test == "" { // it ended in the middle of these, by a signal or its time limit
+				for other, lines := range said {
+					if strings.HasPrefix(other, e.Package+" ") {
+						fmt.Print(strings.Join(lines, ""))
+						delete(said, other)
+					}
+				}
+			}
 		}
 	}
 	if err := in.Err(); err != nil {
