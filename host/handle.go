@@ -275,6 +275,9 @@ func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, 
 	// If the call was cancelled while it waited for another member of the group, the previous
 	// member had refused it.
 	sent = a.sent && (a.here || ctx.Err() == nil) && (!unwritten(err) || wrote.Load())
+	if !sent && ctx.Err() == nil {
+		err = p.server.orGone(err)
+	}
 	return res, sent, err
 }
 

@@ -161,6 +161,16 @@ func (s *server) gone() error {
 	return fmt.Errorf("server %q: %w", s.Name, errGone)
 }
 
+// orGone returns the error of a request to the server: that the server is gone if it is, because
+// sessions and connections end with it, unless the server itself has refused the request.
+func (s *server) orGone(err error) error {
+	var refused *mcp.Error
+	if err == nil || s.ctx.Err() == nil || errors.As(err, &refused) {
+		return err
+	}
+	return s.gone()
+}
+
 // there waits until the gateway has the server. It fails if the server does not answer checks.
 func (s *server) there(ctx context.Context) error {
 	s.mu.Lock()

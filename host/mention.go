@@ -239,6 +239,7 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 	session, err := c.session(s)
 	if err == nil {
 		res, err = session.Prompt(ctx, name, args)
+		err = s.orGone(err)
 	}
 	if err == nil && len(res.Messages) == 0 {
 		err = errors.New("it is empty")

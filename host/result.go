@@ -305,6 +305,7 @@ func (c *Conversation) read(ctx context.Context, s *server, uri string) ([]model
 	session, err := c.session(s)
 	if err == nil {
 		res, err = session.Read(ctx, uri)
+		err = s.orGone(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("resource %s of server %s: %w", quoted(uri), quoted(s.Name), err)
