@@ -239,7 +239,7 @@ func TestAPIKeyFileIsReadAgain(t *testing.T) {
 		}
 		write("{\n" + line(entry1))
 		if !good(key1) || good(key2) || !strings.Contains(logged.String(), "line 1") {
-			t.Errorf("a line with a fault is no entry, the others are, and the log says so: %q", logged.String())
+			t.Errorf("key 1 after a bad line is refused, key 2 is accepted, or the log does not name the line: %q", logged.String())
 		}
 		write(line(entry2))
 		if good(key1) || !good(key2) {

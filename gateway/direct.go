@@ -36,6 +36,6 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				return up.offered(ctx, req.Method, req.Params)
 			})).Handle(ctx, req)
 		}
-		return nil, &UnavailableError{Stopped, mcp.Errorf(jsonrpc.CodeInternal, "there is no server %q", bounded(name))}
+		return nil, &UnavailableError{Stopped, mcp.Errorf(jsonrpc.CodeInternal, "server %q does not exist", bounded(name))}
 	})
 }

@@ -65,7 +65,7 @@ const ExitLoop = 11
 func IsLoop(err error) bool { return errors.Is(err, errOwnParent) || errors.Is(err, errDeep) }
 
 var (
-	errOwnParent = errors.New("it has started this program: to start it again would go on without end")
+	errOwnParent = errors.New("it has started this program, and starting it again would loop")
 	errDeep      = fmt.Errorf("%d programs have started one another: do their configurations lead in a circle?", hop.Most)
 )
 

@@ -76,7 +76,7 @@ func TestForeignResults(t *testing.T) {
 		{"input that is none", "tools/call", `{"resultType":"input_required","inputRequests":{"a":{}}}`, "no method"},
 		{"input that was not declared", "tools/call", `{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"x"}`, "roots/list"},
 		{"an unknown question", "tools/call", `{"resultType":"input_required","inputRequests":{"a":{"method":"ask/anything"}}}`, "ask/anything"},
-		{"a result that is no object", "tools/call", `[1]`, "no object"},
+		{"a result that is not an object", "tools/call", `[1]`, "not an object"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

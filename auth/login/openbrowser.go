@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoBrowser says that this machine cannot open a page, which has to be shown as a link.
-var ErrNoBrowser = errors.New("login: there is no browser here")
+var ErrNoBrowser = errors.New("login: no browser is available")
 
 // openPatience bounds the wait for the program that opens pages to fail.
 const openPatience = time.Second

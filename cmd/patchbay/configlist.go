@@ -43,7 +43,7 @@ func (c *configListCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		a.talk.Note("there is no mcp.json; I looked for %s", strings.Join(config.Places(dir), ", "))
+		a.talk.Note("no mcp.json was found; looked for %s", strings.Join(config.Places(dir), ", "))
 		a.talk.Note("hint: patchbay config add NAME -- COMMAND")
 		if a.JSON {
 			a.print("[]")

@@ -59,7 +59,7 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 	if ref != nil {
 		if p = r.unpark(string(ref)); p == nil {
 			// A call that may have had effects is never silently made a second time (T-37).
-			return nil, errorf(jsonrpc.CodeInvalidParams, "the call's state is no longer valid; start it again")
+			return nil, errorf(jsonrpc.CodeInvalidParams, "the state of the call has expired; start the call again")
 		}
 		p.front.Store(call)
 		if late := p.late.Swap(nil); late != nil { // T-45

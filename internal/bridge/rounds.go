@@ -20,7 +20,7 @@ import (
 // object refuses a result that is not an object; every result of the protocol is one.
 func object(raw json.RawMessage, err error) (json.RawMessage, error) {
 	if err == nil && jsonx.KindOf(raw) != '{' {
-		return nil, errors.New("the server's result is no object")
+		return nil, errors.New("the server's result is not an object")
 	}
 	return raw, err
 }
@@ -157,7 +157,7 @@ func resultType(raw json.RawMessage) (string, error) {
 	}
 	kind, err := jsonx.Unquote(t)
 	if err != nil {
-		return "", errors.New("the server's resultType is no string")
+		return "", errors.New("the server's resultType is not a string")
 	}
 	return kind, nil
 }

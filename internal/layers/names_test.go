@@ -14,7 +14,7 @@ var shared = map[string]string{
 	"ErrClosed":   "as in net and os, each package has its own",
 	"Error":       "limit's is the one refusal it makes, mcp's the error of the protocol",
 	"Event":       "a thing that is told as it happens: of a conversation in host, of a server in mcp",
-	"Key":         "auth's says which tokens are meant; mcp's names one question of several",
+	"Key":         "login's says which tokens are meant; mcp's names one question of several",
 	"Limits":      "the bounds of a Host, and those of a Server and Client",
 	"Middleware":  "policy's makes one of mcp's",
 	"Progress":    "host's is the kind of event for mcp's",
@@ -23,7 +23,7 @@ var shared = map[string]string{
 	"Secret":      "both are one type",
 	"Server":      "host's is a server as a Host sees it",
 	"Tool":        "host's is mcp's with its server",
-	"Transport":   "auth's is an http.RoundTripper, and named like http.Transport; mcp's carries messages",
+	"Transport":   "login's is an http.RoundTripper, and named like http.Transport; mcp's carries messages",
 }
 
 // TestSharedNames finds names that two of the packages export, which a reader could take for one thing.

@@ -154,7 +154,7 @@ func Roots(dirs []string) ([]mcp.Root, error) {
 			return nil, err
 		}
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("%s is no folder", dir)
+			return nil, fmt.Errorf("%s is not a folder", dir)
 		}
 		slashed := filepath.ToSlash(path)
 		if runtime.GOOS == "windows" {
