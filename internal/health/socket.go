@@ -18,7 +18,7 @@ import (
 
 // The user of a gateway can find it: it answers /healthz and /readyz at a Unix socket in a folder
 // that nobody else can open. This also works over stdio, and needs no port. The socket of a killed
-// program refuses connections, and the next search removes it.
+// program refuses connections, and a search removes it.
 
 // socketFolder returns the folder of the sockets of all gateways.
 func socketFolder() (string, error) {
@@ -79,6 +79,10 @@ type Found struct {
 	Err     error  // why it did not answer
 }
 
+// openTime is longer than a gateway takes to open its socket: the file exists before the gateway
+// listens, and refuses connections meanwhile.
+const openTime = time.Minute
+
 // askTime bounds the wait for a report.
 const askTime = 3 * time.Second
 
@@ -101,7 +105,7 @@ func Gateways(ctx context.Context) ([]Found, error) {
 			}
 			all[i] = Found{Path: path}
 			all[i].Report, all[i].Err = Ask(ctx, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, "http://localhost")
-			if abandoned(all[i].Err) {
+			if info, err := os.Lstat(path); abandoned(all[i].Err) && err == nil && time.Since(info.ModTime()) > openTime {
 				os.Remove(path)
 			}
 		})

@@ -1,0 +1,48 @@
+package health
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The socket of a killed gateway is removed, and the one of a gateway that is just opening it is
+// kept. Both refuse connections, and neither is listed.
+func TestGatewaysRemoveSockets(t *testing.T) {
+	dir, err := os.MkdirTemp("", "pb") // short: the path of a socket has at most 104 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if err := os.Mkdir(filepath.Join(dir, "patchbay"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refusing := func(name string) string {
+		path := filepath.Join(dir, "patchbay", name)
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.SetUnlinkOnClose(false)
+		listener.Close()
+		return path
+	}
+	opening, killed := refusing("up-1.sock"), refusing("up-2.sock")
+	old := time.Now().Add(-2 * openTime)
+	if err := os.Chtimes(killed, old, old); err != nil {
+		t.Skip("this system does not change the time of a socket: ", err)
+	}
+	if found, err := Gateways(t.Context()); err != nil || len(found) != 0 {
+		t.Errorf("Gateways = %v, %v; want none", found, err)
+	}
+	if _, err := os.Lstat(opening); err != nil {
+		t.Error("a socket that is being opened was removed: ", err)
+	}
+	if _, err := os.Lstat(killed); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the socket of a killed gateway is still there: ", err)
+	}
+}
