@@ -66,7 +66,7 @@ func (e *Enterprise) get(ctx context.Context, t *Transport, p *place, want []str
 	case err != nil:
 		return nil, err
 	case id == nil:
-		return nil, fmt.Errorf("Registered returns no client for %q", clip(p.issuer))
+		return nil, fmt.Errorf("the function Registered returns no client for %q", clip(p.issuer))
 	}
 	assertion, err := e.exchange(ctx, t, p, want)
 	if err != nil {
