@@ -1,9 +1,10 @@
 package interop
 
 import (
-	"fmt"
 	"net"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 )
 
 // The scenarios for an authorization server.
@@ -21,7 +22,7 @@ func TestConformanceAuthorizationServer(t *testing.T) {
 			dir := t.TempDir()
 			suite := begin(t, []string{
 				node(t), suiteNext, "authorization", "--url", issuer, "--client-id", "known", "--resource", "http://127.0.0.1:1/mcp",
-				"--port", fmt.Sprint(freePort(t)), "--spec-version", revision, "--output-dir", dir,
+				"--port", freePort(t), "--spec-version", revision, "--output-dir", dir,
 			})
 			p.goTo(suite.hears(`\n(http\S+/auth\?\S+)\n`))
 			p.signIn()
@@ -48,13 +49,13 @@ func TestConformanceAuthorizationServer(t *testing.T) {
 	}
 }
 
-// freePort is a free port of loopback.
-func freePort(t *testing.T) int {
+// freePort returns an unused port.
+func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeport.Addr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 )
 
 // An HTTP is a server of Streamable HTTP at /mcp. Close ends it.
@@ -28,7 +30,7 @@ const Addr = "{addr}"
 
 // StartHTTP starts a server and waits until it answers.
 func StartHTTP(ctx context.Context, r Revision, argv ...string) (*HTTP, error) {
-	addr, err := freeAddr()
+	addr, err := freeport.Addr()
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +50,6 @@ func StartHTTP(ctx context.Context, r Revision, argv ...string) (*HTTP, error) {
 	}
 	h.Startup = time.Since(began)
 	return h, nil
-}
-
-// freeAddr returns a free address on loopback.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // wait waits until the server answers.

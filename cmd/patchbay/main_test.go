@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/patchbay-dev/patchbay/host/modeltest"
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -215,12 +216,9 @@ func TestScripts(t *testing.T) {
 				sockets.Close()
 			})
 			e.Setenv("WS", "ws"+strings.TrimPrefix(sockets.URL, "http"))
-			free, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			e.Setenv("FREE", free.Addr().String())
-			return free.Close()
+			free, err := freeport.Addr()
+			e.Setenv("FREE", free)
+			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "listening": listening, "awaits": awaits, "bearer": bearer, "model": scriptedModel, "visits": visits},
 	})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -263,12 +263,10 @@ func TestUpRefusedInput(t *testing.T) {
 // tools of the others.
 func TestMuteServerDelaysNobody(t *testing.T) {
 	runtimeFolder(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Addr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
 	file := filepath.Join(t.TempDir(), "mcp.json")
 	writeConfig(t, file, map[string]any{
 		"stub": stubServer(t),
