@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // An APIKey is the entry of one key in a file. It verifies the key and does not reveal it.
@@ -97,15 +98,15 @@ func (k *APIKey) check() error {
 	sum, err := hex.DecodeString(strings.TrimPrefix(k.Hash, hashPrefix))
 	switch {
 	case k.ID == "" || strings.ContainsAny(k.ID, "_ "):
-		return fmt.Errorf("%q cannot be the id of a key", clip(k.ID))
+		return fmt.Errorf("%q cannot be the id of a key", text.Short(k.ID))
 	case !strings.HasPrefix(k.Hash, hashPrefix) || err != nil || len(sum) != sha256.Size:
-		return fmt.Errorf("key %q: hash must be sha256: and 64 hexadecimal digits", clip(k.ID))
+		return fmt.Errorf("key %q: hash must be sha256: and 64 hexadecimal digits", text.Short(k.ID))
 	case checkName("", k.Subject) != nil:
-		return fmt.Errorf("key %q: %w", clip(k.ID), checkName("subject", k.Subject))
+		return fmt.Errorf("key %q: %w", text.Short(k.ID), checkName("subject", k.Subject))
 	}
 	for _, s := range k.Scopes {
 		if !oauth.IsScope(s) {
-			return fmt.Errorf("key %q: %q is not a scope", clip(k.ID), clip(s))
+			return fmt.Errorf("key %q: %q is not a scope", text.Short(k.ID), text.Short(s))
 		}
 	}
 	return nil
@@ -147,10 +148,10 @@ func (a *APIKeys) Verify(r *http.Request) (*Principal, error) {
 	}
 	k := keys[id]
 	if k == nil {
-		return nil, fmt.Errorf("there is no API key %q: %w", clip(id), ErrNoCredential)
+		return nil, fmt.Errorf("there is no API key %q: %w", text.Short(id), ErrNoCredential)
 	}
 	if subtle.ConstantTimeCompare([]byte(hashKey(key)), []byte(strings.ToLower(k.Hash))) != 1 {
-		return nil, fmt.Errorf("API key %q has another secret", clip(id))
+		return nil, fmt.Errorf("API key %q has another secret", text.Short(id))
 	}
 	return &Principal{
 		ID: "apikey#" + k.Subject, Scheme: "apikey", Subject: k.Subject, ClientID: k.ID, Name: k.Name,
@@ -195,7 +196,7 @@ func (a *APIKeys) known() (map[string]*APIKey, error) {
 		for i := range list {
 			k := &list[i]
 			if _, twice := m[k.ID]; twice {
-				faults.add("there are two keys %q", clip(k.ID))
+				faults.add("there are two keys %q", text.Short(k.ID))
 				k = nil // neither of the two is an entry
 			}
 			m[list[i].ID] = k

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Basic is a [Verifier] of user names and passwords (RFC 7617). One of Users and File is required.
@@ -136,18 +137,18 @@ func (b *Basic) known() (*users, error) {
 		add := func(name string, u user) error {
 			switch {
 			case checkName("", name) != nil || strings.Contains(name, ":"):
-				return fmt.Errorf("%q cannot be the name of a user", clip(name))
+				return fmt.Errorf("%q cannot be the name of a user", text.Short(name))
 			case !isPasswordHash(u.hash):
-				return fmt.Errorf("user %q: the hash is neither one of argon2id nor one of bcrypt", clip(name))
+				return fmt.Errorf("user %q: the hash is neither one of argon2id nor one of bcrypt", text.Short(name))
 			}
 			for _, s := range u.scopes {
 				if !oauth.IsScope(s) {
-					return fmt.Errorf("user %q: %q is not a scope", clip(name), clip(s))
+					return fmt.Errorf("user %q: %q is not a scope", text.Short(name), text.Short(s))
 				}
 			}
 			if _, twice := all.byName[name]; twice {
 				all.byName[name] = user{} // neither of the two is an entry
-				return fmt.Errorf("there are two users %q", clip(name))
+				return fmt.Errorf("there are two users %q", text.Short(name))
 			}
 			all.byName[name], all.decoy = u, u.hash
 			return nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // claims are those of a token, or of an introspection answer, which have the same names (RFC 7519,
@@ -127,9 +128,9 @@ func (c claims) party(allowed []string) error {
 	id, azp := c.text("client_id"), c.text("azp")
 	switch {
 	case id != "" && azp != "" && id != azp:
-		return fmt.Errorf("the token is of two clients: client_id is %q and azp %q", clip(id), clip(azp))
+		return fmt.Errorf("the token is of two clients: client_id is %q and azp %q", text.Short(id), text.Short(azp))
 	case allowed != nil && !slices.Contains(allowed, cmp.Or(id, azp)):
-		return fmt.Errorf("the token is of the client %q, which is not one of %q", clip(cmp.Or(id, azp)), allowed)
+		return fmt.Errorf("the token is of the client %q, which is not one of %q", text.Short(cmp.Or(id, azp)), allowed)
 	}
 	return nil
 }

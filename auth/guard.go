@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // A Guard passes requests to an HTTP handler if one of its verifiers accepts their credential, and
@@ -128,7 +129,7 @@ func (g *Guard) prepare() {
 	}
 	for _, s := range g.Scopes {
 		if !oauth.IsScope(s) || s == oauth.OfflineAccess {
-			g.fault = fmt.Errorf("auth: Guard: %q is not a scope of a server", clip(s))
+			g.fault = fmt.Errorf("auth: Guard: %q is not a scope of a server", text.Short(s))
 			return
 		}
 	}
@@ -255,7 +256,7 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 		case err == nil && (p == nil || p.ID == ""):
 			return nil, fmt.Errorf("%T returned a principal without an ID", v)
 		case err == nil && p.expired(time.Now()):
-			return nil, fmt.Errorf("the credential of %q has expired", clip(p.ID))
+			return nil, fmt.Errorf("the credential of %q has expired", text.Short(p.ID))
 		case err == nil:
 			return g.admit(p)
 		case !errors.Is(err, ErrNoCredential):
@@ -335,7 +336,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		answerRefusal(w, http.StatusUnauthorized, "unauthorized")
 		return
 	case errors.As(err, &no):
-		g.log("caller refused", r, fmt.Errorf("%q: %w", clip(no.who.ID), err))
+		g.log("caller refused", r, fmt.Errorf("%q: %w", text.Short(no.who.ID), err))
 		g.challenge(h, r.RequestURI, oauth.InsufficientScope, no.Scopes)
 		answerRefusal(w, http.StatusForbidden, oauth.InsufficientScope)
 		return

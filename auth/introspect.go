@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Introspection is a [Verifier] of the access tokens of one issuer, which it asks about each token
@@ -135,7 +136,7 @@ func (i *Introspection) verifyFor(r *http.Request, resource string) (*Principal,
 	case err != nil:
 		return nil, err
 	case !includes(k.audiences, want):
-		return nil, fmt.Errorf("the issuer says that the token is for %q, and not for %q", clip(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+		return nil, fmt.Errorf("the issuer says that the token is for %q, and not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err
@@ -224,24 +225,24 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	}
 	if answer.Status != http.StatusOK {
 		code, description := answer.Refusal()
-		return k, fmt.Errorf("%w: introspection at %q: HTTP %d, error %q (%q)", ErrUnavailable, clip(at.String()), answer.Status, code, description)
+		return k, fmt.Errorf("%w: introspection at %q: HTTP %d, error %q (%q)", ErrUnavailable, text.Short(at.String()), answer.Status, code, description)
 	}
 	var c claims
 	if jsonx.Unmarshal(answer.Body, &c) != nil { // its text may hold the token
-		return k, fmt.Errorf("%w: the answer of %q is not a JSON object", ErrUnavailable, clip(at.String()))
+		return k, fmt.Errorf("%w: the answer of %q is not a JSON object", ErrUnavailable, text.Short(at.String()))
 	}
 	if c["active"] != true {
 		return k, errInactive
 	}
 	if t := c.text("token_type"); t != "" && !strings.EqualFold(t, "Bearer") && !strings.EqualFold(t, "access_token") {
-		return k, fmt.Errorf("the token is of type %q, and not a Bearer token", clip(t))
+		return k, fmt.Errorf("the token is of type %q, and not a Bearer token", text.Short(t))
 	}
 	issuer := i.Issuer
 	switch iss, ok := c["iss"].(string); {
 	case issuer == "":
 		issuer = i.URL // the endpoint is trusted for every token that it knows
 	case ok && iss != issuer:
-		return k, fmt.Errorf("the token is from %q, and not from %q: %w", clip(iss), issuer, ErrNoCredential)
+		return k, fmt.Errorf("the token is from %q, and not from %q: %w", text.Short(iss), issuer, ErrNoCredential)
 	}
 	expires, err := c.current(start, 0)
 	if err != nil {
@@ -282,7 +283,7 @@ func (i *Introspection) where(ctx context.Context) (*url.URL, error) {
 		return nil, err
 	}
 	if at, err = oauth.CheckURL(d.IntrospectURL, i.fetch.Server); err != nil {
-		return nil, fmt.Errorf("introspection_endpoint of %q: %w", clip(i.Issuer), err)
+		return nil, fmt.Errorf("introspection_endpoint of %q: %w", text.Short(i.Issuer), err)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // JWT is a [Verifier] of the access tokens of one issuer that are signed JSON Web Tokens. Issuer
@@ -137,7 +138,7 @@ func (j *JWT) resolve() error {
 	}
 	for _, a := range algs {
 		if !slices.Contains(allowed, a) {
-			return fmt.Errorf("JWT: algorithm %q; with this kind of key there are %s", clip(a), strings.Join(allowed, ", "))
+			return fmt.Errorf("JWT: algorithm %q; with this kind of key there are %s", text.Short(a), strings.Join(allowed, ", "))
 		}
 		j.algs = append(j.algs, jose.SignatureAlgorithm(a))
 	}
@@ -145,7 +146,7 @@ func (j *JWT) resolve() error {
 		return nil
 	}
 	if u, err := url.Parse(j.Issuer); err != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("JWT: Issuer %q must be a URL without query and fragment", clip(j.Issuer))
+		return fmt.Errorf("JWT: Issuer %q must be a URL without query and fragment", text.Short(j.Issuer))
 	}
 	if len(j.Keys) > 0 {
 		var keys []publicKey
@@ -153,7 +154,7 @@ func (j *JWT) resolve() error {
 			key := publicKey{key: k}
 			if web, ok := k.(jose.JSONWebKey); ok {
 				if web.Use != "" && web.Use != "sig" {
-					return fmt.Errorf("JWT: Keys: the key %q is for %q, and not for signatures", clip(web.KeyID), clip(web.Use))
+					return fmt.Errorf("JWT: Keys: the key %q is for %q, and not for signatures", text.Short(web.KeyID), text.Short(web.Use))
 				}
 				key = publicKey{web.KeyID, web.Algorithm, web.Key}
 			}
@@ -229,7 +230,7 @@ func (j *JWT) verifyFor(r *http.Request, resource string) (*Principal, error) {
 		j.known.put(hash, k)
 	}
 	if want := j.audience(resource); len(want) > 0 && !includes(k.audiences, want) {
-		return nil, fmt.Errorf("the token is for %q, and not for %q", clip(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+		return nil, fmt.Errorf("the token is for %q, and not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err
@@ -273,14 +274,14 @@ func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) 
 	case err != nil:
 		return k, fmt.Errorf("the token is not a JWT: %w", ErrNoCredential)
 	case j.Issuer != "" && c["iss"] != j.Issuer:
-		return k, fmt.Errorf("the token is from %q, and not from %q: %w", clip(c.text("iss")), j.Issuer, ErrNoCredential)
+		return k, fmt.Errorf("the token is from %q, and not from %q: %w", text.Short(c.text("iss")), j.Issuer, ErrNoCredential)
 	case !slices.Contains(j.algs, jose.SignatureAlgorithm(h.Algorithm)):
-		return k, fmt.Errorf("the token has the algorithm %q: %w", clip(h.Algorithm), ErrNoCredential)
+		return k, fmt.Errorf("the token has the algorithm %q: %w", text.Short(h.Algorithm), ErrNoCredential)
 	}
 	switch t := strings.ToLower(h.Type); strings.TrimPrefix(t, "application/") {
 	case "", "jwt", "at+jwt":
 	default:
-		return k, fmt.Errorf("the token is of type %q, and not an access token", clip(h.Type))
+		return k, fmt.Errorf("the token is of type %q, and not an access token", text.Short(h.Type))
 	}
 	if j.keys != nil {
 		k.lost = j.keys.lost.Load() // before the keys are looked at
@@ -341,7 +342,7 @@ func (j *JWT) verify(ctx context.Context, token string, h tokenHeader) error {
 		case named, again && len(keys) > 0:
 			return errBadSignature
 		case again:
-			return fmt.Errorf("the issuer has no key %q for %s", clip(h.KeyID), h.Algorithm)
+			return fmt.Errorf("the issuer has no key %q for %s", text.Short(h.KeyID), h.Algorithm)
 		}
 		if err := j.keys.more(ctx); err != nil {
 			return err

@@ -22,6 +22,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // publicKey is a key of an issuer.
@@ -237,7 +238,7 @@ func issuerFetcher(raw string, base http.RoundTripper) (*oauth.Fetcher, error) {
 func readDocument(ctx context.Context, f *oauth.Fetcher, issuer string) (*issuerDocument, error) {
 	var d issuerDocument
 	if err := f.Issuer(ctx, issuer, oauth.Revision, &d); err != nil {
-		return nil, fmt.Errorf("issuer %q: %w", clip(issuer), err)
+		return nil, fmt.Errorf("issuer %q: %w", text.Short(issuer), err)
 	}
 	return &d, nil
 }
@@ -250,7 +251,7 @@ func readKeys(ctx context.Context, f *oauth.Fetcher, issuer, at string) ([]publi
 			return nil, err
 		}
 		if at = d.KeysURL; at == "" {
-			return nil, fmt.Errorf("the metadata of %q names no jwks_uri", clip(issuer))
+			return nil, fmt.Errorf("the metadata of %q names no jwks_uri", text.Short(issuer))
 		}
 	}
 	u, err := oauth.CheckURL(at, f.Server)
@@ -259,7 +260,7 @@ func readKeys(ctx context.Context, f *oauth.Fetcher, issuer, at string) ([]publi
 	}
 	var raw json.RawMessage
 	if err := f.Get(ctx, u, oauth.Revision, &raw); err != nil {
-		return nil, fmt.Errorf("key set at %q: %w", clip(at), err)
+		return nil, fmt.Errorf("key set at %q: %w", text.Short(at), err)
 	}
 	return parseKeySet(raw)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // ResourceMetadata is the protected resource metadata of a server, for clients that want to log in
@@ -53,15 +54,15 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 	u, err := url.Parse(m.Resource)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || u.Opaque != "":
-		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", text.Short(m.Resource))
 	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
-		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where tokens cannot be overheard", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where tokens cannot be overheard", text.Short(m.Resource))
 	case slices.Contains(m.Scopes, oauth.OfflineAccess):
-		return nil, fmt.Errorf("the Resource %q lists offline_access, which is not a scope of a server; leave it out", clip(m.Resource))
+		return nil, fmt.Errorf("the Resource %q lists offline_access, which is not a scope of a server; leave it out", text.Short(m.Resource))
 	}
 	for _, s := range m.Scopes {
 		if !oauth.IsScope(s) {
-			return nil, fmt.Errorf("%q is not a scope (RFC 6749, 3.3)", clip(s))
+			return nil, fmt.Errorf("%q is not a scope (RFC 6749, 3.3)", text.Short(s))
 		}
 	}
 	res := &resource{uri: oauth.Canonical(u)}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
-	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // A Verifier checks one kind of credential. [JWT], [Introspection], [APIKeys], [Basic] and [MTLS]
@@ -97,6 +96,3 @@ func checkName(what, s string) error {
 
 // expired tells whether the credential of a principal has expired.
 func (p *Principal) expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
-
-// clip bounds text of others for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

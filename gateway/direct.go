@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -36,6 +37,6 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				return up.offered(ctx, req.Method, req.Params)
 			})).Handle(ctx, req)
 		}
-		return nil, &UnavailableError{Stopped, mcp.Errorf(jsonrpc.CodeInternal, "server %q does not exist", bounded(name))}
+		return nil, &UnavailableError{Stopped, mcp.Errorf(jsonrpc.CodeInternal, "server %q does not exist", text.Short(name))}
 	})
 }

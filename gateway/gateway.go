@@ -246,7 +246,7 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		g.atOnce(ctx, req.Method, indexes(ups), func(i int) { ups[i].rootsChanged(ctx, req) })
 		return mcp.RawResult(`{}`), nil
 	}
-	return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "the gateway has no method %q", bounded(req.Method))
+	return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "the gateway has no method %q", text.Short(req.Method))
 }
 
 // refuseLoop returns an error for a request that runs in a circle. Without it, a gateway that is
@@ -303,6 +303,3 @@ func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 	info.Instructions = strings.Join(parts, "\n\n")
 	return info
 }
-
-// bounded cuts text of a peer for an error.
-func bounded(s string) string { return text.Clip(s, 200) }

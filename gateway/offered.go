@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -111,7 +112,7 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	case errors.As(err, &rpc):
 		return err
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers what it lists, and %s failed: %v", bounded(up.name), k.Method, err)
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers what it lists, and %s failed: %v", text.Short(up.name), k.Method, err)
 }
 
 // lists reports whether a name, given as JSON, is in the list. It returns false for a nil list.
@@ -128,7 +129,7 @@ func (l *keptList) lists(quoted json.RawMessage) bool {
 
 // absent returns the error for a name that is in no list. A policy refuses with the same error.
 func absent(k *listKind, name string) error {
-	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], bounded(name), k.Method)
+	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], text.Short(name), k.Method)
 }
 
 // renamed returns err. If err says that the server does not have its own name for a feature,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -44,7 +45,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstream, string, error) {
 	up := g.serverOf(name)
 	if up == nil {
-		return nil, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no server offers %q; the names start with that of a server", bounded(name))
+		return nil, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no server offers %q; the names start with that of a server", text.Short(name))
 	}
 	if own, ok := up.plain(name); ok {
 		return up, own, nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
@@ -43,7 +44,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	}
 	up, tag, own := g.ownerOfTask(ctx, id)
 	if up == nil {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", bounded(id))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", text.Short(id))
 	}
 	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
 		who.can = tag // the task is at the connection where it began

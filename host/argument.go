@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -95,11 +96,7 @@ func expected(whole json.RawMessage, faults []schema.Fault) string {
 			continue
 		}
 		shown[at] = true
-		text := string(jsonx.Compact(nil, part))
-		if len(text) > maxShown {
-			text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-		}
-		fmt.Fprintf(&b, "\nThe schema of %s: %s", at, text)
+		fmt.Fprintf(&b, "\nThe schema of %s: %s", at, text.Clip(jsonx.Compact(nil, part), maxShown))
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -288,9 +289,5 @@ func gather[T any](ctx context.Context, list func(context.Context, ...mcp.CallOp
 
 // bounded puts text of a peer on one line and cuts it, for use in a sentence.
 func bounded(s string, most int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	return text.Clip(strings.Join(strings.Fields(s), " "), most)
 }

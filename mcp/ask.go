@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -130,7 +131,7 @@ func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) erro
 
 func checkURL(url string) error {
 	if u, err := neturl.Parse(url); err != nil || !u.IsAbs() || u.Host == "" && u.Opaque == "" {
-		return fmt.Errorf("elicit: %q is no absolute URL; use one such as https://example.com/login", clip(url))
+		return fmt.Errorf("elicit: %q is no absolute URL; use one such as https://example.com/login", text.Short(url))
 	}
 	return nil
 }
@@ -197,9 +198,9 @@ func (r Root) check() error {
 	u, err := neturl.Parse(r.URI)
 	switch {
 	case err != nil || u.Scheme != "file" || u.Path == "":
-		return fmt.Errorf("root %q is no file: URI", clip(r.URI))
+		return fmt.Errorf("root %q is no file: URI", text.Short(r.URI))
 	case slices.Contains(strings.FieldsFunc(u.Path, func(c rune) bool { return c == '/' || c == '\\' }), ".."):
-		return fmt.Errorf("root %q leads out of itself; clean its path", clip(r.URI))
+		return fmt.Errorf("root %q leads out of itself; clean its path", text.Short(r.URI))
 	}
 	return nil
 }

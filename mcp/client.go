@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
@@ -405,7 +406,7 @@ func (c *Client) RootsChanged(ctx context.Context) {
 	for _, s := range sessions {
 		wg.Go(func() {
 			if err := s.remote.RootsChanged(ctx); err != nil && !s.remote.Ended() {
-				s.log.Warn("server not told that the roots changed", "server", clip(s.Server().Name), "err", err)
+				s.log.Warn("server not told that the roots changed", "server", text.Short(s.Server().Name), "err", err)
 			}
 		})
 	}
@@ -475,5 +476,5 @@ func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, 
 			Roots []Root `json:"roots"`
 		}{roots}), nil
 	}
-	return nil, Errorf(jsonrpc.CodeMethodNotFound, "this client does not answer %q", clip(method))
+	return nil, Errorf(jsonrpc.CodeMethodNotFound, "this client does not answer %q", text.Short(method))
 }

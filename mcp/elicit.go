@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -24,7 +25,7 @@ func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.
 		return nil, Errorf(jsonrpc.CodeInvalidParams, "elicitation: %v", err)
 	}
 	if w.Mode != "" && w.Mode != "form" && w.Mode != "url" {
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "elicitation: unknown mode %q", clip(w.Mode))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "elicitation: unknown mode %q", text.Short(w.Mode))
 	}
 	var res *ElicitResult
 	err := user.Run(ctx, "Client.OnElicit", func() (err error) {

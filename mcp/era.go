@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -241,7 +242,7 @@ func (s *Session) choose(versions json.RawMessage) (verdict, bool) {
 }
 
 func (s *Session) noCommon(versions json.RawMessage) error {
-	return fmt.Errorf("no revision in common: the server speaks %s, this client %v", clip(string(versions)), revision.Names(tables(s.client.Revisions)))
+	return fmt.Errorf("no revision in common: the server speaks %s, this client %v", text.Short(string(versions)), revision.Names(tables(s.client.Revisions)))
 }
 
 // initialize opens a legacy session (2025-11-25, basic/lifecycle).
@@ -289,7 +290,7 @@ func (s *Session) hello(ctx context.Context, t *revision.Table) (*ServerInfo, *r
 	// INIT-25-022: a version that this client does not speak ends the connection.
 	spoken := revision.Find(tables(s.client.Revisions), res.Version)
 	if spoken == nil || !spoken.Sessions {
-		return nil, nil, fmt.Errorf("the server answered with revision %q, this client speaks %v", clip(res.Version), revision.Names(tables(s.client.Revisions)))
+		return nil, nil, fmt.Errorf("the server answered with revision %q, this client speaks %v", text.Short(res.Version), revision.Names(tables(s.client.Revisions)))
 	}
 	return &ServerInfo{Implementation: res.Info, Capabilities: res.Capabilities, Instructions: res.Instructions, Revisions: []Revision{Revision(spoken.Name)}}, spoken, nil
 }
@@ -318,7 +319,7 @@ func (s *Session) renew(ctx context.Context) error {
 	if err := s.opened(ctx, info); err != nil {
 		return err
 	}
-	s.log.Info("session opened again", "server", clip(info.Name))
+	s.log.Info("session opened again", "server", text.Short(info.Name))
 	s.outputs.forget()
 	s.resubscribe(ctx)
 	// Nobody knows what has changed meanwhile.

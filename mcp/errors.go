@@ -36,7 +36,7 @@ func Errorf(code int, format string, args ...any) *Error {
 // of the caller's revision: -32002 up to 2025-11-25, -32602 since.
 func ResourceNotFound(uri string) *Error {
 	data, _ := json.Marshal(map[string]string{"uri": uri})
-	return &Error{Code: CodeResourceNotFound, Message: fmt.Sprintf("no resource %q", clip(uri)), Data: data}
+	return &Error{Code: CodeResourceNotFound, Message: fmt.Sprintf("no resource %q", text.Short(uri)), Data: data}
 }
 
 // Denial is an error of a handler with its own HTTP status and headers, such as 429 with
@@ -92,8 +92,5 @@ type ToolError struct {
 
 // Error returns the text of the result.
 func (e *ToolError) Error() string {
-	return fmt.Sprintf("tool %q: %s", e.Tool, clip(e.Result.Text()))
+	return fmt.Sprintf("tool %q: %s", e.Tool, text.Short(e.Result.Text()))
 }
-
-// clip bounds text of a peer for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // HandleMethod registers h for a method of an extension, such as "skills/list", in place of any
@@ -45,11 +46,11 @@ func (s *Server) extension(method string) HandlerFunc {
 func checkExtensions(field string, extensions map[string]json.RawMessage, depth int) error {
 	for _, id := range slices.Sorted(maps.Keys(extensions)) {
 		if !extensionID(id) {
-			return fmt.Errorf("mcp: %s: %q is no extension identifier: use prefix/name, such as com.example/audit", field, clip(id))
+			return fmt.Errorf("mcp: %s: %q is no extension identifier: use prefix/name, such as com.example/audit", field, text.Short(id))
 		}
 		settings := extensions[id]
 		if err := jsonx.Valid(settings, depth); err != nil || jsonx.KindOf(settings) != '{' {
-			return fmt.Errorf("mcp: %s %q: the settings must be a JSON object, {} for none", field, clip(id))
+			return fmt.Errorf("mcp: %s %q: the settings must be a JSON object, {} for none", field, text.Short(id))
 		}
 	}
 	return nil

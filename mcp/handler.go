@@ -7,6 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -64,7 +65,7 @@ func (r *Request) Param(name string) json.RawMessage {
 func exactNames(next Handler) Handler {
 	return HandlerFunc(func(ctx context.Context, req *Request) (Result, error) {
 		if err := req.checkNames(); err != nil {
-			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", clip(req.Method), err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(req.Method), err)
 		}
 		return next.Handle(ctx, req)
 	})

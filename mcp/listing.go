@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -149,7 +150,7 @@ func (l *listing) next(page json.RawMessage) (bool, error) {
 		return false, nil
 	}
 	if l.seen[markOf(next)] {
-		return false, fmt.Errorf("the server's pages have no end: cursor %s comes again", clip(string(next)))
+		return false, fmt.Errorf("the server's pages have no end: cursor %s comes again", text.Short(string(next)))
 	}
 	if l.pages++; l.pages >= maxPages {
 		return false, fmt.Errorf("more than %d pages", maxPages)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // WithMeta adds members to the _meta of a request, for instance a trace context:
@@ -32,7 +33,7 @@ func (m Meta) with(params json.RawMessage) (json.RawMessage, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if err := checkMeta(name, m[name]); err != nil {
-			return nil, fmt.Errorf("_meta %q: %w", clip(name), err)
+			return nil, fmt.Errorf("_meta %q: %w", text.Short(name), err)
 		}
 		meta = jsonx.With(nil, meta, name, m[name])
 	}
@@ -59,8 +60,8 @@ func checkMeta(name string, value json.RawMessage) error {
 		}
 		return nil
 	}
-	if text, err := jsonx.Unquote(value); err != nil || !check(text) {
-		return fmt.Errorf("the value is not of the form that the W3C defines: %s", clip(string(value)))
+	if s, err := jsonx.Unquote(value); err != nil || !check(s) {
+		return fmt.Errorf("the value is not of the form that the W3C defines: %s", text.Short(string(value)))
 	}
 	return nil
 }

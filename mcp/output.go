@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -44,7 +45,7 @@ func (s *Session) learnOutput(t *Tool) {
 	}
 	raw := append(json.RawMessage(nil), t.OutputSchema...)
 	if o.bytes+len(t.Name)+len(raw) > maxOutputs {
-		s.log.Warn("output schema not kept, there are too many", "tool", clip(t.Name))
+		s.log.Warn("output schema not kept, there are too many", "tool", text.Short(t.Name))
 		return
 	}
 	if o.tools == nil {
@@ -55,7 +56,7 @@ func (s *Session) learnOutput(t *Tool) {
 	o.tools[name] = &toolOutput{raw, sync.OnceValue(func() *schema.Validator {
 		v, err := schema.Compile(raw)
 		if err != nil {
-			s.log.Warn("output schema not enforced", "tool", clip(name), "err", err)
+			s.log.Warn("output schema not enforced", "tool", text.Short(name), "err", err)
 			return nil
 		}
 		return v

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -83,7 +84,7 @@ func (p *Prompt) complete(typ *schema.Type, closed bool) error {
 	for i, a := range p.Arguments {
 		names[i] = a.Name
 		if closed && !slices.ContainsFunc(fields, given(a.Name)) {
-			return fmt.Errorf("argument %q has no field in %s; add one with the tag `json:%q`", clip(a.Name), typ, a.Name)
+			return fmt.Errorf("argument %q has no field in %s; add one with the tag `json:%q`", text.Short(a.Name), typ, a.Name)
 		}
 	}
 	for _, f := range fields {
@@ -160,7 +161,7 @@ func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
 	}
 	p, ok := s.prompts.snapshot().by[name]
 	if !ok || !s.visible(ctx, KindPrompt, name) {
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", clip(name))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", text.Short(name))
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {
@@ -205,14 +206,14 @@ func (s *Server) complete(ctx context.Context, req *Request) (Result, error) {
 	case "ref/prompt":
 		e, ok := s.prompts.snapshot().by[p.Ref.Name]
 		if !ok || !s.visible(ctx, KindPrompt, p.Ref.Name) {
-			return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q to complete", clip(p.Ref.Name))
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q to complete", text.Short(p.Ref.Name))
 		}
 		complete = e.def.Complete
 	case "ref/resource":
 		if e, ok := s.templates.snapshot().by[p.Ref.URI]; ok && s.visible(ctx, KindResourceTemplate, p.Ref.URI) {
 			complete = e.def.Complete
 		} else if _, ok := s.resources.snapshot().by[p.Ref.URI]; !ok || !s.visible(ctx, KindResource, p.Ref.URI) {
-			return nil, Errorf(jsonrpc.CodeInvalidParams, "no resource or template %q to complete", clip(p.Ref.URI))
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "no resource or template %q to complete", text.Short(p.Ref.URI))
 		}
 	default:
 		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: ref.type must be %q or %q", req.Method, "ref/prompt", "ref/resource")

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -53,7 +54,7 @@ func (t *Tool) check() (*toolEntry, error) {
 	switch t.Execution.TaskSupport {
 	case "", TaskOptional, TaskRequired:
 	default:
-		return nil, fmt.Errorf("Execution.TaskSupport is %q; use TaskOptional, TaskRequired or nothing", clip(string(t.Execution.TaskSupport)))
+		return nil, fmt.Errorf("Execution.TaskSupport is %q; use TaskOptional, TaskRequired or nothing", text.Short(string(t.Execution.TaskSupport)))
 	}
 	var err error
 	e.headers, err = streamable.ParamHeaders(t.InputSchema)
@@ -65,7 +66,7 @@ func (t *Tool) check() (*toolEntry, error) {
 func checkObjectSchema(raw json.RawMessage) error {
 	typ, _ := jsonx.Lookup(raw, "type")
 	if jsonx.KindOf(raw) != '{' || string(typ) != `"object"` {
-		return fmt.Errorf(`%s does not say "type": "object", as the arguments of a tool are; add it, and "properties"`, clip(string(raw)))
+		return fmt.Errorf(`%s does not say "type": "object", as the arguments of a tool are; add it, and "properties"`, text.Short(string(raw)))
 	}
 	return nil
 }
@@ -136,10 +137,10 @@ func (s *Server) checkFields() error {
 func checkComplete(complete map[string]CompleteFunc, what string, names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(complete)) {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("Complete has %q, which is no %s; use some of %q", clip(name), what, names)
+			return fmt.Errorf("Complete has %q, which is no %s; use some of %q", text.Short(name), what, names)
 		}
 		if complete[name] == nil {
-			return fmt.Errorf("Complete of %q: %w", clip(name), errNoHandler)
+			return fmt.Errorf("Complete of %q: %w", text.Short(name), errNoHandler)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // request sends a request of the API; the client's own functions answer questions. Params and the
@@ -91,7 +92,7 @@ func (x *outgoing) Note(method string, params json.RawMessage) {
 			Message string  `json:"message"`
 		}
 		if jsonx.Unmarshal(params, &w) != nil || o.told && w.Done <= o.done { // PROG-26-003
-			s.log.Debug("progress that does not grow ignored", "params", clip(string(params)))
+			s.log.Debug("progress that does not grow ignored", "params", text.Short(string(params)))
 			return
 		}
 		o.told, o.done = true, w.Done

@@ -12,6 +12,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/urimatch"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -101,7 +102,7 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 	s.templates.put(&templateEntry{def: &t, match: match, read: func(ctx context.Context, uri string, values uritemplate.Values) (*ReadResult, error) {
 		var in In
 		if err := typ.Decode(bound(vars, values), &in); err != nil {
-			return nil, Errorf(jsonrpc.CodeInvalidParams, "resource %q: %v", clip(uri), err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "resource %q: %v", text.Short(uri), err)
 		}
 		out, err := h(ctx, in)
 		if err != nil {
@@ -154,13 +155,13 @@ func readResult(v any, uri, mime string) (*ReadResult, error) {
 		res.Contents = v
 	case *ReadResult:
 		if v == nil {
-			return nil, fmt.Errorf("resource %q returned no result", clip(uri))
+			return nil, fmt.Errorf("resource %q returned no result", text.Short(uri))
 		}
 		return v, nil
 	default:
 		raw, err := jsonx.Marshal(v)
 		if err != nil {
-			return nil, fmt.Errorf("resource %q: encode: %w", clip(uri), err)
+			return nil, fmt.Errorf("resource %q: encode: %w", text.Short(uri), err)
 		}
 		res.Contents = []ResourceContents{{Text: string(raw)}}
 	}
@@ -202,7 +203,7 @@ func (s *Server) readResource(ctx context.Context, req *Request) (Result, error)
 		vars, err := p.e.match.Match(uri)
 		switch {
 		case err != nil:
-			return nil, Errorf(jsonrpc.CodeInvalidParams, "resource %q: %v", clip(uri), err)
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "resource %q: %v", text.Short(uri), err)
 		case vars != nil:
 			return orNothing(p.e.read(ctx, uri, vars))
 		}

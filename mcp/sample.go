@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // SampleRequest asks the client's language model for a completion.
@@ -160,7 +161,7 @@ func checkMessages(ms []SampleMessage) error {
 		slices.Sort(results)
 		switch {
 		case m.Role != "user" && m.Role != "assistant":
-			return fmt.Errorf("messages[%d]: the role is %q; use user or assistant", i, clip(m.Role))
+			return fmt.Errorf("messages[%d]: the role is %q; use user or assistant", i, text.Short(m.Role))
 		case len(m.Content) == 0:
 			return fmt.Errorf("messages[%d]: no content", i)
 		case len(uses) > 0 && m.Role != "assistant":
@@ -183,7 +184,7 @@ func checkMessages(ms []SampleMessage) error {
 func clipAll(ss []string) []string {
 	out := make([]string, min(len(ss), 5))
 	for i := range out {
-		out[i] = clip(ss[i])
+		out[i] = text.Short(ss[i])
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
@@ -555,7 +556,7 @@ func (s *Server) dispatch(ctx context.Context, req *Request) (Result, error) {
 	if revision.OfTasks(req.Method) {
 		return s.jobs.serve(ctx, req)
 	}
-	return nil, Errorf(jsonrpc.CodeMethodNotFound, "no method %q", clip(req.Method))
+	return nil, Errorf(jsonrpc.CodeMethodNotFound, "no method %q", text.Short(req.Method))
 }
 
 // offered is the part of a server's state that its ServerInfo depends on: while it is unchanged, so

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -172,7 +173,7 @@ func parseAddress(address string) (*url.URL, error) {
 		good = u.Host == "" && u.Path != ""
 	}
 	if !good {
-		return nil, fmt.Errorf("dial %q: use a URL such as http://127.0.0.1:7420/mcp, ws://127.0.0.1:7420/ws, unix:///run/calc.sock or tcp://127.0.0.1:7421", clip(address))
+		return nil, fmt.Errorf("dial %q: use a URL such as http://127.0.0.1:7420/mcp, ws://127.0.0.1:7420/ws, unix:///run/calc.sock or tcp://127.0.0.1:7421", text.Short(address))
 	}
 	return u, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // subscription is one resource of a legacy server that has listeners. All listeners of the session
@@ -75,7 +76,7 @@ func (s *Session) resubscribe(ctx context.Context) {
 	slices.Sort(uris)
 	for _, uri := range uris {
 		if _, err := s.remote.Wire.Call(ctx, &engine.Outgoing{Method: revision.MethodSubscribe, Params: uriParams(uri)}); err != nil {
-			s.log.Warn("subscription lost with the session", "uri", clip(uri), "err", err)
+			s.log.Warn("subscription lost with the session", "uri", text.Short(uri), "err", err)
 		}
 		s.feed.updated(uri)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Task is a tool call that goes on at the server, even if nobody waits for it.
@@ -201,7 +202,7 @@ func (t *Task) Cancel(ctx context.Context) error {
 
 func (t *Task) fail(err error) error {
 	if t.name == "" {
-		return fmt.Errorf("task %q: %w", clip(t.ID), err)
+		return fmt.Errorf("task %q: %w", text.Short(t.ID), err)
 	}
-	return fmt.Errorf("task %q of %q: %w", clip(t.ID), t.name, err)
+	return fmt.Errorf("task %q of %q: %w", text.Short(t.ID), t.name, err)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -244,7 +245,7 @@ func (m *tasks) finish(t *task, res Result, err error) {
 // failedText returns the text of a failed tool's result, for the status.
 func failedText(res Result) string {
 	if r, ok := res.(*ToolResult); ok && r.IsError {
-		return clip(r.Text())
+		return text.Short(r.Text())
 	}
 	return ""
 }
@@ -383,7 +384,7 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.Task
 	}
 	rec, ok, err := m.store.Task(ctx, id)
 	if err != nil {
-		return nil, nil, fmt.Errorf("task %q: %w", clip(id), err)
+		return nil, nil, fmt.Errorf("task %q: %w", text.Short(id), err)
 	}
 	if !ok || rec.Owner != owner {
 		return nil, nil, engine.UnknownTask(id)
@@ -397,7 +398,7 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.Task
 func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, error) {
 	var state engine.TaskState
 	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {
-		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
+		return nil, fmt.Errorf("task %q: %w", text.Short(rec.ID), err)
 	}
 	if state.Over() {
 		return &state, nil
@@ -413,7 +414,7 @@ func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, er
 	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(jsonrpc.CodeInternal, why), nil, engine.TaskTime()
 	rec.Data, rec.Over = encode(state), true
 	if err := m.store.PutTask(ctx, rec); err != nil {
-		return nil, fmt.Errorf("task %q: %w", clip(rec.ID), err)
+		return nil, fmt.Errorf("task %q: %w", text.Short(rec.ID), err)
 	}
 	return &state, nil
 }
@@ -488,7 +489,7 @@ func (m *tasks) list(ctx context.Context, owner string, req *Request) (Result, e
 		}
 		var ok bool
 		if after, ok = strings.CutPrefix(cursor, "after:"); !ok {
-			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, text.Short(cursor))
 		}
 	}
 	size := m.s.limits.PageSize

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -312,7 +313,7 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", clip(name))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", text.Short(name))
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {

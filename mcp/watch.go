@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Watch yields the changes that the server announces: those of its lists and of the resources named
@@ -44,7 +45,7 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 				can := asked.offered(s.capabilities())
 				can.URIs = asked.URIs
 				if left := can.without(honoured); !left.empty() {
-					s.log.Warn("subscription not honoured in full", "server", clip(s.Server().Name), "left_out", string(encode(left)))
+					s.log.Warn("subscription not honoured in full", "server", text.Short(s.Server().Name), "left_out", string(encode(left)))
 				}
 				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 			}

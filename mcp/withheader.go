@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // WithHeader adds headers to the HTTP requests of one call, in place of headers of the same names
@@ -33,7 +35,7 @@ var ownHeaders = []string{
 func checkHeader(h http.Header) error {
 	for name := range h {
 		if strings.HasPrefix(name, "Mcp-") || slices.Contains(ownHeaders, name) {
-			return fmt.Errorf("WithHeader: %q is set by the transport; leave it out", clip(name))
+			return fmt.Errorf("WithHeader: %q is set by the transport; leave it out", text.Short(name))
 		}
 	}
 	return nil

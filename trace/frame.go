@@ -9,11 +9,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Dir is the direction of a frame, seen from the recorder.
@@ -235,7 +236,7 @@ func (f *Frame) UnmarshalJSON(line []byte) error {
 			var s string
 			s, err = unquote(value)
 			if out.Dir = Dir(s); err == nil && out.Dir != In && out.Dir != Out {
-				err = fmt.Errorf("%q is neither \"in\" nor \"out\"", bound(s))
+				err = fmt.Errorf("%q is neither \"in\" nor \"out\"", text.Short(s))
 			}
 		case "time":
 			var s string
@@ -313,7 +314,7 @@ func parseHTTP(value jsontext.Value) (*HTTP, error) {
 			err = object(value, func(name string, value jsontext.Value) error {
 				var list []string
 				if err := json.Unmarshal(value, &list); err != nil {
-					return fmt.Errorf("header %q is not a list of strings", bound(name))
+					return fmt.Errorf("header %q is not a list of strings", text.Short(name))
 				}
 				h.Headers[name] = list
 				return nil
@@ -352,7 +353,7 @@ func object(b []byte, member func(name string, value jsontext.Value) error) erro
 			return err
 		}
 		if seen[name] {
-			return fmt.Errorf("member %q twice", bound(name))
+			return fmt.Errorf("member %q twice", text.Short(name))
 		}
 		seen[name] = true
 		if err := member(name, value); err != nil {
@@ -382,7 +383,7 @@ func hasMember(b []byte, member string) bool {
 func number(value jsontext.Value) (int, error) {
 	n, err := strconv.Atoi(string(value))
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is not a count", bound(string(value)))
+		return 0, fmt.Errorf("%q is not a count", text.Short(string(value)))
 	}
 	return n, nil
 }
@@ -393,13 +394,4 @@ func unquote(value jsontext.Value) (string, error) {
 	}
 	b, err := jsontext.AppendUnquote(nil, value)
 	return string(b), err
-}
-
-// bound clips text for an error.
-func bound(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
 }

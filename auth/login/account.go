@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // The methods of this file are called for a person, and not because a server refused a request.
@@ -43,7 +44,7 @@ func (t *Transport) Login(ctx context.Context, scopes ...string) error {
 	old := t.current()
 	k, err := t.login(ctx, nil, w)
 	if err != nil {
-		return fmt.Errorf("log in for %q: %w", clip(t.Server), err)
+		return fmt.Errorf("log in for %q: %w", text.Short(t.Server), err)
 	}
 	t.mu.Lock()
 	t.token = k
@@ -81,7 +82,7 @@ func (t *Transport) probe(ctx context.Context) (challenge, error) {
 		return c, nil
 	}
 	if _, err := t.fetch.resource(bounded, "", oauth.Revision); errors.Is(err, oauth.ErrAbsent) {
-		return challenge{}, fmt.Errorf("%q does not ask for a login: it answers HTTP %d and names no authorization server", clip(t.Server), res.StatusCode)
+		return challenge{}, fmt.Errorf("%q does not ask for a login: it answers HTTP %d and names no authorization server", text.Short(t.Server), res.StatusCode)
 	}
 	return challenge{}, nil
 }
@@ -152,7 +153,7 @@ func (t *Transport) Logout(ctx context.Context) (out []Record, err error) {
 	var faults []error
 	for _, l := range list {
 		if err := t.revoke(ctx, &l); err != nil {
-			faults = append(faults, fmt.Errorf("revoke at %q: %w", clip(l.Issuer), err))
+			faults = append(faults, fmt.Errorf("revoke at %q: %w", text.Short(l.Issuer), err))
 		}
 		if t.Store != nil {
 			if err := t.Store.Delete(context.WithoutCancel(ctx), l.Key); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // browser is the Grant of a user who agrees on a page: the authorization code grant.
@@ -64,7 +65,7 @@ func (browser) get(ctx context.Context, t *Transport, p *place, want []string) (
 		"grant_type": {grantCode}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {t.RedirectURL},
 	}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+		return nil, fmt.Errorf("token endpoint %q: %w", text.Short(p.token.String()), err)
 	}
 	return k, nil
 }
@@ -92,11 +93,11 @@ func (t *Transport) readRedirect(back *url.URL, p *place, state string) (code st
 	case subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1:
 		return "", errors.New("the browser came back with a state that is not ours; log in again")
 	case named && iss != p.issuer:
-		return "", fmt.Errorf("the browser came back from another authorization server, %q", clip(iss))
+		return "", fmt.Errorf("the browser came back from another authorization server, %q", text.Short(iss))
 	case !named && p.meta.ResponsesNameIssuers:
 		return "", errors.New("the browser came back without the issuer, which this authorization server always names")
 	case q.Has("error"):
-		return "", &RefusedError{Code: clip(q.Get("error")), Description: clip(q.Get("error_description"))}
+		return "", &RefusedError{Code: text.Short(q.Get("error")), Description: text.Short(q.Get("error_description"))}
 	case q.Get("code") == "":
 		return "", errors.New("the browser came back without a code")
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // ClientCredentials is the [Grant] of a program that acts for itself, without a user.
@@ -24,7 +26,7 @@ func (*ClientCredentials) get(ctx context.Context, t *Transport, p *place, want 
 	}
 	k, err := t.request(ctx, p, id, grantForm(grantCredentials, want), nil)
 	if err != nil {
-		return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+		return nil, fmt.Errorf("token endpoint %q: %w", text.Short(p.token.String()), err)
 	}
 	return k, nil
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // ClientKey is the private key of a client, which authenticates with signatures instead of a
@@ -47,8 +49,8 @@ func NewClientKey(id string, key crypto.Signer) (*ClientKey, error) {
 
 // ParseClientKey reads a private key in PEM (PKCS #8, or the older forms of RSA and EC
 // keys), which must not be encrypted.
-func ParseClientKey(id string, text []byte) (*ClientKey, error) {
-	block, _ := pem.Decode(text)
+func ParseClientKey(id string, encoded []byte) (*ClientKey, error) {
+	block, _ := pem.Decode(encoded)
 	if block == nil {
 		return nil, errors.New("the text has no private key in PEM")
 	}
@@ -62,7 +64,7 @@ func ParseClientKey(id string, text []byte) (*ClientKey, error) {
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("the PEM block %q is not a private key in PKCS #8 or an older form of RSA or EC keys", clip(block.Type))
+		return nil, fmt.Errorf("the PEM block %q is not a private key in PKCS #8 or an older form of RSA or EC keys", text.Short(block.Type))
 	}
 	if err != nil {
 		return nil, errors.New("the private key cannot be read") // the cause may quote it

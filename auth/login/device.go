@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Device is the [Grant] of a program whose user has a browser somewhere else: the user types
@@ -58,11 +59,11 @@ func (d *Device) get(ctx context.Context, t *Transport, p *place, want []string)
 	}
 	answer, err := t.ask(ctx, t.fetch.Fetcher, p.device, p, id, form)
 	if err != nil {
-		return nil, fmt.Errorf("device authorization endpoint %q: %w", clip(p.device.String()), err)
+		return nil, fmt.Errorf("device authorization endpoint %q: %w", text.Short(p.device.String()), err)
 	}
 	device, shown, interval, err := t.readDevice(answer)
 	if err != nil {
-		return nil, fmt.Errorf("device authorization endpoint %q: %w", clip(p.device.String()), err)
+		return nil, fmt.Errorf("device authorization endpoint %q: %w", text.Short(p.device.String()), err)
 	}
 	if err := d.Show(ctx, shown); err != nil {
 		return nil, fmt.Errorf("show the code: %w", err)
@@ -91,7 +92,7 @@ func (d *Device) get(ctx context.Context, t *Transport, p *place, want []string)
 		case refused.Code == "slow_down":
 			interval = min(interval+defaultPoll, maxPoll)
 		default:
-			return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+			return nil, fmt.Errorf("token endpoint %q: %w", text.Short(p.token.String()), err)
 		}
 	}
 }
@@ -110,7 +111,7 @@ func (t *Transport) readDevice(answer []byte) (device string, shown DeviceCode, 
 		return "", shown, 0, errors.New("the answer has no device code")
 	}
 	if len(r.User) > 64 || !oauth.IsHeaderToken(r.User) {
-		return "", shown, 0, fmt.Errorf("%q is not a code that a user can type", clip(r.User))
+		return "", shown, 0, fmt.Errorf("%q is not a code that a user can type", text.Short(r.User))
 	}
 	page, err := oauth.CheckURL(r.Page, t.server)
 	if err != nil {

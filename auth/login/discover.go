@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // resourceMetadata is the metadata of the MCP server as a protected resource (RFC 9728, 2).
@@ -112,7 +113,7 @@ func (f *finder) find(ctx context.Context, c challenge, version string) (*place,
 			p.resource, p.scopes, p.bound = rm.Resource, oauth.ParseScopes(strings.Join(rm.Scopes, " ")), rm.Bound
 			return p, nil
 		}
-		faults = append(faults, fmt.Errorf("authorization server %q: %w", clip(issuer), err))
+		faults = append(faults, fmt.Errorf("authorization server %q: %w", text.Short(issuer), err))
 	}
 	if faults == nil {
 		return nil, errors.New("metadata of the server: it names no authorization server")
@@ -134,7 +135,7 @@ func (f *finder) resource(ctx context.Context, named, version string) (*resource
 			return nil, err
 		}
 		if err = f.Get(ctx, u, version, &rm); errors.Is(err, oauth.ErrAbsent) {
-			return nil, fmt.Errorf("there is none at %q, which its challenge names", clip(named)) // no oauth.ErrAbsent
+			return nil, fmt.Errorf("there is none at %q, which its challenge names", text.Short(named)) // no oauth.ErrAbsent
 		}
 	} else {
 		for _, path := range oauth.WellKnown(oauth.WellKnownResource, f.Server) {
@@ -147,7 +148,7 @@ func (f *finder) resource(ctx context.Context, named, version string) (*resource
 		return nil, err
 	}
 	if !covers(rm.Resource, f.Server) {
-		return nil, fmt.Errorf("it is about %q, and not about %q", clip(rm.Resource), clip(oauth.Canonical(f.Server)))
+		return nil, fmt.Errorf("it is about %q, and not about %q", text.Short(rm.Resource), text.Short(oauth.Canonical(f.Server)))
 	}
 	return &rm, nil
 }
@@ -188,7 +189,7 @@ func (f *finder) findLegacy(ctx context.Context, version string) (*place, error)
 	default:
 		u, err := oauth.CheckURL(m.Issuer, f.Server)
 		if err != nil || oauth.Origin(u) != oauth.Origin(base) {
-			return nil, fmt.Errorf("metadata of the server as an authorization server: it is that of %q", clip(m.Issuer))
+			return nil, fmt.Errorf("metadata of the server as an authorization server: it is that of %q", text.Short(m.Issuer))
 		}
 		if f.pages && m.Challenges != nil && !slices.Contains(m.Challenges, challengeMethod) {
 			return nil, fmt.Errorf("metadata of the server as an authorization server: PKCE with %s is not supported", challengeMethod)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Enterprise is the [Grant] for a company that decides at its identity provider who may use which
@@ -66,17 +67,17 @@ func (e *Enterprise) get(ctx context.Context, t *Transport, p *place, want []str
 	case err != nil:
 		return nil, err
 	case id == nil:
-		return nil, fmt.Errorf("the function Registered returns no client for %q", clip(p.issuer))
+		return nil, fmt.Errorf("the function Registered returns no client for %q", text.Short(p.issuer))
 	}
 	assertion, err := e.exchange(ctx, t, p, want)
 	if err != nil {
-		return nil, fmt.Errorf("identity provider %q: %w", clip(e.Issuer), err)
+		return nil, fmt.Errorf("identity provider %q: %w", text.Short(e.Issuer), err)
 	}
 	form := grantForm(grantJWT, want)
 	form.Set("assertion", assertion)
 	k, err := t.request(ctx, p, id, form, nil)
 	if err != nil {
-		return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+		return nil, fmt.Errorf("token endpoint %q: %w", text.Short(p.token.String()), err)
 	}
 	return k, nil
 }
@@ -119,7 +120,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 		return "", errors.New("the answer has no assertion")
 	}
 	if r.Kind != typeIDJAG || !strings.EqualFold(r.Type, "N_A") {
-		return "", fmt.Errorf("the answer is of type %q (%q), and not an ID-JAG", clip(r.Kind), clip(r.Type))
+		return "", fmt.Errorf("the answer is of type %q (%q), and not an ID-JAG", text.Short(r.Kind), text.Short(r.Type))
 	}
 	return r.Token, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Credentials identify a client at an authorization server. They never print their secret.
@@ -50,7 +51,7 @@ func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 	if t.Registered != nil {
 		c, err := t.Registered(ctx, t.Server, p.issuer)
 		if err != nil {
-			return nil, fmt.Errorf("credentials for %q: %w", clip(p.issuer), err)
+			return nil, fmt.Errorf("credentials for %q: %w", text.Short(p.issuer), err)
 		}
 		if c != nil {
 			return &identity{Credentials: *c, method: p.methodFor(*c)}, nil
@@ -85,7 +86,7 @@ func (t *Transport) identify(ctx context.Context, p *place, m clientMetadata) (*
 	}
 	id, err := t.register(ctx, p, m)
 	if err != nil {
-		return nil, fmt.Errorf("register at %q: %w", clip(p.register.String()), err)
+		return nil, fmt.Errorf("register at %q: %w", text.Short(p.register.String()), err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +194,7 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 	case id.method == methodNone:
 		id.Secret = ""
 	case id.method != methodBasic && id.method != methodPost:
-		return nil, fmt.Errorf("it wants clients to authenticate by %q, which this client cannot", clip(r.Method))
+		return nil, fmt.Errorf("it wants clients to authenticate by %q, which this client cannot", text.Short(r.Method))
 	case r.Secret == "":
 		id.method = methodNone
 	}
@@ -237,7 +238,7 @@ func refusal(r *oauth.Reply) *RefusedError {
 func checkDocumentURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" || u.Host == "" || len(u.Path) < 2 || u.User != nil || u.Fragment != "" {
-		return fmt.Errorf("DocumentURL %q is not an https URL with a path", clip(raw))
+		return fmt.Errorf("DocumentURL %q is not an https URL with a path", text.Short(raw))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // why is the reason for a new token.
@@ -32,7 +33,7 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 	k, err := refresh(ctx, old, w)
 	switch {
 	case err != nil:
-		return k, fmt.Errorf("refresh the token for %q: %w", clip(t.Server), err)
+		return k, fmt.Errorf("refresh the token for %q: %w", text.Short(t.Server), err)
 	case k != nil:
 		return k, nil
 	case w.quietly:
@@ -42,7 +43,7 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 	}
 	k, err = login(ctx, old, w)
 	if err != nil {
-		return k, fmt.Errorf("log in for %q: %w", clip(t.Server), err)
+		return k, fmt.Errorf("log in for %q: %w", text.Short(t.Server), err)
 	}
 	return k, nil
 }
@@ -81,7 +82,7 @@ func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error
 	}
 	p.bound = p.bound || t.DPoP || w.bound
 	if a := p.meta.ProofAlgorithms; p.bound && a != nil && !slices.Contains(a, string(algorithmDPoP)) {
-		return nil, fmt.Errorf("authorization server %q: it does not take proofs signed with %s, and tokens must be bound to a key", clip(p.issuer), algorithmDPoP)
+		return nil, fmt.Errorf("authorization server %q: it does not take proofs signed with %s, and tokens must be bound to a key", text.Short(p.issuer), algorithmDPoP)
 	}
 	want := w.scope
 	if want == nil {
@@ -96,7 +97,7 @@ func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error
 	}
 	k, err := grant.get(ctx, t, p, want)
 	if err != nil {
-		return nil, fmt.Errorf("authorization server %q: %w", clip(p.issuer), err)
+		return nil, fmt.Errorf("authorization server %q: %w", text.Short(p.issuer), err)
 	}
 	k.asked, k.login = want, true
 	return k, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // ErrNoBrowser says that this machine cannot open a page, which has to be shown as a link.
@@ -76,11 +77,11 @@ func opener(system string, env func(string) string, has func(name string) bool) 
 func checkPage(page string) error {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !oauth.IsLoopback(u.Hostname())) || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%q is not the address of a page", clip(page))
+		return fmt.Errorf("%q is not the address of a page", text.Short(page))
 	}
 	for _, c := range []byte(page) {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~:/?#[]@!$&'()*+,;=%", c) >= 0) {
-			return fmt.Errorf("%q is not the address of a page: it has the character %q", clip(page), c)
+			return fmt.Errorf("%q is not the address of a page: it has the character %q", text.Short(page), c)
 		}
 	}
 	return nil

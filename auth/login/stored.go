@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // This file is about tokens that other processes use too. The store is read under a lock before a
@@ -74,7 +75,7 @@ func (t *Transport) stored(ctx context.Context) (*token, error) {
 		c, err := t.Registered(ctx, t.Server, k.from.issuer)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("credentials for %q: %w", clip(k.from.issuer), err)
+			return nil, fmt.Errorf("credentials for %q: %w", text.Short(k.from.issuer), err)
 		case c != nil && c.ID != k.as.ID:
 			continue // the login of another client
 		case c != nil:

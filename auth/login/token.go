@@ -17,6 +17,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // token is an access token, bound to the authorization server that issued it. It never prints
@@ -81,7 +82,7 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 		return nil, errors.New("the answer has no access token")
 	}
 	if scheme := p.scheme(); !strings.EqualFold(r.Type, scheme) {
-		return nil, fmt.Errorf("the token is of type %q, and not %s as requested", clip(r.Type), scheme)
+		return nil, fmt.Errorf("the token is of type %q, and not %s as requested", text.Short(r.Type), scheme)
 	}
 	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start, granted: oauth.ParseScopes(r.Scope)}
 	if old != nil {
@@ -149,10 +150,10 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 		form.Set("client_secret", id.Secret)
 	case methodKey:
 		if id.Key == nil {
-			return fmt.Errorf("the key of client %q is missing; return it from Registered", clip(id.ID))
+			return fmt.Errorf("the key of client %q is missing; return it from Registered", text.Short(id.ID))
 		}
 		if a := p.meta.TokenAlgorithms; a != nil && !slices.Contains(a, string(id.Key.algorithm)) {
-			return fmt.Errorf("it takes client signatures with %q, and the key signs with %s", clip(strings.Join(a, " ")), id.Key.algorithm)
+			return fmt.Errorf("it takes client signatures with %q, and the key signs with %s", text.Short(strings.Join(a, " ")), id.Key.algorithm)
 		}
 		assertion, err := id.Key.assert(id.ID, p.issuer)
 		if err != nil {

@@ -142,7 +142,7 @@ func (t *Transport) prepare() {
 	switch {
 	case t.Visit == nil && t.Store != nil:
 	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !oauth.IsLoopback(r.Hostname())):
-		t.fault = fmt.Errorf("login: RedirectURL %q is neither https nor http on loopback, or has a query", clip(t.RedirectURL))
+		t.fault = fmt.Errorf("login: RedirectURL %q is neither https nor http on loopback, or has a query", text.Short(t.RedirectURL))
 	case t.Visit == nil:
 		t.fault = errors.New("login: Visit is not set, and neither is Grant")
 	}
@@ -397,6 +397,3 @@ func closeBody(req *http.Request) {
 		req.Body.Close()
 	}
 }
-
-// clip bounds text of others for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

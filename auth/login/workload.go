@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Workload is the [Grant] of a program whose platform issues a JWT for it. The JWT is exchanged
@@ -48,7 +49,7 @@ func (w *Workload) check() error {
 
 func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
 	if w.Issuer != "" && w.Issuer != p.issuer {
-		return nil, fmt.Errorf("the server names the authorization server %q, and this workload has a JWT for %q alone", clip(p.issuer), clip(w.Issuer))
+		return nil, fmt.Errorf("the server names the authorization server %q, and this workload has a JWT for %q alone", text.Short(p.issuer), text.Short(w.Issuer))
 	}
 	id, err := t.given(ctx, p)
 	if err != nil {
@@ -62,13 +63,13 @@ func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []strin
 		return nil, fmt.Errorf("the JWT of this workload: %w", err)
 	}
 	if w.Issuer == "" && !madeFor(assertion, p) {
-		return nil, fmt.Errorf("the JWT of this workload is not made for %q; set Issuer to send it there", clip(p.issuer))
+		return nil, fmt.Errorf("the JWT of this workload is not made for %q; set Issuer to send it there", text.Short(p.issuer))
 	}
 	form := grantForm(grantJWT, want)
 	form.Set("assertion", assertion)
 	k, err := t.request(ctx, p, id, form, nil)
 	if err != nil {
-		return nil, fmt.Errorf("token endpoint %q: %w", clip(p.token.String()), err)
+		return nil, fmt.Errorf("token endpoint %q: %w", text.Short(p.token.String()), err)
 	}
 	return k, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
@@ -181,30 +182,30 @@ func (c *Call) among(calls []Made) (found []int, near string) {
 }
 
 // faults returns what is wrong with an answer, except for what a judge decides.
-func (a *Answer) faults(text string) (list []string) {
+func (a *Answer) faults(said string) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	if a.Equals != "" && strings.TrimSpace(text) != strings.TrimSpace(a.Equals) {
-		fault("the answer is %q, not %q", bounded(text, 200), a.Equals)
+	if a.Equals != "" && strings.TrimSpace(said) != strings.TrimSpace(a.Equals) {
+		fault("the answer is %q, not %q", text.Short(said), a.Equals)
 	}
 	for _, part := range a.Contains {
-		if !strings.Contains(text, part) {
+		if !strings.Contains(said, part) {
 			fault("the answer is without %q", part)
 		}
 	}
 	for _, part := range a.Lacks {
-		if strings.Contains(text, part) {
+		if strings.Contains(said, part) {
 			fault("the answer has %q in it", part)
 		}
 	}
 	for _, expr := range a.Regexp {
 		if re, err := regexp.Compile(expr); err != nil {
 			fault("%v", err)
-		} else if !re.MatchString(text) {
+		} else if !re.MatchString(said) {
 			fault("the answer does not match %s", expr)
 		}
 	}
 	if a.Schema != nil {
-		raw := json.RawMessage(unfenced(text))
+		raw := json.RawMessage(unfenced(said))
 		if err := jsonx.Valid(raw, 0); err != nil {
 			fault("the answer is no JSON: %v", err)
 		} else if err := fits(a.Schema, raw); err != nil {

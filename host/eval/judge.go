@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 const judgeSystem = `You judge whether an answer that a language model has given meets a criterion.
@@ -48,7 +49,7 @@ func judge(ctx context.Context, m model.Model, t *Task, r *Result, criterion str
 		case ok && pass:
 			return "", nil
 		case ok:
-			return fmt.Sprintf("the judge says no to %q: %s", bounded(criterion, 200), bounded(reason, 300)), nil
+			return fmt.Sprintf("the judge says no to %q: %s", text.Short(criterion), text.Clip(reason, 300)), nil
 		}
 		req.Messages = append(req.Messages, res.Message, model.UserText(`That is no verdict. Reply with {"pass": true or false, "reason": "..."} alone.`))
 		if len(res.Message.Parts) == 0 { // providers reject empty messages
@@ -68,12 +69,12 @@ func judged(t *Task, r *Result, criterion string) string {
 	part("The task", t.Prompt)
 	var calls []string
 	for i := range r.Calls {
-		calls = append(calls, bounded(fmt.Sprintf("%s %s: %s", r.Calls[i].name(), r.Calls[i].Arguments, r.Calls[i].Outcome), maxJudgedCall))
+		calls = append(calls, text.Clip(fmt.Sprintf("%s %s: %s", r.Calls[i].name(), r.Calls[i].Arguments, r.Calls[i].Outcome), maxJudgedCall))
 	}
 	if len(calls) > 0 {
-		part("The calls of tools", bounded(strings.Join(calls, "\n"), maxJudged))
+		part("The calls of tools", text.Clip(strings.Join(calls, "\n"), maxJudged))
 	}
-	part("The answer", bounded(r.Answer, maxJudged))
+	part("The answer", text.Clip(r.Answer, maxJudged))
 	fmt.Fprintf(&b, "The criterion: %s", criterion)
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -198,12 +199,4 @@ func splitPath(path string) (list []step, err error) {
 }
 
 // short returns a value for display.
-func short(raw json.RawMessage) string { return bounded(string(jsonx.Compact(nil, raw)), 120) }
-
-// bounded cuts a text that is longer than most bytes.
-func bounded(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func short(raw json.RawMessage) string { return text.Clip(jsonx.Compact(nil, raw), 120) }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Report is the result of a suite.
@@ -136,10 +138,10 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 			c := junitCase{Class: r.Suite + "." + one.Task, Name: fmt.Sprintf("run %d", one.Run), Time: seconds(one.Took), Out: one.protocol()}
 			switch {
 			case one.Error != "":
-				c.Error = &junitFault{bounded(one.Error, 200), one.why()}
+				c.Error = &junitFault{text.Short(one.Error), one.why()}
 				s.Errors++
 			case !one.Passed:
-				c.Failure = &junitFault{bounded(one.Faults[0], 200), strings.Join(one.Faults, "\n")}
+				c.Failure = &junitFault{text.Short(one.Faults[0]), strings.Join(one.Faults, "\n")}
 				s.Failures++
 			}
 			took += one.Took
@@ -167,7 +169,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 func (r *Result) protocol() string {
 	var b strings.Builder
 	for i := range r.Calls {
-		fmt.Fprintf(&b, "%s %s: %s\n", r.Calls[i].name(), bounded(string(r.Calls[i].Arguments), 1000), r.Calls[i].Outcome)
+		fmt.Fprintf(&b, "%s %s: %s\n", r.Calls[i].name(), text.Clip(string(r.Calls[i].Arguments), 1000), r.Calls[i].Outcome)
 	}
 	b.WriteString(r.Answer)
 	return b.String()

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -226,7 +227,7 @@ func ready(ctx context.Context, h *host.Host, news <-chan struct{}) error {
 				starting = append(starting, s.Name)
 			case gateway.Ready, gateway.Idle:
 			default:
-				lost = append(lost, fmt.Sprintf("%s: %s: %s", s.Name, s.State, bounded(s.Reason, 500)))
+				lost = append(lost, fmt.Sprintf("%s: %s: %s", s.Name, s.State, text.Clip(s.Reason, 500)))
 			}
 		}
 		if len(lost) > 0 {

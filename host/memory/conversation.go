@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Conversation describes a conversation, without its messages.
@@ -51,7 +52,7 @@ func newID() string {
 func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error) {
 	given := c.ID
 	if given != "" && !validID(given) {
-		return c, s.fail("create a conversation", fmt.Errorf("the id %q is not of 4 to 64 lower-case letters and digits", clip(given)))
+		return c, s.fail("create a conversation", fmt.Errorf("the id %q is not of 4 to 64 lower-case letters and digits", text.Short(given)))
 	}
 	now := time.Now()
 	if c.Created.IsZero() {
@@ -120,7 +121,7 @@ type queryer interface {
 func get(ctx context.Context, q queryer, id string) (int64, Conversation, error) {
 	n, c, err := scanConversation(q.QueryRowContext(ctx, "SELECT "+columns+" FROM conversations WHERE id = ?", id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w: %q", ErrNone, clip(id))
+		err = fmt.Errorf("%w: %q", ErrNone, text.Short(id))
 	}
 	return n, c, err
 }
@@ -158,7 +159,7 @@ func (s *Store) Find(ctx context.Context, id string) (Conversation, error) {
 	if len(ids) == most {
 		ids[most-1] = "..."
 	}
-	return Conversation{}, s.fail("find a conversation", fmt.Errorf("%w as %q: %s; write one more character", ErrMany, clip(id), strings.Join(ids, ", ")))
+	return Conversation{}, s.fail("find a conversation", fmt.Errorf("%w as %q: %s; write one more character", ErrMany, text.Short(id), strings.Join(ids, ", ")))
 }
 
 // ListOptions select conversations. The zero value selects the newest 50.
@@ -229,12 +230,4 @@ func bound(s string, most int) string {
 		return strings.ToValidUTF8(s, "�")
 	}
 	return strings.ToValidUTF8(s[:most], "")
-}
-
-// clip bounds text for use in an error.
-func clip(s string) string {
-	if len(s) > 60 {
-		return bound(s, 60) + "..."
-	}
-	return s
 }

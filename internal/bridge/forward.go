@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -188,7 +189,7 @@ func (r *Remote) forwardError(call *engine.Call, method string, err error) error
 		return &jsonrpc.Error{Code: revision.CodeResourceNotFound, Message: rpc.Message, Data: rpc.Data} // T-131
 	case rpc.Code == revision.CodeHeaderMismatch, rpc.Code == revision.CodeUnsupportedVersion:
 		// The fault is between this hop and the server (T-18, T-133).
-		return errorf(jsonrpc.CodeInternal, "the server refused the forwarded request: %s", clip(rpc.Message))
+		return errorf(jsonrpc.CodeInternal, "the server refused the forwarded request: %s", text.Short(rpc.Message))
 	case free && !call.Peer.Revision.Sessions:
 		// The modern era gives no meaning to these codes (T-139).
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -36,7 +37,7 @@ func (r *Remote) mustNotCall(method string, params json.RawMessage) error {
 	raw, _ := jsonx.Lookup(params, "name")
 	name, _ := jsonx.Unquote(raw)
 	if err := r.barred[name]; err != nil {
-		return errorf(jsonrpc.CodeInvalidParams, "the tool %q must not be used over HTTP: %v", clip(name), err)
+		return errorf(jsonrpc.CodeInvalidParams, "the tool %q must not be used over HTTP: %v", text.Short(name), err)
 	}
 	return nil
 }
@@ -47,9 +48,9 @@ func (r *Remote) LearnHeaders(name string, schema json.RawMessage) error {
 	headers, err := streamable.ParamHeaders(schema)
 	if err != nil && r.bar(name, err) {
 		if r.SendsHeaders() {
-			r.Log.Warn("tool left out, it must not be used over HTTP", "tool", clip(name), "err", err)
+			r.Log.Warn("tool left out, it must not be used over HTTP", "tool", text.Short(name), "err", err)
 		} else {
-			r.Log.Debug("tool with bad x-mcp-header, which is removed", "tool", clip(name), "err", err)
+			r.Log.Debug("tool with bad x-mcp-header, which is removed", "tool", text.Short(name), "err", err)
 		}
 	}
 	r.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -26,7 +27,7 @@ func forwardParams(method string, params json.RawMessage) (json.RawMessage, erro
 	}
 	out := p.append(make([]byte, 0, len(params)), params)
 	if p.fault != nil {
-		return nil, errorf(jsonrpc.CodeInvalidParams, "%s: %v", clip(method), p.fault)
+		return nil, errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(method), p.fault)
 	}
 	return out, nil
 }

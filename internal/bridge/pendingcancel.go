@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // A task goes on after its caller has left, so the server is notified when nothing waits for the
@@ -135,7 +136,7 @@ func (r *Remote) cancelTask(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelTime)
 	defer cancel()
 	if _, err := r.Request(ctx, revision.MethodTaskCancel, TaskParams(id)); err != nil {
-		r.Log.Debug("task not cancelled", "task", clip(id), "err", err)
+		r.Log.Debug("task not cancelled", "task", text.Short(id), "err", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -71,7 +72,7 @@ func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method strin
 		return demanded, nil
 	}
 	if demanded {
-		return false, errorf(jsonrpc.CodeMethodNotFound, "the tool %q does not run as a task; call it without a task member", clip(name)) // TASK-25-006
+		return false, errorf(jsonrpc.CodeMethodNotFound, "the tool %q does not run as a task; call it without a task member", text.Short(name)) // TASK-25-006
 	}
 	return false, nil
 }
@@ -298,7 +299,7 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 	}
 	var rpc *jsonrpc.Error
 	if !errors.As(r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err)), &rpc) {
-		rpc = errorf(jsonrpc.CodeInternal, "the result of the task did not come: %s", clip(t.err.Error()))
+		rpc = errorf(jsonrpc.CodeInternal, "the result of the task did not come: %s", text.Short(t.err.Error()))
 	}
 	return set("failed", "error", encode(rpc)), nil
 }
@@ -313,7 +314,7 @@ func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Requ
 		}
 		var ok bool
 		if after, ok = strings.CutPrefix(cursor, "after:"); !ok {
-			return Answer{}, errorf(jsonrpc.CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, clip(cursor))
+			return Answer{}, errorf(jsonrpc.CodeInvalidParams, "%s: unknown cursor %q; start again without one", req.Method, text.Short(cursor))
 		}
 	}
 	r.mu.Lock()
@@ -460,8 +461,8 @@ func (r *Remote) hereState(call *engine.Call, t *proxyTask) json.RawMessage {
 	err := r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err))
 	state.Status = "failed"
 	if !errors.As(err, &state.Error) {
-		state.Error = errorf(jsonrpc.CodeInternal, "%s", clip(err.Error()))
+		state.Error = errorf(jsonrpc.CodeInternal, "%s", text.Short(err.Error()))
 	}
-	state.Message = clip(state.Error.Message)
+	state.Message = text.Short(state.Error.Message)
 	return encode(state)
 }

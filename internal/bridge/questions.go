@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -389,10 +390,10 @@ func (r *Remote) askFront(ctx context.Context, q engine.Question) (json.RawMessa
 func (r *Remote) mayAsk(method string, params json.RawMessage) error {
 	rev := r.asker.Load()
 	if rev == nil {
-		return errorf(jsonrpc.CodeInvalidRequest, "%s before the answer to initialize", clip(method))
+		return errorf(jsonrpc.CodeInvalidRequest, "%s before the answer to initialize", text.Short(method))
 	}
 	if err := revision.CheckParams(method, params); err != nil {
-		return errorf(jsonrpc.CodeInvalidParams, "%s: %v", clip(method), err)
+		return errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(method), err)
 	}
 	if method == revision.MethodRoots {
 		r.rooted.Store(true)
@@ -402,7 +403,7 @@ func (r *Remote) mayAsk(method string, params json.RawMessage) error {
 		if _, ok := jsonx.Lookup(p.Capabilities, "elicitation"); ok && method == revision.MethodElicit {
 			return errorf(jsonrpc.CodeInvalidParams, "%s: this client did not declare the mode", method) // ELIC-25-009
 		}
-		return errorf(jsonrpc.CodeMethodNotFound, "%s: this client did not declare it", clip(method))
+		return errorf(jsonrpc.CodeMethodNotFound, "%s: this client did not declare it", text.Short(method))
 	}
 	return nil
 }

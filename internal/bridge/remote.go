@@ -141,7 +141,7 @@ func Accepted(raw json.RawMessage) (json.RawMessage, error) {
 	case "cancel":
 		return nil, ErrDismissed
 	}
-	return nil, fmt.Errorf("elicit: the client's answer has the unknown action %q", clip(res.Action))
+	return nil, fmt.Errorf("elicit: the client's answer has the unknown action %q", text.Short(res.Action))
 }
 
 // Init makes the Remote ready for calls. All exported fields but Rev are set before it.
@@ -277,7 +277,7 @@ func (r *Remote) Note(method string, params json.RawMessage) {
 		if x != nil {
 			x.notifyLate(method, params)
 		} else { // the call is answered, or never existed (PROG-26-005)
-			r.Log.Debug("progress of no call ignored", "token", clip(string(token)))
+			r.Log.Debug("progress of no call ignored", "token", text.Short(string(token)))
 		}
 		return
 	case revision.NoteCancelled:
@@ -351,6 +351,3 @@ func encode(v any) json.RawMessage {
 func errorf(code int, format string, args ...any) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
-
-// clip bounds text of a peer for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -130,7 +131,7 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 			}
 			return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
 		default:
-			return nil, fmt.Errorf("the server's result has the unknown type %q", clip(kind)) // BASE-26: invalid
+			return nil, fmt.Errorf("the server's result has the unknown type %q", text.Short(kind)) // BASE-26: invalid
 		}
 	}
 }
@@ -190,11 +191,11 @@ func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 			kq.Method, _ = jsonx.Unquote(m)
 		}
 		if kq.Method == "" {
-			return k, fmt.Errorf("the server's input request %q has no method", clip(kq.Key))
+			return k, fmt.Errorf("the server's input request %q has no method", text.Short(kq.Key))
 		}
 		kq.Params, _ = jsonx.Lookup(q, "params")
 		if err := revision.CheckParams(kq.Method, kq.Params); err != nil {
-			return k, fmt.Errorf("the server's input request %q: %w", clip(kq.Key), err)
+			return k, fmt.Errorf("the server's input request %q: %w", text.Short(kq.Key), err)
 		}
 		round.Questions = append(round.Questions, kq)
 	}
@@ -283,5 +284,5 @@ type noAnswer struct {
 }
 
 func (e *noAnswer) Error() string {
-	return fmt.Sprintf("the server asked for %s, and there is no answer: %s", e.method, clip(e.err.Error()))
+	return fmt.Sprintf("the server asked for %s, and there is no answer: %s", e.method, text.Short(e.err.Error()))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -168,11 +169,11 @@ func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 			return state.Result, nil
 		case "failed":
 			if state.Error == nil {
-				return nil, fmt.Errorf("the task failed: %s", clip(state.Message))
+				return nil, fmt.Errorf("the task failed: %s", text.Short(state.Message))
 			}
 			return nil, state.Error
 		case "cancelled":
-			return nil, fmt.Errorf("%w: %s", engine.ErrTaskCancelled, clip(state.Message))
+			return nil, fmt.Errorf("%w: %s", engine.ErrTaskCancelled, text.Short(state.Message))
 		case "input_required":
 			if err := x.answerTask(ctx, id, state.Requests, answered); err != nil {
 				return nil, err

@@ -6,6 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -60,5 +61,5 @@ func lacking(call *engine.Call, method string, err error) error {
 	if method != revision.MethodCall || !call.Peer.Revision.Sessions || !errors.As(err, &rpc) || rpc.Code != revision.CodeMissingCapability {
 		return nil
 	}
-	return &ToolFailure{clip(rpc.Message)}
+	return &ToolFailure{text.Short(rpc.Message)}
 }

@@ -39,7 +39,7 @@ var ErrTaskCancelled = errors.New("the task was cancelled")
 
 // UnknownTask is the error for a task that does not exist, or is not the caller's.
 func UnknownTask(id string) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no task %q (any more); a task is kept for its time to live", text.Clip(id, 200))}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no task %q (any more); a task is kept for its time to live", text.Short(id))}
 }
 
 // AnswerTask gives a task, nil for one that is over, the answers in the params of tasks/update. Call
@@ -51,7 +51,7 @@ func AnswerTask(call *Call, params json.RawMessage, t *Task) error {
 	}
 	for key, answer := range jsonx.Members(responses) {
 		if jsonx.KindOf(answer) != '{' {
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: %q of inputResponses must be an object", revision.MethodTaskUpdate, text.Clip(string(key), 200))}
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: %q of inputResponses must be an object", revision.MethodTaskUpdate, text.Short(string(key)))}
 		}
 	}
 	if t == nil {

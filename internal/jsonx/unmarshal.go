@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 var unmarshalOptions = json.JoinOptions(
@@ -58,13 +60,13 @@ func reword(err error, verb string) error {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			e.Msg = "second member with the same name"
 		} else {
-			e.Msg = fmt.Sprintf("invalid JSON at byte %d: %s", syntactic.ByteOffset, text(syntactic.Err))
+			e.Msg = fmt.Sprintf("invalid JSON at byte %d: %s", syntactic.ByteOffset, problem(syntactic.Err))
 		}
 		return e
 	}
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
-		return &Error{Msg: text(err), Err: err}
+		return &Error{Msg: problem(err), Err: err}
 	}
 	e := &Error{Pointer: string(semantic.JSONPointer), Err: err}
 	want := wantOf(semantic.GoType)
@@ -75,7 +77,7 @@ func reword(err error, verb string) error {
 	case verb == "unmarshal" && want != "" && errors.Is(err, strconv.ErrSyntax) && semantic.JSONKind == '0':
 		e.Msg = fmt.Sprintf("want %s, got %.40s", want, semantic.JSONValue)
 	case semantic.Err != nil:
-		e.Msg = text(semantic.Err)
+		e.Msg = problem(semantic.Err)
 	case semantic.JSONKind != 0 && want != "":
 		e.Msg = fmt.Sprintf("want %s, got %s", want, gotOf(semantic.JSONKind))
 	case semantic.GoType != nil:
@@ -86,8 +88,8 @@ func reword(err error, verb string) error {
 	return e
 }
 
-// text is the text of the cause without the codec's own prefixes.
-func text(err error) string {
+// problem returns the text of the cause without the codec's own prefixes.
+func problem(err error) string {
 	if err == nil {
 		return "unknown cause"
 	}
@@ -96,11 +98,7 @@ func text(err error) string {
 		s = strings.TrimPrefix(s, prefix)
 	}
 	s = strings.Replace(s, "unexpected EOF", "unexpected end", 1)
-	const most = 300 // it may quote the peer
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
+	return text.Clip(s, 300) // it may quote the peer
 }
 
 var (

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Checker checks the frames of one connection. It is safe for concurrent use, but frames must be
@@ -90,7 +92,7 @@ func (c *Checker) Frame(fromClient bool, frame []byte) error {
 	}
 	value, err := decode(frame)
 	if err != nil {
-		return &Fault{Type: "JSON", Text: bound(err.Error())}
+		return &Fault{Type: "JSON", Text: text.Short(err.Error())}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +179,7 @@ type envelope struct {
 
 // fault returns a fault of the message itself.
 func (m *envelope) fault(s *spec, kind, at, rule, format string, args ...any) error {
-	f := &Fault{Type: kind, Pointer: m.pointer + at, Text: bound(fmt.Sprintf(format, args...)), Rule: rule}
+	f := &Fault{Type: kind, Pointer: m.pointer + at, Text: text.Short(fmt.Sprintf(format, args...)), Rule: rule}
 	if s != nil {
 		f.Revision = s.revision
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Fault reports the fault of a frame.
@@ -43,7 +45,7 @@ var english = message.NewPrinter(language.English)
 func describe(err error, pointer string) string {
 	var top *jsonschema.ValidationError
 	if !errors.As(err, &top) {
-		return bound(err.Error())
+		return text.Short(err.Error())
 	}
 	var parts []string
 	faults := leaves(top)
@@ -52,11 +54,11 @@ func describe(err error, pointer string) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(faults)-i))
 			break
 		}
-		text := leaf.ErrorKind.LocalizedString(english)
+		problem := leaf.ErrorKind.LocalizedString(english)
 		if _, ok := leaf.ErrorKind.(*kind.FalseSchema); ok {
-			text = "no such member in this revision"
+			problem = "no such member in this revision"
 		}
-		parts = append(parts, fmt.Sprintf("%q: %s", pointer+pointerOf(leaf.InstanceLocation), bound(text)))
+		parts = append(parts, fmt.Sprintf("%q: %s", pointer+pointerOf(leaf.InstanceLocation), text.Short(problem)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -107,15 +109,6 @@ func pointerOf(tokens []string) string {
 		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(token))
 	}
 	return b.String()
-}
-
-// bound clips text of a peer for a test log.
-func bound(s string) string {
-	const most = 200
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
 }
 
 // number returns the integer of a JSON number.

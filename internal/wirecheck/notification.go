@@ -27,7 +27,7 @@ var wants = map[string]string{
 const acknowledged = "notifications/subscriptions/acknowledged"
 
 func (c *Checker) notification(m *envelope) error {
-	method := text(m.value["method"])
+	method := textOf(m.value["method"])
 	params := m.value["params"]
 	s := c.specOfNotification(m, method, params)
 	if s == nil {

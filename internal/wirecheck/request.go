@@ -25,7 +25,7 @@ func (c *Checker) request(m *envelope) error {
 	if known {
 		r.result = s.resultOf(def)
 	}
-	if task, ok := c.tasks[m.sender][text(at(params, "taskId"))]; ok && def == "GetTaskPayloadRequest" {
+	if task, ok := c.tasks[m.sender][textOf(at(params, "taskId"))]; ok && def == "GetTaskPayloadRequest" {
 		r.result = task
 	}
 	if method == "initialize" && m.sender == client && !s.modern {
@@ -139,7 +139,7 @@ func foreign(m *envelope, s *spec, def, pointer string, value any, members, meta
 	return nil
 }
 
-func text(v any) string {
+func textOf(v any) string {
 	s, _ := v.(string)
 	return s
 }

@@ -59,7 +59,7 @@ func (c *Checker) result(m *envelope) error {
 	// TASK-25-029 and 015: a server that accepts a task answers with it; one without tasks
 	// answers as to an ordinary request.
 	if s.has("CreateTaskResult") && at(r.params, "task") != nil && at(result, "task") != nil {
-		if id := text(at(result, "task", "taskId")); id != "" {
+		if id := textOf(at(result, "task", "taskId")); id != "" {
 			c.tasks[r.sender][id] = r.result
 		}
 		return s.validate("CreateTaskResult", m.pointer+"/result", result)
@@ -69,7 +69,7 @@ func (c *Checker) result(m *envelope) error {
 
 // settle reads the revision from the result of initialize.
 func (c *Checker) settle(m *envelope, s *spec, result any) (*spec, error) {
-	version := text(at(result, "protocolVersion"))
+	version := textOf(at(result, "protocolVersion"))
 	loaded := specs[version]
 	switch {
 	case c.fixed != nil && version != c.fixed.revision:
@@ -97,7 +97,7 @@ func (c *Checker) typedResult(m *envelope, s *spec, r *request, result any) erro
 
 // modernResult checks a result of 2026-07-28.
 func (c *Checker) modernResult(m *envelope, s *spec, r *request, result any) error {
-	switch kind := text(at(result, "resultType")); {
+	switch kind := textOf(at(result, "resultType")); {
 	case m.sender == client:
 		return m.fault(s, "JSON-RPC response", "", "MRTR-26-001", "a client does not send responses")
 	case kind == "complete":

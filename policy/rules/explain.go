@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
@@ -148,9 +149,5 @@ func shown(v ref.Val) string {
 		return "not known"
 	}
 	const most = 200
-	text := strings.ToValidUTF8(types.Format(v), "�")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return text.Clip(strings.ToValidUTF8(types.Format(v), "�"), most)
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/idna"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -226,7 +227,7 @@ func (s *server) fetch(ctx context.Context, in input) (*mcp.ToolResult, error) {
 // is a block of its own, so that a page cannot imitate the others.
 func (p *page) content(start, length int) []mcp.Content {
 	var about strings.Builder
-	fmt.Fprintf(&about, "%s answered %d %s, %s", p.origin(), p.status, http.StatusText(p.status), clip(p.mediaType, 100))
+	fmt.Fprintf(&about, "%s answered %d %s, %s", p.origin(), p.status, http.StatusText(p.status), text.Clip(p.mediaType, 100))
 	if p.title != "" {
 		fmt.Fprintf(&about, ", title %q", p.title)
 	}

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // maxImage bounds the bytes of a picture.
@@ -48,7 +50,7 @@ const (
 func (s *server) load(ctx context.Context, raw string, as format) (*page, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, fmt.Errorf("%q is no URL", clip(raw, 200))
+		return nil, fmt.Errorf("%q is no URL", text.Short(raw))
 	}
 	if s.options.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -73,7 +75,7 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 	switch k {
 	case opaque:
 		return nil, fmt.Errorf("%s has %s content (%s), which is not text; this tool returns text, HTML, JSON, XML, and pictures (PNG, JPEG, GIF, WebP) up to %s",
-			p.origin(), clip(mediaType, 100), bytesText(res.ContentLength), bytesText(maxImage))
+			p.origin(), text.Clip(mediaType, 100), bytesText(res.ContentLength), bytesText(maxImage))
 	case picture:
 		limit = min(limit, maxImage)
 	}
@@ -91,17 +93,17 @@ func (s *server) load(ctx context.Context, raw string, as format) (*page, error)
 		p.picture = data
 		return p, nil
 	}
-	text := decode(data, res.Header.Get("Content-Type"), k, p.cut != "")
-	if strings.Contains(text, "\x00") {
-		return nil, fmt.Errorf("%s declares its content as %s, but it has zero bytes, which only binary content has", p.origin(), clip(mediaType, 100))
+	decoded := decode(data, res.Header.Get("Content-Type"), k, p.cut != "")
+	if strings.Contains(decoded, "\x00") {
+		return nil, fmt.Errorf("%s declares its content as %s, but it has zero bytes, which only binary content has", p.origin(), text.Clip(mediaType, 100))
 	}
-	p.text, p.form = text, "text"
+	p.text, p.form = decoded, "text"
 	if k == markup && as != asSource {
-		doc, err := s.render(ctx, text, res.Request.URL, as == asText)
+		doc, err := s.render(ctx, decoded, res.Request.URL, as == asText)
 		if err != nil {
 			return nil, err
 		}
-		p.text, p.title, p.form = doc.text, clip(doc.title, 200), as.made()
+		p.text, p.title, p.form = doc.text, text.Short(doc.title), as.made()
 		if doc.cut && p.cut == "" {
 			p.cut = fmt.Sprintf("only its first %s were made into text", bytesText(s.options.MaxBytes))
 		}

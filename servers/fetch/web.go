@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/zone"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -68,7 +69,7 @@ func (r *refusal) Error() string {
 	if r.zone == zone.Link {
 		permits = "with allow-host for this host"
 	}
-	return fmt.Sprintf("%q is at %s; this server fetches there only if it was started %s", clip(r.host, 200), r.zone, permits)
+	return fmt.Sprintf("%q is at %s; this server fetches there only if it was started %s", text.Short(r.host), r.zone, permits)
 }
 
 // dial connects to a permitted address.
@@ -168,7 +169,7 @@ func (w *web) open(ctx context.Context, u *url.URL, accept string) (*http.Respon
 	// The transport asks for gzip, and decompresses it.
 	if encoding := res.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		res.Body.Close()
-		return nil, fmt.Errorf("the answer is encoded as %q, which was not asked for", clip(encoding, 60))
+		return nil, fmt.Errorf("the answer is encoded as %q, which was not asked for", text.Clip(encoding, 60))
 	}
 	return res, nil
 }
@@ -184,14 +185,14 @@ func explain(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		return refused
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Errorf("there is no host %q; check how it is spelt", clip(dns.Name, 200))
+		return fmt.Errorf("there is no host %q; check how it is spelt", text.Short(dns.Name))
 	case errors.As(err, &dns):
-		return fmt.Errorf("the address of host %q was not found in time; try again later", clip(dns.Name, 200))
+		return fmt.Errorf("the address of host %q was not found in time; try again later", text.Short(dns.Name))
 	case errors.As(err, &in):
 		err = in.Err
 	}
 	if strings.Contains(err.Error(), "\n") || len(err.Error()) > maxMessage {
-		return fmt.Errorf("%q", clip(err.Error(), maxMessage))
+		return fmt.Errorf("%q", text.Clip(err.Error(), maxMessage))
 	}
 	return err
 }
@@ -229,7 +230,7 @@ func shownURL(u *url.URL, most int) string {
 		}
 		b.WriteByte(c)
 	}
-	return clip(b.String(), most)
+	return text.Clip(b.String(), most)
 }
 
 // portOf is the port of a URL, named or not.
@@ -251,12 +252,4 @@ func bytesText(n int64) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return fmt.Sprintf("%d MiB", n>>20)
-}
-
-// clip shortens foreign text for use in an error.
-func clip(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
 }

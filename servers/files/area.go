@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -63,7 +64,7 @@ func (s *server) area(ctx context.Context) (a *area, err error) {
 		case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound:
 			narrows = false // it does not have roots (2025-11-25, client/roots, Error Handling)
 		case rpc != nil:
-			return nil, fmt.Errorf("the client does not list its roots: %q", clip(rpc.Message))
+			return nil, fmt.Errorf("the client does not list its roots: %q", text.Short(rpc.Message))
 		case err != nil:
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // dialect is the path syntax of a system. Paths are text here, with slashes: this file
@@ -37,7 +39,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 	case len(given) > maxPath:
 		return none, fmt.Errorf("the path has %d bytes; the maximum is %d", len(given), maxPath)
 	case !utf8.ValidString(given) || strings.ContainsRune(given, 0):
-		return none, fmt.Errorf("%q is no path", clip(given))
+		return none, fmt.Errorf("%q is no path", text.Short(given))
 	case len(folders) == 0:
 		return none, errors.New("there are no roots")
 	}
@@ -54,7 +56,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 	p = path.Clean(p)
 	switch {
 	case p == ".." || strings.HasPrefix(p, "../"):
-		return none, fmt.Errorf("%q %w", clip(given), errOutside)
+		return none, fmt.Errorf("%q %w", text.Short(given), errOutside)
 	case p == "." && len(folders) > 1:
 		return located{index: -1, rel: "."}, nil
 	case len(folders) == 1:
@@ -67,7 +69,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 			return located{i, rel}, d.check(rel)
 		}
 	}
-	return none, fmt.Errorf("%q does not begin with the name of a root, as in %q; the tool roots names them", clip(given), folders[0].name+"/"+clip(p))
+	return none, fmt.Errorf("%q does not begin with the name of a root, as in %q; the tool roots names them", text.Short(given), folders[0].name+"/"+text.Short(p))
 }
 
 // locateAbsolute finds the innermost folder that contains a path.
@@ -81,7 +83,7 @@ func (d dialect) locateAbsolute(folders []folder, p, given string) (located, err
 		}
 	}
 	if depth < 0 {
-		return located{}, fmt.Errorf("%q %w", clip(given), errOutside)
+		return located{}, fmt.Errorf("%q %w", text.Short(given), errOutside)
 	}
 	return found, d.check(found.rel)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -82,15 +83,15 @@ func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResul
 	}
 	defer a.close()
 	res := &mcp.ToolResult{IsError: true} // until one was read
-	text, blobs := maxText, maxBlobs
+	texts, blobs := maxText, maxBlobs
 	for _, p := range in.Paths {
-		head := "==> " + clip(p) + " <==\n"
+		head := "==> " + text.Short(p) + " <==\n"
 		t, err := a.find(p)
 		var c content
 		if err == nil {
 			head = "==> " + t.shown + " <==\n"
-			if err = errFull; text > 0 {
-				c, err = t.content(ctx, readInput{}, text)
+			if err = errFull; texts > 0 {
+				c, err = t.content(ctx, readInput{}, texts)
 			}
 		}
 		if err == nil && c.blob > blobs {
@@ -110,7 +111,7 @@ func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResul
 			note = "\n(" + c.note + ")"
 		}
 		if b, ok := c.block.(mcp.TextContent); ok {
-			text -= len(b.Text)
+			texts -= len(b.Text)
 			res.Content = append(res.Content, mcp.Text(head+b.Text+note))
 			continue
 		}

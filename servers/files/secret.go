@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Files and folders that usually hold secrets are kept back unless [Options.Secrets] is set: lists
@@ -53,7 +55,7 @@ func (t target) keptBack() error {
 	if !secretPath(t.rel) && !secretPath(t.linked()) {
 		return nil
 	}
-	return fmt.Errorf("%q is kept back, as files of its name may hold secrets; the server serves them if it is started with --secrets", clip(t.shown))
+	return fmt.Errorf("%q is kept back, as files of its name may hold secrets; the server serves them if it is started with --secrets", text.Short(t.shown))
 }
 
 // linked resolves links to a path in the place, as far as it exists; "." if that is elsewhere.

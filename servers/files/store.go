@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // A file is stored in two steps: written beside its destination under a temporary
@@ -109,7 +111,7 @@ func (t target) mayStore(old fs.FileInfo, how storing) error {
 	case "folder":
 		return fmt.Errorf("%q is a folder", t.shown)
 	case "symlink":
-		return fmt.Errorf("%q is a link to %q; write to that instead", t.shown, clip(t.linkTarget()))
+		return fmt.Errorf("%q is a link to %q; write to that instead", t.shown, text.Short(t.linkTarget()))
 	default:
 		return fmt.Errorf("%q is not a regular file", t.shown)
 	}

@@ -33,26 +33,23 @@ func (d dialect) fromURI(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	switch {
 	case err != nil || !strings.EqualFold(u.Scheme, "file") || u.Opaque != "":
-		return "", fmt.Errorf("%q is not a file: URI", clip(uri))
+		return "", fmt.Errorf("%q is not a file: URI", text.Short(uri))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", fmt.Errorf("%q: a file: URI has neither query nor fragment; write ? as %%3F and # as %%23", clip(uri))
+		return "", fmt.Errorf("%q: a file: URI has neither query nor fragment; write ? as %%3F and # as %%23", text.Short(uri))
 	case u.User != nil || u.Port() != "":
-		return "", fmt.Errorf("%q names no file of this machine", clip(uri))
+		return "", fmt.Errorf("%q names no file of this machine", text.Short(uri))
 	}
 	p := u.Path
 	switch local := u.Host == "" || strings.EqualFold(u.Host, "localhost"); {
 	case !local && d.windows:
 		p = "//" + u.Host + p
 	case !local:
-		return "", fmt.Errorf("%q names no file of this machine", clip(uri))
+		return "", fmt.Errorf("%q names no file of this machine", text.Short(uri))
 	case d.windows:
 		p = d.slashed(strings.TrimPrefix(p, "/"))
 	}
 	if !d.absolute(p) || strings.ContainsRune(p, 0) {
-		return "", fmt.Errorf("%q has no absolute path", clip(uri))
+		return "", fmt.Errorf("%q has no absolute path", text.Short(uri))
 	}
 	return p, nil
 }
-
-// clip shortens a caller's text for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

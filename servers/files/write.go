@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -76,13 +77,13 @@ func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
 }
 
 // readText reads a file to edit.
-func (t target) readText() (text string, how storing, err error) {
+func (t target) readText() (_ string, how storing, err error) {
 	st, err := t.place.dir.Lstat(t.name())
 	if err != nil {
 		return "", storing{}, t.fault(err)
 	}
 	if kind(st.Mode()) == "symlink" {
-		return "", storing{}, fmt.Errorf("%q is a link to %q; edit that instead", t.shown, clip(t.linkTarget()))
+		return "", storing{}, fmt.Errorf("%q is a link to %q; edit that instead", t.shown, text.Short(t.linkTarget()))
 	}
 	f, info, err := t.open()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // maxValue bounds one text or blob, in bytes, so that a query such as SELECT
@@ -95,7 +97,7 @@ func (g *guard) authorize(action driver.AuthorizerActionCode, arg1, arg2, _, _ s
 		return g.refuse("temporary objects are not available: use a WITH clause or a table")
 	case driver.AuthCreateVTable:
 		if !modules[strings.ToLower(arg2)] {
-			return g.refuse("virtual tables of module %q are not available; use fts5 or rtree", bounded(arg2))
+			return g.refuse("virtual tables of module %q are not available; use fts5 or rtree", text.Short(arg2))
 		}
 		g.creates, g.writes = true, true
 		return driver.AuthorizerOK
@@ -148,12 +150,4 @@ func (g *guard) explain(err error) error {
 		return fmt.Errorf("a value is over %d MiB, the limit of this server", maxValue>>20)
 	}
 	return err
-}
-
-// bounded shortens a caller's text for use in an error.
-func bounded(s string) string {
-	if len(s) > 100 {
-		return strings.ToValidUTF8(s[:100], "") + "..."
-	}
-	return s
 }

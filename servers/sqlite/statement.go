@@ -4,32 +4,34 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // maxQuery bounds the text of a query in bytes, as SQLite itself does.
 const maxQuery = 1_000_000
 
-// statement returns the only statement in text, without comments, blanks and
+// statement returns the only statement in query, without comments, blanks and
 // semicolons around it. Text without a statement or with several is an error.
 //
 // The driver would run all statements of a text, so they are counted first. The rules
 // are those of SQLite's tokenizer and grammar: a statement ends at a semicolon outside
 // of quotes, comments and variables, that of a trigger at "; END ;". FuzzStatement
 // compares this with the engine's own parser; in doubt, this finds one statement more.
-func statement(text string) (string, error) {
-	if len(text) > maxQuery {
-		return "", fmt.Errorf("the query has %d bytes; the maximum is %d; pass values as params", len(text), maxQuery)
+func statement(query string) (string, error) {
+	if len(query) > maxQuery {
+		return "", fmt.Errorf("the query has %d bytes; the maximum is %d; pass values as params", len(query), maxQuery)
 	}
-	if strings.IndexByte(text, 0) >= 0 {
+	if strings.IndexByte(query, 0) >= 0 {
 		return "", errors.New("the query holds a NUL character; pass such values as params")
 	}
-	sc := scanner{text: text}
+	sc := scanner{text: query}
 	first := sc.next()
 	if first == "" {
 		return "", errors.New("the query is empty")
 	}
 	if second := sc.next(); second != "" {
-		return "", fmt.Errorf("the query holds more than one statement, the second is %q; send them one by one", bounded(second))
+		return "", fmt.Errorf("the query holds more than one statement, the second is %q; send them one by one", text.Short(second))
 	}
 	return first, nil
 }

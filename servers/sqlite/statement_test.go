@@ -8,6 +8,8 @@ import (
 
 	"modernc.org/libc"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 var statementTests = []struct {
@@ -45,7 +47,7 @@ func TestStatement(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := statement(tt.text)
 			if got != tt.want || (err == nil) != (tt.want != "") {
-				t.Errorf("statement(%q) = %q, %v; want %q", bounded(tt.text), got, err, tt.want)
+				t.Errorf("statement(%q) = %q, %v; want %q", text.Short(tt.text), got, err, tt.want)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -106,7 +107,7 @@ func (db *database) describe(ctx context.Context, name string) (*table, error) {
 		return nil, err
 	}
 	if out.Name == "" {
-		return nil, fmt.Errorf("no table or view %q; list_tables lists the existing ones", bounded(name))
+		return nil, fmt.Errorf("no table or view %q; list_tables lists the existing ones", text.Short(name))
 	}
 	err = errors.Join(
 		db.each(ctx, func(rows *sql.Rows) error {

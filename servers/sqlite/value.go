@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // maxExact bounds the integers that every JSON decoder keeps exact.
@@ -36,17 +38,17 @@ func bind(params []any) ([]any, error) {
 
 // number reads a JSON number as SQLite reads a literal: an integer unless it has a
 // fraction or an exponent.
-func number(text string) (any, error) {
-	if !strings.ContainsAny(text, ".eE") {
-		n, err := strconv.ParseInt(text, 10, 64)
+func number(literal string) (any, error) {
+	if !strings.ContainsAny(literal, ".eE") {
+		n, err := strconv.ParseInt(literal, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s is over 64 bits; pass it as a string", bounded(text))
+			return nil, fmt.Errorf("%s is over 64 bits; pass it as a string", text.Short(literal))
 		}
 		return n, nil
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s is out of the range of a number; pass it as a string", bounded(text))
+		return nil, fmt.Errorf("%s is out of the range of a number; pass it as a string", text.Short(literal))
 	}
 	return f, nil
 }
@@ -69,14 +71,14 @@ func cell(v any) json.RawMessage {
 	case []byte:
 		return tagged("blob", base64.StdEncoding.EncodeToString(v))
 	case time.Time:
-		return text(timeText(v))
+		return textCell(timeText(v))
 	case string:
-		return text(v)
+		return textCell(v)
 	}
-	return text(fmt.Sprint(v))
+	return textCell(fmt.Sprint(v))
 }
 
-func text(s string) json.RawMessage {
+func textCell(s string) json.RawMessage {
 	if !utf8.ValidString(s) {
 		return tagged("text_base64", base64.StdEncoding.EncodeToString([]byte(s)))
 	}

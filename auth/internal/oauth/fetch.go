@@ -53,7 +53,7 @@ func NewFetcher(server *url.URL, base http.RoundTripper) *Fetcher {
 		case len(via) > maxRedirects:
 			return errors.New("too many redirects")
 		case Origin(req.URL) != Origin(via[0].URL):
-			return fmt.Errorf("a redirect leads to another origin, %q", clip(Origin(req.URL)))
+			return fmt.Errorf("a redirect leads to another origin, %q", text.Short(Origin(req.URL)))
 		}
 		return nil
 	}}}
@@ -78,12 +78,12 @@ func (f *Fetcher) Get(ctx context.Context, u *url.URL, revision string, into any
 	case status == http.StatusOK, status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
 		return ErrAbsent // some servers answer every path with a web page
 	}
-	return fmt.Errorf("%s: HTTP %d; try again later", clip(u.String()), r.Status)
+	return fmt.Errorf("%s: HTTP %d; try again later", text.Short(u.String()), r.Status)
 }
 
 func decode(u *url.URL, body []byte, into any) error {
 	if err := jsonx.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s: the document is not what it should be: %w", clip(u.String()), err)
+		return fmt.Errorf("%s: the document is not what it should be: %w", text.Short(u.String()), err)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any)
 			return err
 		}
 		if named.Issuer != issuer {
-			return fmt.Errorf("its metadata is that of %q", clip(named.Issuer))
+			return fmt.Errorf("its metadata is that of %q", text.Short(named.Issuer))
 		}
 		return decode(at, document, into)
 	}
@@ -149,7 +149,7 @@ func (r *Reply) Refusal() (code, description string) {
 		Description string `json:"error_description"`
 	}
 	_ = jsonx.Unmarshal(r.Body, &e) // a web page adds nothing to the status
-	return clip(e.Code), clip(e.Description)
+	return text.Short(e.Code), text.Short(e.Description)
 }
 
 // Post sends a body to an endpoint, with the header h, which Post changes. A Reply of any status is
@@ -180,7 +180,7 @@ func (f *Fetcher) do(req *http.Request) (*Reply, error) {
 	if err != nil {
 		var ue *url.Error // its URL may be as long as a server likes
 		if errors.As(err, &ue) {
-			err = fmt.Errorf("%s %q: %w", ue.Op, clip(ue.URL), ue.Err)
+			err = fmt.Errorf("%s %q: %w", ue.Op, text.Short(ue.URL), ue.Err)
 		}
 		return nil, err
 	}
@@ -188,12 +188,9 @@ func (f *Fetcher) do(req *http.Request) (*Reply, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", clip(req.URL.String()), err)
+		return nil, fmt.Errorf("read %s: %w", text.Short(req.URL.String()), err)
 	case len(body) > maxDocument:
-		return nil, fmt.Errorf("%s: the answer has more than %d bytes", clip(req.URL.String()), maxDocument)
+		return nil, fmt.Errorf("%s: the answer has more than %d bytes", text.Short(req.URL.String()), maxDocument)
 	}
 	return &Reply{res.StatusCode, res.Header, body}, nil
 }
-
-// clip bounds text of others for use in an error.
-func clip(s string) string { return text.Clip(s, 200) }

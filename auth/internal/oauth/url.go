@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // CheckURL parses a URL that may be fetched, or shown to the user, on behalf of a server. It must
@@ -16,15 +18,15 @@ func CheckURL(raw string, server *url.URL) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%q is not a URL", clip(raw))
+		return nil, fmt.Errorf("%q is not a URL", text.Short(raw))
 	case u.Host == "" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.Opaque != "":
-		return nil, fmt.Errorf("%q must have a host, and neither a user nor a fragment", clip(raw))
+		return nil, fmt.Errorf("%q must have a host, and neither a user nor a fragment", text.Short(raw))
 	case strings.EqualFold(u.Scheme, "https"):
 		return u, nil
 	case strings.EqualFold(u.Scheme, "http") && IsLoopback(u.Hostname()) && IsLoopback(server.Hostname()):
 		return u, nil
 	}
-	return nil, fmt.Errorf("%q is not https; http is for servers on loopback alone", clip(raw))
+	return nil, fmt.Errorf("%q is not https; http is for servers on loopback alone", text.Short(raw))
 }
 
 // IsLoopback reports whether a host is this machine by its spelling. It does not resolve names.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -86,12 +87,7 @@ func (g *Guard) checkHost(r *http.Request) string {
 }
 
 // shown returns text of a client, quoted and clipped, for a refusal.
-func shown(s string) string {
-	if len(s) > 100 {
-		s = strings.ToValidUTF8(s[:100], "") + "…"
-	}
-	return strconv.Quote(s)
-}
+func shown(s string) string { return strconv.Quote(text.Clip(s, 100)) }
 
 // checkOrigin refuses requests of pages that are neither from this server nor listed
 // (HTTP-26-002, -003; SHTTP-25-002, -003). Listed is the Origin if it is another one that is
