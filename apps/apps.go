@@ -194,7 +194,8 @@ func (a *Apps) linkOf(tool string) (Link, bool) {
 	return l, ok
 }
 
-// negotiate is the middleware that shows each caller only the tools and links it can use.
+// negotiate is the middleware that lists only the tools and links that a caller can use, and
+// refuses calls to other tools.
 func (a *Apps) negotiate(next mcp.Handler) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		switch req.Method {

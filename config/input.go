@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Input is a value that is not in the file: a person is asked for it when a server that needs it
-// is started. It is an element of "inputs", as in VS Code; a server refers to it as ${input:ID}.
+// Input is an element of "inputs", as in VS Code: a value that is not in the file. A server refers
+// to it as ${input:ID}, and a person is asked for it when that server starts.
 type Input struct {
 	ID          string
 	Type        string // "promptString", "pickString", "command" or another word

@@ -137,8 +137,8 @@ func (c *conn) join(k *listKind, a audience) (l *freshList, asks bool) {
 	return l, true
 }
 
-// settle completes a list and caches it if it is still valid. Missed reports whether a caller has
-// stopped waiting for it.
+// settle completes a list and caches the list if it is still valid. The result missed reports
+// whether a caller has stopped waiting for the list.
 func (c *conn) settle(k *listKind, a audience, l *freshList, list *keptList, ttl time.Duration, err error) (missed bool) {
 	v, heard := c.version(k)
 	switch {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A caller gets a list soon, even while servers start or are slow to list. The list then lacks
-// their entries and says so. When these arrive, they are announced as a change.
+// A caller gets a list soon, even while servers start or are slow to list. The list then lacks the
+// entries of those servers and names the servers. When the entries arrive, the gateway announces
+// that the list has changed.
 
 const (
 	// listPatience is how long a list waits for servers.

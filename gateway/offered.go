@@ -157,8 +157,9 @@ type relisted struct {
 	err     error
 }
 
-// relist asks the server for a list over the connection that the caller's request would use, or
-// shares a request that began after relist was called.
+// relist asks the server for a list, over the connection that the caller's own request would use.
+// If a request for the list is in progress, relist waits for it. It shares the answer of a request
+// that began after relist was called.
 func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	arrived := time.Now()
 	c, whose := up.fixed, clientOf(ctx).all()

@@ -145,7 +145,7 @@ func (c *Conversation) foundLocked(there []Tool, most, room int) []Tool {
 	return found
 }
 
-// size estimates the tokens that the descriptions of tools take.
+// size estimates how many tokens the descriptions of the tools take in a model's context.
 func size(tools []Tool) (sum int) {
 	for _, t := range tools {
 		sum += t.tokens()

@@ -261,7 +261,7 @@ func (s *stats) missed() {
 	s.setAside()
 }
 
-// reset clears the failures of a server, and puts it back if it was set aside.
+// reset forgets the failures of a server. If the server was set aside, it gets calls again.
 func (s *stats) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -253,8 +253,8 @@ func weight(places map[string]float64, asked string) float64 {
 	return best
 }
 
-// wordsOf returns the words of a text in lower case, without plural endings. Names are split:
-// "addToCart" and "add_to_cart" have three words.
+// wordsOf returns the words of a text in lower case, without plural endings. It splits names:
+// "addToCart" and "add_to_cart" are three words each.
 func wordsOf(text string) []string {
 	if len(text) > 20_000 {
 		text = text[:20_000]

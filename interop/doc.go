@@ -1,25 +1,23 @@
-// Package interop proves Patchbay against software that others wrote. It has
-// tests only.
+// Package interop tests that Patchbay works with software written by others: SDKs, servers,
+// clients, conformance suites, an authorization server. It has tests only.
 //
-// Every peer, ours and foreign, is a server and a client that know the same
-// small world: a tool that echoes, one that asks the user, one that asks twice,
-// one that asks the model, one that reports progress and logs, one that changes the tool list,
-// one that waits until it is cancelled, a resource, a resource template and a
-// prompt. A client asks a server everything and answers with a [report]; the
-// matrix joins each pair on stdio and on Streamable HTTP, in each revision
-// both speak, and wants the same report from all of them.
+// Each peer, ours or foreign, is a program that can be a server and a client. All servers have the
+// same features: a tool that echoes, one that asks the user, one that asks twice, one that asks the
+// model, one that reports progress and logs, one that changes the tool list, one that waits until
+// it is cancelled, a resource, a resource template and a prompt. A client uses every feature of a
+// server and prints what it got as a [report]. The matrix pairs each client with each server, on
+// stdio and on Streamable HTTP, in each revision that both speak. All must report the same.
 //
-// The Go peers live in this package and serve as children of the test binary
-// ("serve NAME WIRE"); the TypeScript peers are npm/peers/*.mjs. The same
-// folder pins the reference servers, the inspector and the conformance suite,
-// which run against the patchbay program.
+// The Go peers live in this package and run as children of the test binary ("serve NAME WIRE"). The
+// TypeScript peers are npm/peers/*.mjs. The folder npm also pins the versions of the reference
+// servers, the inspector and the conformance suite, which run against the patchbay program.
 //
-// Logging in is tested against a real authorization server, oidc-provider on npm
-// (npm/peers/idp.mjs), with its own pages: a person in headless Chromium signs in
-// there and agrees, or does not. That server passes the suite for authorization servers.
+// Logging in is tested with a real authorization server, oidc-provider from npm
+// (npm/peers/idp.mjs), and its own pages: a test signs in there in headless Chromium, and agrees or
+// refuses. That server passes the conformance suite for authorization servers.
 //
-// Beside the matrix, schemas are held against the JSON-Schema-Test-Suite.
+// Outside the matrix, package schema is tested with the JSON-Schema-Test-Suite.
 //
-// Set up with "npm ci" in npm. Without Node, that set-up or Chromium the tests that need
-// them are skipped, unless PATCHBAY_INTEROP=required is set.
+// To set up, run "npm ci" in npm. A test that needs Node, this set-up or Chromium is skipped if one
+// of them is missing, unless PATCHBAY_INTEROP=required is set.
 package interop

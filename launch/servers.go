@@ -23,9 +23,9 @@ const leaveTime = 30 * time.Second
 // before the command is restarted.
 const muteCalls = 3
 
-// Servers are the servers of a configuration behind a gateway. Its exported fields are read when
-// the servers start; [Servers.Set] and [Servers.Follow] define the servers. It owns a goroutine per
-// server, which ends with Close, or when the last call to a removed server has ended.
+// Servers runs the servers of a configuration behind a gateway. [Servers.Set] or [Servers.Follow]
+// says which servers. The exported fields are read when a server starts. Each server has a
+// goroutine, which ends with Close or, after the server was removed, with its last call.
 type Servers struct {
 	Env     *Env             // required
 	Gateway *gateway.Gateway // required
@@ -162,12 +162,14 @@ func (f *Servers) NotStarted() map[string]string {
 }
 
 // Set replaces the servers and returns the changes: "+ new", "- gone", "~ different". An unchanged
-// server is not interrupted. If a server has changed, its calls in progress finish on the old one,
+// server is not interrupted. If an entry has changed, calls in progress finish on the old server,
 // and new calls go to the new one. When Set returns, calls find the new servers, and wait for those
-// that are starting. Share is the setting of the configuration for all servers.
+// that are starting. The parameter share is the configuration's setting for servers without one of
+// their own.
 //
-// Servers with faults are failing, and their faults are the reason. One that was running goes on
-// unchanged until its faults are corrected.
+// The entries in bad have faults in the configuration: such a server is failing, with its faults as
+// the reason. If it was running before, it continues with its old entry until the faults are
+// corrected.
 func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string {
 	f.run()
 	f.mu.Lock()

@@ -15,9 +15,10 @@ import (
 
 type addressKey struct{}
 
-// Protect returns a handler that passes requests to next and answers those over [Limiter.Address]
-// with 429. It also gives [Limiter.Limit] the address of requests without a principal. Put it in
-// front of authentication, so that refused requests count too.
+// Protect returns a handler that passes requests to next. If an address exceeds [Limiter.Address],
+// the handler answers with status 429 instead. [Limiter.Limit] counts a request without a principal
+// by the address that the handler found. Put Protect in front of authentication, so that requests
+// which authentication refuses count too.
 func (l *Limiter) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := l.origin(r)

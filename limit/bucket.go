@@ -60,7 +60,7 @@ type buckets struct {
 	all   list.List             // of *bucket, most recently used first; guarded by mu
 }
 
-// of finds a bucket, or makes a full one; mu is held.
+// of returns the bucket of k. If there is none, it adds a full one; mu is held.
 func (bs *buckets) of(k key, r Rate) *bucket {
 	if e := bs.byKey[k]; e != nil {
 		bs.all.MoveToFront(e)

@@ -19,8 +19,8 @@ type Limiter struct {
 	// Caller bounds the requests of each caller.
 	Caller Rate
 
-	// Tools bounds the tool calls of each caller, by tool name. A name that ends in "*" is one
-	// limit for all tools that begin with the rest.
+	// Tools bounds the tool calls of each caller, by tool name. An entry "db_*" is one limit shared
+	// by all tools whose names begin with "db_".
 	Tools map[string]Rate
 
 	// Concurrent bounds the running requests of each caller, subscriptions aside. Zero means no

@@ -19,8 +19,8 @@ type Rate struct {
 // maxRate bounds Count and Burst, so that nothing overflows.
 const maxRate = 1_000_000_000
 
-// ParseRate reads a rate such as "100/s", "5/m", "1000/h" or "10/30s", and its burst behind a
-// comma: "100/s,burst=20".
+// ParseRate reads a rate such as "100/s", "5/m", "1000/h" or "10/30s". A burst may follow:
+// "100/s,burst=20".
 func ParseRate(text string) (Rate, error) {
 	bad := func(why string) (Rate, error) {
 		return Rate{}, fmt.Errorf("rate %.100q: %s; write it like 100/s, 5/m or 10/30s,burst=2", text, why)

@@ -20,7 +20,7 @@ type Call struct {
 	Principal    string         // who the caller is, empty if nobody was authenticated
 	Header       http.Header    // of the HTTP request, nil on other transports
 	Meta         Meta           // the request's _meta
-	Round        int            // rounds of questions answered before this run, 0 on the first
+	Round        int            // rounds of questions answered before this run; 0 in the first run
 
 	session *engine.Session
 }

@@ -39,10 +39,10 @@ func ResourceNotFound(uri string) *Error {
 	return &Error{Code: CodeResourceNotFound, Message: fmt.Sprintf("no resource %q", text.Short(uri)), Data: data}
 }
 
-// Denial is an error of a handler with its own HTTP status and headers, such as 429 with
-// Retry-After or 401 with a challenge. Where the answer does not have an HTTP response of its own,
-// as on other transports or in an event stream, the caller gets the JSON-RPC error that the Denial
-// is or wraps, or else the one made from its text.
+// Denial is an error that a handler returns to choose the HTTP status and headers of the response,
+// such as 429 with Retry-After or 401 with a challenge. On other transports, and in an event
+// stream, there is no such response. The caller then gets the [*jsonrpc.Error] that the Denial is
+// or wraps, or else a JSON-RPC error with its text.
 type Denial interface {
 	error
 

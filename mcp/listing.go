@@ -36,7 +36,7 @@ type listing struct {
 	before map[mark]bool // keys not to yield again, after a restart
 }
 
-// mark is the hash of a value of a server, which may be long.
+// mark is the hash of a value from a server. It is kept instead of the value, which may be long.
 type mark [sha256.Size]byte
 
 func markOf(raw json.RawMessage) mark { return sha256.Sum256(raw) }

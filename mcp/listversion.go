@@ -25,14 +25,15 @@ func (c *changes) all() {
 	}
 }
 
-// ListVersion returns a number that grows with each change that the server announces, on any
-// stream, of the list that a method asks for, such as "tools/list". It also grows when a change may
-// have been missed. A caller that caches a list compares the version from before its request with
-// the current one.
+// ListVersion returns a number for the list that a method such as "tools/list" asks for. The number
+// increases each time the server announces, on any stream, that the list has changed, and each time
+// such an announcement may have been missed. A caller that caches a list compares the version from
+// before its request with the current one.
 //
-// Heard reports whether changes of the list are announced without [Session.Watch]: the server
-// speaks a revision before 2026-07-28 and declares listChanged for the list, and its channel for
-// notifications is open, which over Streamable HTTP is the GET stream.
+// The result heard reports whether the server announces changes of the list without
+// [Session.Watch]. It does if it speaks a revision before 2026-07-28, declares listChanged for the
+// list, and has an open channel for notifications. Over Streamable HTTP that channel is the GET
+// stream.
 func (s *Session) ListVersion(method string) (version uint64, heard bool) {
 	capability, at := "", 0
 	switch method {

@@ -285,7 +285,7 @@ func encodeResult(r Result) engine.Result {
 	panic(errNoResult)
 }
 
-// ResultJSON returns the JSON object of a result, in the form of [RawResult].
+// ResultJSON returns a result encoded as a JSON object, in the form that [RawResult] holds.
 func ResultJSON(r Result) json.RawMessage {
 	res := encodeResult(r)
 	if res.Memo != nil {

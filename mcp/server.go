@@ -40,9 +40,9 @@ type Server struct {
 	// Instructions tell a model how to use the server.
 	Instructions string
 
-	// Extensions are the extensions that the server declares, by identifier
-	// ("com.example/audit"), with the settings object of each, {} for none.
-	// [Server.HandleMethod] serves their methods.
+	// Extensions holds the settings of each extension that the server declares, by identifier
+	// ("com.example/audit"). The settings are a JSON object, {} for none. Register the methods of
+	// an extension with [Server.HandleMethod].
 	Extensions map[string]json.RawMessage
 
 	// Handler answers requests in place of the server's own registry. It puts a gateway or a

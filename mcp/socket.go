@@ -25,15 +25,16 @@ const (
 // framing of stdio: one message a line. It is a custom transport, which every revision
 // allows; clients dial it as unix:///run/calc.sock or tcp://127.0.0.1:7421.
 //
-// It returns when ctx ends (its cause), Shutdown is called ([ErrClosed]) or l fails,
-// after its connections have ended, and closes l. At most 1,000 connections are
-// served at a time; further peers wait. A write may take 30 seconds.
+// ServeListener returns the cause of ctx when ctx ends, [ErrClosed] after Shutdown, or the error of
+// l when l fails. Before it returns, it closes l and waits for the connections to end. At most
+// 1,000 connections are served at a time; further peers wait. A write that takes more than 30
+// seconds fails and ends its connection.
 //
-// There is no authentication and no encryption: anybody who connects is served. Prefer a Unix
-// socket in a directory that only its user may enter (mode 0700), as some systems ignore the mode
-// of the socket itself. Listen for TCP on loopback only, and note that every user of the machine
-// can connect there. To serve other machines, pass a listener of package crypto/tls that requires
-// client certificates.
+// The transport has neither authentication nor encryption: anybody who connects is served. Prefer a
+// Unix socket in a directory that only its user may enter (mode 0700), because some systems ignore
+// the mode of the socket itself. Listen for TCP on loopback only, and note that every user of the
+// machine can connect there. To serve other machines, pass a listener of package crypto/tls that
+// requires client certificates.
 //
 // Specification: 2026-07-28, basic/transports, Custom Transports (TRAN-26-005).
 func (s *Server) ServeListener(ctx context.Context, l net.Listener) error {

@@ -23,11 +23,12 @@ type Requirement struct {
 // an entry of their own. A feature without any entry needs only All. Fields must not change after
 // the first decision.
 //
-// A tool or prompt that no server lists, such as a misspelt one, is logged once at Warn, when all
-// servers with a [Middleware] of the policy have been listed.
+// An entry for a tool or prompt that no server lists, such as a misspelt one, is logged once at
+// Warn, when all servers with a [Middleware] of the policy have been listed.
 //
-// Missing scopes are sent to the caller if only scopes are missing; a role cannot be requested.
-// An unauthenticated caller gets all scopes, since it may have the role after logging in.
+// A caller that lacks only scopes is told which scopes are required. If it lacks a role too, it is
+// told nothing, because a role cannot be requested. An unauthenticated caller is told all the
+// required scopes, even if a role is required too, because it may have the role after logging in.
 type Require struct {
 	All     Requirement            // every feature
 	Tools   map[string]Requirement // by name
@@ -89,7 +90,7 @@ func (r *Require) Check() error {
 // Version returns r, whose fields do not change.
 func (r *Require) Version() any { return r }
 
-// Decide reports whether the caller meets the need of the feature.
+// Decide allows the access if the caller has all the scopes and roles that r requires.
 func (r *Require) Decide(_ context.Context, a *Access) Decision {
 	if err := r.Check(); err != nil && a.Kind == mcp.KindResource {
 		return Decision{Rule: "require", Err: err}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// admitURI is admit for a resource. A URI that has a simpler form is decided in both forms:
-// "file:///public/%2e%2e/etc" does not bypass a rule about "file:///etc", however a server reads
-// it.
+// admitURI is admit for a resource. If the URI has a simpler form, both forms must be allowed. So
+// "file:///public/%2e%2e/etc" does not bypass a rule about "file:///etc", whether or not a server
+// simplifies it.
 func (g *gate) admitURI(ctx context.Context, a *Access) error {
 	if err := g.admit(ctx, a); err != nil {
 		return err

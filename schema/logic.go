@@ -82,7 +82,7 @@ func (l *logic) check(r *run, at int32, seen *evaluated) bool {
 	return ok
 }
 
-// any checks alternatives: one of them must fit, and with only set exactly one.
+// any checks alternatives: at least one of them must match or, if only is set, exactly one.
 func (r *run) any(list []*subschema, at int32, seen *evaluated, only bool) bool {
 	fit := 0
 	for _, s := range list {

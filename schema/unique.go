@@ -9,7 +9,8 @@ type uniqueItems struct {
 	key  []byte
 }
 
-// add returns the earlier item that the item i, with the text raw, repeats.
+// add adds item i, whose JSON text is raw. If it equals an earlier item, add returns the index of
+// that item and true.
 func (u *uniqueItems) add(raw []byte, i int) (earlier int, dup bool) {
 	doc, err := parseDocument(raw)
 	if err != nil {

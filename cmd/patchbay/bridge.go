@@ -28,8 +28,8 @@ SERVER is -s NAME, -s URL or -- COMMAND; default: the only one of mcp.json.`,
 }
 
 // bridgeCmd serves one server over another transport, in every revision: a command over HTTP, or a
-// URL over stdio. It renames and merges nothing; the questions of the server go to the clients of
-// the bridge.
+// URL over stdio. Names stay as the server gives them. Questions that the server asks go to the
+// client whose call they belong to.
 type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`

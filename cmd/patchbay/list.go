@@ -66,8 +66,9 @@ func (a *app) listFor(p *launch.Session, method, member, name string) (*listing,
 	}
 }
 
-// mayBeOf reports whether a gateway's name for a feature may belong to one of these servers.
-// Without servers it reports true, as the gateway does not say which are starting.
+// mayBeOf reports whether a gateway's name for a feature may belong to one of these servers. If
+// servers is empty, it reports true, because the gateway does not say which servers are still
+// starting.
 func mayBeOf(servers []string, name string) bool {
 	return len(servers) == 0 || slices.ContainsFunc(servers, func(s string) bool {
 		return strings.HasPrefix(name, strings.TrimSuffix(gateway.Name(s, "x"), "x"))

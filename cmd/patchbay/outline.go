@@ -50,8 +50,9 @@ func (a *app) table(rows []row, none string) {
 // bold formats a heading or a name for standard output.
 func (a *app) bold(s string) string { return a.paint(s, "1") }
 
-// example returns a call of a tool that can be pasted into a shell; empty if there is none. The
-// names and values come from the server: none may act as a flag, a variable or the end of the line.
+// example returns a command that calls a tool and can be pasted into a shell. It returns "" if a
+// name or value, which comes from the server, could act as a flag, a variable or the end of the
+// line.
 func (a *app) example(name string, form *schema.Form, input []byte) string {
 	words := arguments.Example(form, input)
 	command := a.other(append([]string{"call", name}, words...)...)

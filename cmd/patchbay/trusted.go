@@ -237,8 +237,8 @@ func (h *upServer) withdraw() bool {
 	return true
 }
 
-// stillTrusted keeps a file trusted when a verb of this program has changed it, and trusts a file
-// that the verb has created.
+// stillTrusted keeps a file trusted when a subcommand has changed it, and trusts a file that a
+// subcommand has created.
 func (a *app) stillTrusted(path string, before, after []byte) {
 	if !a.foreign(path) && a.Config == "" {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
-// Entry is one message of a conversation with its details.
+// Entry is one message of a conversation, with its time, model, usage and cost.
 type Entry struct {
 	At      time.Time     `json:"at"`             // zero: the time of Write
 	Turn    int           `json:"turn,omitempty"` // turn of the conversation, from 1; 0: not known

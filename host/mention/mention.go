@@ -47,8 +47,8 @@ const trailing = ".,;:!?)]}>'\""
 // Resource is a resource that a text mentions.
 type Resource struct{ Server, URI string }
 
-// Resources returns the resources that a text mentions, each once. Trailing punctuation belongs to
-// a mention only if listed reports that the server lists the URI with it.
+// Resources returns the resources that a text mentions, each once. Punctuation at the end of a
+// mention is part of the URI only if listed reports that the server lists a URI with it.
 func Resources(servers []string, text string, listed func(server, uri string) bool) []Resource {
 	var all []Resource
 	for i := range len(text) {

@@ -145,8 +145,9 @@ func (x *Call) fail(err error) error {
 	return err
 }
 
-// begunError is the error of a call that its server had begun: it had asked a question or made a
-// task of it. The call may therefore have had an effect. Callers detect it by the method Begun.
+// begunError is the error of a call that the server had begun: the server had asked a question in
+// it or made a task of it. The call may therefore have had an effect. Callers detect the error by
+// its method Begun.
 type begunError struct{ error }
 
 func (e *begunError) Unwrap() error { return e.error }

@@ -83,10 +83,10 @@ func (r *Remote) bar(name string, why error) bool {
 	return true
 }
 
-// forwardTools prepares a list of tools for callers in front, which may use HTTP in the modern era.
-// If the server itself uses HTTP in that era, a tool with annotations that break the rules is left
-// out (HTTP-26-046). From any other server such annotations mean nothing, so they are removed and
-// the tool stays (T-49).
+// forwardTools prepares a list of tools for callers in front, which may speak 2026-07-28 over HTTP.
+// If the server does so too, a tool whose x-mcp-header annotations break the rules is left out
+// (HTTP-26-046). From any other server such annotations mean nothing, so they are removed and the
+// tool stays (T-49).
 func (r *Remote) forwardTools(raw json.RawMessage) json.RawMessage {
 	r.mu.Lock()
 	known := len(r.headers)+len(r.barred) > 0

@@ -368,8 +368,9 @@ func (r *Remote) proxyAsk(ctx context.Context, id, method string, params json.Ra
 	return tied(r.Rev.Answer(method, answers[0]), params), true, nil
 }
 
-// mayBecome reports whether the tools of this server of 2026-07-28 are listed to a caller of
-// 2025-11-25 as tools that may run as tasks: an immediate answer becomes a task here (T-105).
+// mayBecome reports whether the tools of this server, which speaks 2026-07-28, are listed to a
+// caller that speaks 2025-11-25 as tools that may run as tasks. If the caller asks for a task and
+// the server answers at once, this process makes the task (T-105).
 func (r *Remote) mayBecome(call *engine.Call) bool {
 	return call != nil && !r.Rev.Sessions && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && r.has("extensions", revision.Tasks)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// unsupportedQuestion ends a forwarded call of a legacy server that asked a question that the
+// unsupportedQuestion ends a forwarded call in which a legacy server asked a question that the
 // caller in front does not support.
 type unsupportedQuestion struct {
 	lacks *engine.LacksError
@@ -19,9 +19,10 @@ type unsupportedQuestion struct {
 
 func (e *unsupportedQuestion) Error() string { return e.lacks.Error() }
 
-// endsWith returns the error that ends a call after a failed question, or nil. A caller of
-// 2026-07-28 gets the capability that it would have to declare (T-40), and a user who cannot be
-// sent to a page gets its URL as text (T-26). After any other failed question the call goes on.
+// endsWith returns the error that ends a call after a failed question, or nil. A caller that speaks
+// 2026-07-28 is told which capability it would have to declare (T-40). If the client cannot send
+// its user to a page, the error holds the URL of the page as text (T-26). After any other failed
+// question, endsWith returns nil and the call continues.
 func endsWith(call *engine.Call, q engine.Question, err error) *unsupportedQuestion {
 	end := &unsupportedQuestion{}
 	if !errors.As(err, &end.lacks) {

@@ -72,9 +72,9 @@ const (
 	// orphanGrace is shorter, since nobody waits once the parent is gone.
 	orphanGrace = time.Second
 
-	// termGrace is the time between SIGTERM and the guard's SIGKILL to the command. The kill must
-	// come before the program kills the guard's group, 2 s after SIGTERM (package mcp), and the
-	// guard with it: processes that left the group would survive.
+	// termGrace is how long the guard waits between SIGTERM and SIGKILL to the command. It is less
+	// than 2 s, because package mcp kills the guard and its group 2 s after SIGTERM, and without
+	// the guard nothing kills the processes that have left the group.
 	termGrace = 1500 * time.Millisecond
 
 	// killTime bounds the wait for killed processes to end.

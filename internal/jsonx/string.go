@@ -13,9 +13,8 @@ const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string, quotes included.
 //
-// Control characters, the quote and the backslash are escaped, all else is
-// written as it is (U+2028 and U+2029 too, and no HTML escaping). Bytes that
-// are not UTF-8 become U+FFFD, one for each byte.
+// Only control characters, the quote and the backslash are escaped; U+2028, U+2029 and the
+// characters of HTML are not. Each byte that is not valid UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	if len(s) > longText {

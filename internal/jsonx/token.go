@@ -1,7 +1,7 @@
 package jsonx
 
-// The functions of this file are for readers that keep track of objects and arrays themselves:
-// they check the token at b[i] as [Valid] does.
+// The functions of this file check one token at b[i], with the rules of [Valid]. Their caller keeps
+// track of objects and arrays.
 
 // SkipSpace returns the position of the first byte from b[i] on that is not white space, or
 // len(b).

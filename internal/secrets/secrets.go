@@ -183,8 +183,8 @@ func credentials(value string) []string {
 	return out
 }
 
-// URL returns the secrets in a text that is a URL: its user and password, and the values of its
-// query with names of secrets.
+// URL returns the secrets in a URL: the password, or the user if there is no password, and the
+// values of query parameters that have the name of a secret.
 func URL(text string) (out []string) {
 	if !strings.Contains(text, "://") {
 		return nil

@@ -16,7 +16,7 @@ const (
 	maxLines    = 100
 	maxQuantity = 1000
 
-	// maxCarts bounds the number of carts; most are abandoned.
+	// maxCarts bounds the stored carts. A new cart beyond it removes the oldest.
 	maxCarts = 10_000
 )
 

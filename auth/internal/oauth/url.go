@@ -35,7 +35,7 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// Origin returns scheme, host and port of a URL in one spelling.
+// Origin returns the scheme, host and port of a URL, in lower case and with the default port added.
 func Origin(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {

@@ -30,7 +30,8 @@ type ClientOptions struct {
 	// have a Timeout, which would end long calls. Nil means a new client.
 	HTTP *http.Client
 
-	// Inbox gets messages outside of calls. If nil, they are dropped and questions are refused.
+	// Inbox gets messages that belong to no call. If nil, notifications are dropped and questions
+	// refused.
 	Inbox engine.Inbox
 
 	MaxMessage int // bytes of a message of the server; zero means 4 MiB

@@ -62,8 +62,8 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 	return true
 }
 
-// checkHost refuses a request whose Host is not a name of this server, as in DNS rebinding to a
-// loopback address. An empty string means that the Host is allowed.
+// checkHost returns the reason to refuse a request whose Host is not a name of this server, as in
+// DNS rebinding to a loopback address. It returns "" if the Host is allowed.
 func (g *Guard) checkHost(r *http.Request) string {
 	if usualHost(r.Host) { // it is allowed on any address
 		return ""

@@ -111,7 +111,8 @@ func fitting(items []item, word string) []item {
 	return append(first, rest...)
 }
 
-// settle shows items, each of which can replace text[from:].
+// settle shows the items that can replace text[from:]. If the person asked for them with a key, it
+// inserts the first.
 func (m *menu) settle(u *ui, text string, from int, items []item) {
 	m.from = len(screen.Letters(text[:from]))
 	m.items = slices.DeleteFunc(items, func(i item) bool { return i.text == text[from:] })

@@ -87,9 +87,9 @@ func (r *Request) Write(w io.Writer, list []Candidate) error {
 	return out.Flush()
 }
 
-// Split splits a command line as bash does, without expanding anything. Only the last command
-// counts. The last word is the one before the cursor, empty after a space. Split reports false if
-// the cursor is within quotes.
+// Split returns the words of the last command in line, which ends at the cursor. It splits as bash
+// does, without expanding anything. The last word is empty if the cursor follows a space. Split
+// returns false if the cursor is within quotes.
 func Split(line string) (words []string, ok bool) {
 	var word strings.Builder
 	begun := false

@@ -1,9 +1,9 @@
-// Package token reads a credential for a person: its claims, its times and its weaknesses.
+// Package token explains a credential to a person: its claims, its times and its weaknesses.
 //
 // # Guarantees
 //
 //   - Nothing is sent anywhere, and no signature is checked: [Inspect] returns unverified claims.
-//   - A warning holds at most 2,000 bytes of a value of the token.
+//   - A warning quotes at most 2,000 bytes of a value from the token.
 package token
 
 import (
