@@ -90,8 +90,8 @@ func (c claims) scopes() (list []string) {
 	return list
 }
 
-// current checks the times of claims against now. It returns when they expire, zero if they do not
-// say. Leeway is for clocks that differ; iat has a minute at least.
+// current checks the times of claims against now. It returns when the claims expire, zero if they
+// do not say. The argument leeway allows for clocks that differ; iat is allowed at least a minute.
 func (c claims) current(now time.Time, leeway time.Duration) (time.Time, error) {
 	exp, err := c.time("exp")
 	if err != nil {

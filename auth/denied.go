@@ -55,9 +55,9 @@ func RequireScopes(ctx context.Context, scopes ...string) error {
 	return &InsufficientScopeError{Scopes: scopes}
 }
 
-// challenge adds the schemes that the Guard takes to the headers of a refusal. Code is the error
-// of a Bearer challenge, empty for a request without a credential; scopes are the needed ones.
-// Target is that of the request. A nil Guard takes Bearer tokens.
+// challenge adds the schemes that the Guard takes to the headers of a refusal. The argument code is
+// the error of a Bearer challenge, empty for a request without a credential; scopes are the
+// required scopes, and target is the target of the request. A nil Guard takes Bearer tokens.
 //
 // Specification: RFC 6750, 3; RFC 9728, 5.1; RFC 7617, 2.
 func (g *Guard) challenge(h http.Header, target, code string, scopes []string) {

@@ -30,7 +30,7 @@ func Places(dir string) []string {
 }
 
 // UserFile returns the path of the user's own file: patchbay/mcp.json in the user's configuration
-// folder ([os.UserConfigDir]). Ok is false if that folder is not known.
+// folder ([os.UserConfigDir]). The result ok is false if that folder is not known.
 func UserFile() (path string, ok bool) {
 	dir, ok := userDir()
 	return filepath.Join(dir, "mcp.json"), ok

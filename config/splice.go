@@ -94,8 +94,8 @@ func endsLine(data []byte, pos int) bool {
 	return pos == len(data) || data[pos] == '\n' || data[pos] == '\r'
 }
 
-// insertMember adds a member to the end of an object of the text. Write gets the indentation of
-// its line, empty if everything is on one line.
+// insertMember adds a member to the end of an object of the text. The function write gets the
+// indentation of the member's line, empty if everything is on one line.
 func insertMember(data []byte, obj *node, l layout, write func(indent string, oneLine bool) string) []byte {
 	return insertInto(data, obj, memberEnds(obj), l, write)
 }

@@ -182,7 +182,7 @@ func (p *pool) use(c *conn) *conn {
 	return c
 }
 
-// release ends a use of c. Res and err are the outcome of the request.
+// release ends a use of c. The outcome of the request is res and err.
 func (p *pool) release(c *conn, res mcp.Result, err error) {
 	wait := time.Duration(0)
 	if _, ok := res.(*mcp.CreateTaskResult); ok && err == nil {

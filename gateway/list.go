@@ -73,7 +73,7 @@ func (e *entry) is(uri string) bool {
 }
 
 // entries asks every upstream for a list in parallel, and returns the entries in the order of the
-// upstreams. Of is shown for what a caller sees, and listed for routing.
+// upstreams. The function of is shown for what a caller sees, and listed for routing.
 func (g *Gateway) entries(ctx context.Context, k *listKind, of func(*upstream, context.Context, *listKind) part) []entry {
 	ups := g.upstreams()
 	found := make([]part, len(ups))

@@ -230,7 +230,7 @@ func (l *listening) following(up *upstream, owners map[string]*upstream) *follow
 }
 
 // honoured returns what the caller listens to: everything that it wants except the resources that
-// upstreams refuse. Refused is their number.
+// upstreams refuse. The result refused is the number of those.
 func (l *listening) honoured() (filter json.RawMessage, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -285,8 +285,8 @@ func (f *following) run(ctx context.Context) {
 // errMoved says that the caller now uses another connection.
 var errMoved = errors.New("the connection is another")
 
-// listen listens at the caller's connection, or waits for one, until it ends. Again is true if it
-// has listened before.
+// listen listens at the caller's connection, or waits for one, until the connection ends. If again
+// is true, it has listened before.
 func (f *following) listen(ctx context.Context, again *bool) error {
 	if f.up.fixed != nil {
 		return f.listenAt(ctx, f.up.fixed, again)

@@ -100,8 +100,8 @@ func (l *losses) drop(key loss, d *due) {
 // probing marks the context of a request that only tests whether a server has a resource.
 type probing struct{}
 
-// owed returns the loss that the caller of a request must learn of, or nil. Owner is the owner of
-// the connection that it would use.
+// owed returns the loss that the caller of a request must be told, or nil. The argument owner is
+// the owner of the connection that the request would use.
 func (l *losses) owed(ctx context.Context, server, method string, who, owner client) *due {
 	if l.none() || !revision.Asks(method) && !leaves(method) || ctx.Value(probing{}) != nil {
 		return nil

@@ -27,14 +27,14 @@ type idKey struct{}
 // openingKey is the context key for the opening in Source.Open.
 type openingKey struct{}
 
-// Relay prepares a client with which Source.Open connects. Ctx is the context of Open.
+// Relay prepares a client with which Source.Open connects. Pass it the context of Open.
 //
-// Questions that a server asks during a call go to the caller, whatever handlers the client has.
-// Questions outside of calls go to the session that the connection serves; if it serves none, they
-// are refused, and the list of roots is empty. Relay replaces the client's handlers, which also
-// declares what the server may ask: for a connection of one client, what that client can answer;
-// otherwise everything, and a server is told if a caller cannot answer. For a connection of one
-// client, Relay also copies the client's name.
+// Questions that a server asks during a call go to the caller, whatever functions c has. Questions
+// outside of calls go to the session that the connection serves; if it serves none, they are
+// refused, and the list of roots is empty. Relay replaces the functions of c and thereby declares
+// what the server may ask. For a connection that serves one client, that is what this client can
+// answer, and Relay also copies the client's name. Otherwise the server may ask everything and gets
+// an error if a caller cannot answer.
 //
 // Log messages outside of calls go to the session that the connection serves alone, or else to the
 // client's OnEvent.

@@ -17,9 +17,9 @@ type Source struct {
 	// [Name]).
 	Name string
 
-	// Open connects to the server. Ctx bounds only the opening. If the connection is for one
-	// client, ctx belongs to the first call of that client that needs it, so that mcp.CallFrom
-	// tells who it is and what it can answer. Open may be called by several goroutines at once.
+	// Open connects to the server. The context bounds only the opening. If the connection is for
+	// one client, ctx belongs to the first call of that client that needs the connection, so that
+	// mcp.CallFrom describes the client. Open may be called by several goroutines at once.
 	Open func(ctx context.Context) (Upstream, error)
 
 	// Around returns the handler between the gateway and a connection that Open has made.

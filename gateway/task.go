@@ -74,8 +74,8 @@ func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage
 	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, g.taskID(principalOf(ctx), up, up.tagOf(ctx), own)))
 }
 
-// taskID returns the gateway's id of a principal's task at an upstream. Tag identifies the
-// connection.
+// taskID returns the gateway's id for a principal's task at an upstream. The argument tag
+// identifies the connection.
 func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string {
 	return url.PathEscape(up.name) + "/" + g.seal(principal, up, tag, own) + "/" + tag + "/" + own
 }

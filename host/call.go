@@ -252,8 +252,8 @@ func (p *pending) do(ctx context.Context) *model.Result {
 	return p.end(outcome, why, class, time.Since(began), parts...)
 }
 
-// end audits the outcome of a call that began and makes its result. Class is the reason for the
-// audit log.
+// end audits the outcome of a call that began and makes its result. The argument class is the
+// reason for the audit log.
 func (p *pending) end(outcome Outcome, why, class string, took time.Duration, parts ...model.Part) *model.Result {
 	p.audited(Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
 	return p.result(outcome, why, took, parts...)

@@ -40,7 +40,8 @@ func (c *Conversation) window(m model.Model) int {
 	return int(float64(m.Info().Window) * usualShare)
 }
 
-// request builds the request of a step. Said is a message of the host for this request only.
+// request builds the request of a step. The argument said is a message from the host for this
+// request only.
 func (c *Conversation) request(m model.Model, cat *catalog, choice model.Choice, said string, hard bool) *model.Request {
 	req := &model.Request{System: c.system(cat), Choice: choice}
 	for _, t := range cat.offered {
@@ -54,8 +55,8 @@ func (c *Conversation) request(m model.Model, cat *catalog, choice model.Choice,
 	return req
 }
 
-// messages returns the messages that fit the window. Hard is set after the model rejected a request
-// as too long.
+// messages returns the messages that fit the window. Set hard after the model rejected a request as
+// too long.
 func (c *Conversation) messages(fixed, window int, hard bool) []model.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -122,8 +122,8 @@ func (p *pending) send(outer context.Context) (*mcp.ToolResult, *fault) {
 	}
 }
 
-// faultOf classifies an error of a call. Answered reports whether there is a result beside the
-// error.
+// faultOf classifies an error of a call. The argument answered reports whether there is a result
+// beside the error.
 func (s *server) faultOf(ctx context.Context, sent, answered bool, err error) *fault {
 	f := &fault{err: err}
 	if sent {

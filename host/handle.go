@@ -239,8 +239,8 @@ func (a *attempt) check(up gateway.Upstream) (mcp.Result, error) {
 	return nil, nil
 }
 
-// attempt makes the call once, as the decision allows it. Sent reports whether the server may have
-// received it.
+// attempt makes the call once, as the decision allows it. The result sent reports whether the
+// server may have received it.
 func (p *pending) attempt(ctx context.Context) (res *mcp.ToolResult, sent bool, err error) {
 	session, err := p.c.session(p.server)
 	if err != nil {

@@ -71,8 +71,9 @@ type listing[T any] struct {
 	began  time.Time     // start of that attempt; guarded by mu
 }
 
-// get returns the list, or why it is unknown. Ask requests it from the server and returns how long
-// it stays valid. Begin starts a goroutine, or returns false if the host is closed.
+// get returns the list, or why it is unknown. The function ask requests the list from the server
+// and returns how long it stays valid; begin starts a goroutine, or returns false if the host is
+// closed.
 func (l *listing[T]) get(ctx context.Context, now edition, patience time.Duration, begin func(context.Context, func(context.Context)) bool, ask func(context.Context) ([]T, time.Duration, error)) ([]T, error) {
 	l.mu.Lock()
 	if l.of == now && (l.known || l.err != nil) && (l.until.IsZero() || time.Now().Before(l.until)) {

@@ -51,7 +51,8 @@ func (h *Host) clientLocked(s *server, c *Conversation) *mcp.Client {
 }
 
 // SetRoots replaces the folders that servers may use, and notifies servers that follow changes.
-// Servers that were connected while Roots was nil are not notified. Ctx bounds the notification.
+// Servers that were connected while Roots was nil are not notified. The context bounds the
+// notification.
 func (h *Host) SetRoots(ctx context.Context, roots []mcp.Root) {
 	h.start()
 	h.mu.Lock()

@@ -88,7 +88,7 @@ func (p *presenting) text(s string) {
 	p.parts = append(p.parts, model.Part{Text: s})
 }
 
-// done returns the parts and cuts long texts. About describes their origin.
+// done returns the parts and cuts long texts. The argument about describes their origin.
 func (p *presenting) done(about string) []model.Part {
 	room := p.c.resultBytes()
 	for i := range p.parts {

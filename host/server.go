@@ -19,7 +19,8 @@ type Server struct {
 
 	// Open returns the server: a session opened with c, or any other Handler. The host has prepared
 	// c: it declares what servers may ask of the host, and passes questions outside of calls to the
-	// person. Open may set fields of c that concern the connection. Ctx bounds only the opening.
+	// person. Open may set fields of c that concern the connection. The context bounds only the
+	// opening.
 	//
 	// If the Handler is a [gateway.Upstream], it ends at some point, and Open is called again with
 	// another client. If it also has the method Raw of a session, the host checks now and then

@@ -24,8 +24,8 @@ func Append(dst []byte, m *Message) []byte {
 	return AppendResult(dst, m.ID, m.Result)
 }
 
-// AppendRequest appends a request. The id must not be zero. Params must be a valid object or
-// array; empty omits the member.
+// AppendRequest appends a request. The id must not be zero. The params must be a valid object or
+// array; if they are empty, the member is omitted.
 func AppendRequest(dst []byte, id ID, method string, params json.RawMessage) []byte {
 	dst = append(dst, opening+`,"id":`...)
 	dst = id.AppendJSON(dst)
@@ -33,7 +33,7 @@ func AppendRequest(dst []byte, id ID, method string, params json.RawMessage) []b
 	return appendCall(dst, method, params)
 }
 
-// AppendNotification appends a notification. Params are as in [AppendRequest].
+// AppendNotification appends a notification. The params are as in [AppendRequest].
 func AppendNotification(dst []byte, method string, params json.RawMessage) []byte {
 	dst = append(dst, opening+`,"method":`...)
 	return appendCall(dst, method, params)

@@ -272,7 +272,7 @@ func (o *lineOut) Stage(frame []byte) (held bool) {
 	return true
 }
 
-// Flush writes the staged frames. Ctx bounds it as it bounds WriteContext; see [Conn].
+// Flush writes the staged frames. The context bounds Flush as it bounds WriteContext; see [Conn].
 func (o *lineOut) Flush(ctx context.Context) (sent bool, err error) {
 	o.mu.Lock()
 	switch {

@@ -104,7 +104,7 @@ func (f *Servers) reread(ctx context.Context, path string, o *Following) follow.
 }
 
 // FollowLogins retries servers that need a login whenever a file in the folder of logins has
-// changed, until ctx ends. Dir is that of Env.Vault.
+// changed, until ctx ends. Pass it the folder of Env.Vault.
 func (f *Servers) FollowLogins(ctx context.Context, dir string) {
 	w := follow.Start(filepath.Join(dir, "any"))
 	defer w.Close()

@@ -131,8 +131,9 @@ type Session struct {
 
 // Open opens a session with the server of an entry: a built-in one runs in this process, a command
 // under a guard. The client is used for this session only: headers, TLS settings and limits of the
-// entry are added to it; the client's own settings take precedence. Stderr gets the standard error
-// of a command, or the log of a built-in server; nil drops it. Ctx bounds the opening only.
+// entry are added to it; the client's own settings take precedence. The standard error of a
+// command, or the log of a built-in server, goes to stderr; nil drops it. The context bounds the
+// opening only.
 //
 // The error is an [*Error] that names the server, unless an input of the entry has no answer or
 // Builtin fails.

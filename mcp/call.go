@@ -64,9 +64,9 @@ func CallFrom(ctx context.Context) *Call {
 	return out
 }
 
-// Progress reports progress to the caller. Total is 0 if unknown. Done must grow from call to call;
-// a report that does not grow is dropped. Progress does nothing if the caller did not ask for
-// progress.
+// Progress reports progress to the caller. Pass 0 for a total that is unknown. The value of done
+// must increase with each report; a report that does not increase it is dropped. Progress does
+// nothing if the caller did not ask for progress.
 //
 // Specification: 2026-07-28, basic/patterns/progress.
 func Progress(ctx context.Context, done, total float64, message string) {
@@ -91,9 +91,10 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.New(&logHandler{call: c})
 }
 
-// Notify sends a notification on the stream of the call, for instance one of an extension. Params
-// must marshal to a JSON object; nil stands for an empty one. A log message below the level that
-// the caller asked for is dropped. Outside of a call Notify returns [ErrNoCall].
+// Notify sends a notification on the stream of the call, for instance one that an extension
+// defines. The params must marshal to a JSON object; nil stands for an empty one. A log message
+// below the level that the caller asked for is dropped. Outside of a call Notify returns
+// [ErrNoCall].
 func Notify(ctx context.Context, method string, params any) error {
 	c := engine.From(ctx)
 	if c == nil {

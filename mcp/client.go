@@ -107,7 +107,7 @@ type Client struct {
 
 // A Transport opens connections of a kind that this package does not implement.
 type Transport interface {
-	// Connect opens a connection. Ctx bounds the opening only.
+	// Connect opens a connection. The context bounds the opening only.
 	Connect(ctx context.Context) (Conn, error)
 }
 
@@ -198,7 +198,7 @@ type lostError struct {
 func (e *lostError) Error() string { return e.text }
 func (e *lostError) Unwrap() error { return e.cause }
 
-// Dial opens a session with the server at a URL. Ctx bounds the opening only.
+// Dial opens a session with the server at a URL. The context bounds the opening only.
 //
 //   - - http and https: Streamable HTTP or, if the server does not serve that, HTTP+SSE of
 //     2024-11-05. HTTP+SSE cannot resume: the end of its stream ends the session.
@@ -232,13 +232,13 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 	return s.begin()
 }
 
-// Start starts a server as a child process and opens a session over its standard streams. Cmd.Stdin
-// and cmd.Stdout must be nil; cmd.Stderr gets the server's standard error. If the era of the
+// Start starts a server as a child process and opens a session over its standard streams. Leave
+// cmd.Stdin and cmd.Stdout nil; cmd.Stderr gets the server's standard error. If the era of the
 // command is not known (see [Eras]) and the process ends when it is asked, Start starts it a second
-// time; cmd.Process is then the second process. Ctx bounds the opening only. The process ends with
-// the session: its input is closed, then it is asked to terminate, then killed, with everything in
-// its process group, within 4 seconds. If this process dies, the child also dies on Linux and
-// Windows.
+// time; cmd.Process is then the second process. The context bounds the opening only. The process
+// ends with the session: its input is closed, then it is asked to terminate, then killed, with
+// everything in its process group, within 4 seconds. If this process dies, the child also dies on
+// Linux and Windows.
 //
 // Specification: 2026-07-28, basic/transports/stdio.
 func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
@@ -285,7 +285,7 @@ func cloneCmd(cmd *exec.Cmd) *exec.Cmd {
 	return out
 }
 
-// Connect opens a session over a transport of another kind. Ctx bounds the opening only.
+// Connect opens a session over a transport of another kind. The context bounds the opening only.
 func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 	conn, err := t.Connect(ctx)
 	if err != nil {
@@ -391,8 +391,8 @@ func (c *Client) capabilities() json.RawMessage {
 }
 
 // RootsChanged announces that the result of [Client.Roots] has changed. Open sessions with legacy
-// servers send a notification; modern servers ask again in each call. Ctx bounds the sending;
-// failures are logged.
+// servers send a notification; modern servers ask again in each call. The context bounds the
+// sending; failures are logged.
 //
 // Specification: 2025-11-25, client/roots, Root List Changes.
 func (c *Client) RootsChanged(ctx context.Context) {

@@ -111,8 +111,8 @@ type Result interface{ result() }
 type RawResult json.RawMessage
 
 // Keep returns a result with the JSON of r for a handler that answers with it many times, such as a
-// long list: a server converts it once for each revision of its callers and keeps the conversion
-// with the result. R must not be changed after that.
+// long list. A server converts the result once for each revision that its callers speak, and keeps
+// the conversion with the result. Do not change r after that.
 func (r RawResult) Keep() Result {
 	kept := new(keptResult)
 	kept.memo = engine.NewMemo(kept, jsonx.OrObject(json.RawMessage(r)))

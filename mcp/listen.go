@@ -118,8 +118,8 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 }
 
 // listen emits the changes that f asks for until ctx ends or over is closed (nil error), or
-// emitting fails. It calls ack first, when no later change can be missed. Task returns the state of
-// a task, nil for none; it is not used if f names none.
+// emitting fails. It calls ack first, when no later change can be missed. The function task returns
+// the state of a task, nil for none; it is not used if f names no task.
 func (h *changeFeed) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	l := &listener{kinds: f.kinds(), uris: f.URIs, wake: make(chan struct{}, 1)}
 	if len(f.Tasks) > 0 && task != nil {

@@ -61,8 +61,8 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 	s.feed.changed(KindPrompt)
 }
 
-// complete fills in the arguments of a prompt and returns the first fault. Closed says that typ has
-// all the arguments there are.
+// complete fills in the arguments of a prompt and returns the first fault. If closed is set, typ
+// has all the arguments there are.
 func (p *Prompt) complete(typ *schema.Type, closed bool) error {
 	if p.Name == "" {
 		return errors.New("the prompt has no name; set Prompt.Name")

@@ -11,9 +11,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// request sends a request of the API; the client's own functions answer questions. Params and the
-// result are objects in the inner form. If the server makes a task of the request, request waits
-// for it.
+// request sends a request of the API; the client's own functions answer questions. The params and
+// the result are objects in the inner form. If the server makes a task of the request, request
+// waits for it.
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (raw json.RawMessage, err error) {
 	return s.outgoing(opts).send(ctx, s, method, params)
 }

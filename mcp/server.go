@@ -79,10 +79,11 @@ type Server struct {
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
 	// OnSession is called when a client before 2026-07-28 has opened a session. The client's answer
-	// to initialize waits until OnSession returns. Session is the context that [Call.Session]
-	// returns in the calls of the session. It ends with the session, so [context.AfterFunc] can run
-	// code at the end; [CallFrom] describes the client. OnSession is not called for sessions of
-	// [Client.Open] or for callers of 2026-07-28, which have no session. Nil: nothing is called.
+	// to initialize waits until OnSession returns. Its argument is the context that [Call.Session]
+	// returns in the calls of the session. This context ends with the session, so
+	// [context.AfterFunc] can run code at the end; [CallFrom] describes the client. OnSession is
+	// not called for sessions of [Client.Open] or for callers of 2026-07-28, which have no session.
+	// Nil: nothing is called.
 	OnSession func(session context.Context)
 
 	// OnFrame is called, before anything else, with each message on the wire, with each HTTP
@@ -394,7 +395,7 @@ func (s *Server) Serve(ctx context.Context, conn Conn) error {
 	return s.serve(ctx, conn, callerOf(ctx), s.tap(transportOf(conn)))
 }
 
-// serve serves one connection of a caller. Tap may be nil.
+// serve serves one connection of a caller. The tap may be nil.
 func (s *Server) serve(ctx context.Context, conn Conn, who engine.Caller, tap engine.Tap) error {
 	if err := s.init(); err != nil {
 		conn.Close()

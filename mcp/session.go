@@ -197,7 +197,7 @@ type ProgressEvent struct {
 }
 
 // OnProgress calls f, in order and before the call returns, with the progress of the call. Reports
-// that do not grow are dropped. F may use the session.
+// that do not grow are dropped. The function f may use the session.
 func OnProgress(f func(ProgressEvent)) CallOption {
 	return func(o *callOptions) { o.progress = f }
 }
@@ -230,8 +230,9 @@ func OnBehalf() CallOption { return func(o *callOptions) { o.onBehalf = true } }
 // page without _meta.
 func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f } }
 
-// CallTool calls a tool. Args must marshal to a JSON object: a struct, a map, a json.RawMessage, or
-// nil for none. The functions of the [Client] answer questions of the server.
+// CallTool calls a tool. The arguments must marshal to a JSON object: args is a struct, a map, a
+// json.RawMessage, or nil for none. The functions of the [Client] answer questions that the server
+// asks.
 //
 // A failure of the tool is a result with IsError, not an error. Errors are the server's [*Error],
 // [*HTTPError], [*ExitError], [ErrClosed], one that is [io.ErrUnexpectedEOF] when the connection
@@ -292,7 +293,7 @@ func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opt
 	return out, nil
 }
 
-// Prompt gets a prompt. Args are its arguments, all strings; they may be nil.
+// Prompt gets a prompt. Its arguments are all strings; args may be nil.
 func (s *Session) Prompt(ctx context.Context, name string, args map[string]string, opts ...CallOption) (*PromptResult, error) {
 	var a any
 	if args != nil {
@@ -325,7 +326,7 @@ func (s *Session) Read(ctx context.Context, uri string, opts ...CallOption) (*Re
 }
 
 // Complete asks for values of an argument of a prompt, or of a variable of a resource template,
-// that suit the prefix typed so far. Of is a Feature of kind KindPrompt, KindResource or
+// that suit the prefix typed so far. The Feature is of kind KindPrompt, KindResource or
 // KindResourceTemplate; others holds the arguments that are already known.
 func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix string, others map[string]string) (*CompleteResult, error) {
 	ref := map[string]string{"type": "ref/resource", "uri": of.Name}

@@ -13,9 +13,9 @@ import (
 )
 
 // Check returns an OnFrame function that checks the frames of one connection against the
-// specification and fails the test for each invalid one. Rev is the revision; empty means the one
-// named by each message or by initialize. FromClient is true for the frames of an [mcp.Client],
-// false for those of an [mcp.Server]. Frames are then passed on to next, which may be nil.
+// specification and fails the test for each invalid one. An empty rev means the revision that each
+// message or initialize names. Set fromClient for the frames of an [mcp.Client], and not for those
+// of an [mcp.Server]. Frames are then passed on to next, which may be nil.
 //
 // Sessions that this package opens are always checked.
 func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(trace.Frame)) func(trace.Frame) {

@@ -14,9 +14,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Middleware returns a middleware that passes on the requests that a policy allows: for the Use
-// of an mcp.Server, or the Middleware of a gateway. Server is the name of the handler in the
-// policy. Refusals of requests are logged at Info, and policies that fail at Warn; log may be
+// Middleware returns a middleware that passes on the requests that a policy allows: for the Use of
+// an mcp.Server, or the Middleware of a gateway. The argument server is the name of the handler in
+// the policy. Refusals of requests are logged at Info, and policies that fail at Warn; log may be
 // nil.
 //
 // Annotations, such as that a tool is read-only, are trusted only for the program's own tools: in
@@ -29,8 +29,8 @@ func Middleware(server string, p Policy, log *slog.Logger) mcp.Middleware {
 	return newGate(server, p, log).middleware
 }
 
-// Foreign is [Middleware] for a server that is not part of the program. Trusted reports whether
-// the policy sees its annotations.
+// Foreign is [Middleware] for a server that is not part of the program. The policy sees the
+// server's annotations only if trusted is set.
 func Foreign(server string, trusted bool, p Policy, log *slog.Logger) mcp.Middleware {
 	g := newGate(server, p, log)
 	g.trusted = &trusted

@@ -153,7 +153,7 @@ func Load(ctx context.Context, s *mcp.Session, skill *Skill) (*Active, error) {
 	return &Active{skill, string(data), s}, nil
 }
 
-// Read reads a file of the skill and verifies it. File is a path relative to the
+// Read reads a file of the skill and verifies it. The argument file is a path relative to the
 // skill's folder, as the SKILL.md refers to it, or a URI.
 func (a *Active) Read(ctx context.Context, file string) ([]byte, error) {
 	uri := file

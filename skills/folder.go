@@ -92,8 +92,8 @@ func (f *Folder) current() *snapshot {
 	return now
 }
 
-// refresh scans if the last scan is not fresh. Fault is the error of the scan, if it is a new
-// one.
+// refresh scans if the last scan is not fresh. The result fault is the error of the scan, if it is
+// a new one.
 func (f *Folder) refresh() (now *snapshot, fault string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -135,9 +135,9 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	return r
 }
 
-// Learn adds secrets to replace from now on, such as those in the environment of a child:
-// wherever they are, as they are, in base64, and as written in JSON, in Go and in a URL. Secrets
-// of less than 6 bytes are ignored, since they may be part of any word.
+// Learn adds secrets to replace from now on, such as those in the environment of a child: wherever
+// they are, as they are, in base64, and as written in JSON, in Go and in a URL. Secrets of less
+// than 6 bytes are ignored, because they may be part of any word.
 func (r *Redactor) Learn(secrets ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,8 +36,8 @@ const (
 	algorithmDPoP = jose.ES256 // which every revision of the extension asks for
 )
 
-// proof returns a proof for one request. Access is the token that goes with it, empty if there is
-// none.
+// proof returns a proof for one request. The argument access is the request's access token, empty
+// if it has none.
 func (d *prover) proof(method string, u *url.URL, access string) (string, error) {
 	d.once.Do(func() { d.key, d.fault = ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })
 	if d.fault != nil {

@@ -42,7 +42,7 @@ type Transport struct {
 
 	// Visit brings the user to a page, and returns the URL that the page sent the browser back to,
 	// which begins with RedirectURL. The page's URL is https, or http on loopback; it must not be
-	// given to a shell. Ctx ends when no request waits for the login any more, or after 10
+	// given to a shell. The context ends when no request waits for the login any more, or after 10
 	// minutes. See [Loopback.Visit].
 	//
 	// Nil, with a Store: there is no user. Where one would have to log in, the server's refusal is

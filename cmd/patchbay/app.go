@@ -22,7 +22,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// run is the whole program: it executes args and returns the exit code. Ctx ends with ctrl-C.
+// run is the whole program: it executes args and returns the exit code. The context ends with
+// ctrl-C.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == complete.Verb {
 		return suggest(ctx, args[1:], stdout)

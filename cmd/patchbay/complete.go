@@ -87,8 +87,8 @@ type completed struct {
 	} `json:"completion"`
 }
 
-// completion returns the params of completion/complete. Of names a prompt, or a template if it
-// reads like a URI.
+// completion returns the params of completion/complete. The argument of names a prompt, or a
+// template if it reads like a URI.
 func completion(of, argument, prefix string, others map[string]string) json.RawMessage {
 	ref := map[string]string{"type": "ref/prompt", "name": of}
 	if isTemplate(of) {

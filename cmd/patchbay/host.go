@@ -265,9 +265,9 @@ func (h *hosting) leave() {
 func trustedBuiltin(s config.Server) bool { return s.Builtin != "" && s.Builtin != "fetch" }
 
 // identityOf returns the identity that approvals of a server are kept for, without secrets. The
-// same command in another folder is another server, as it may run files of that folder; so is one
-// with another name, which may have other credentials. Secrets and inputs that the identity does
-// not show are part of it as a digest. Full is the server with its inputs.
+// same command in another folder is another server, because it may run files of that folder. So is
+// one with another name, which may have other credentials. Secrets and inputs that the identity
+// does not show are part of it as a digest. The argument full is the server with its inputs.
 func (h *hosting) identityOf(s, full config.Server) (string, error) {
 	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
 	shown, whole := entry.Target(s), entry.Target(full)

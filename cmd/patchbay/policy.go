@@ -102,9 +102,9 @@ func (f *ruleFile) middleware(server string) mcp.Middleware {
 	return policy.Middleware(server, f, f.log)
 }
 
-// around returns middleware that puts the policy in front of other servers, behind a gateway or of
-// a host; nil without a policy. Trusted reports whether the annotations of a server's features are
-// believed.
+// around returns middleware that puts the policy in front of the servers behind a gateway or of a
+// host; nil without a policy. The function trusted reports whether the policy believes the
+// annotations of a server's features.
 func (f *ruleFile) around(trusted func(server string) bool) func(server string) mcp.Middleware {
 	if f == nil {
 		return nil

@@ -73,8 +73,8 @@ func (c *serveCmd) Run(a *app) error {
 }
 
 // serve serves a server over HTTP or, without an address, over stdio, until the client leaves or
-// the program is told to end. Args are those of the server. Middleware runs after the limits for
-// callers.
+// the program is told to end. The argument args are the server's arguments. Middleware runs after
+// the limits for callers.
 func (a *app) serve(srv *mcp.Server, args []string, address string, p protection, mw ...mcp.Middleware) error {
 	client, err := a.newClient(config.Server{Args: args}) // checks the flags
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// showResult prints the result of a tool. Output, if not empty, is the file for the first bytes, or
-// for the text if there are none.
+// showResult prints the result of a tool. If output is not empty, it is the file for the first
+// bytes, or for the text if there are none.
 func (a *app) showResult(raw json.RawMessage, output string) error {
 	list, _ := jsonx.Lookup(raw, "content")
 	var blocks []*block.Block

@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// newServers returns an empty set of servers for a gateway. Share is the value of --share; known
-// says whether callers are authenticated.
+// newServers returns an empty set of servers for a gateway. The argument share is the value of
+// --share; known reports whether callers are authenticated.
 func (h *upServer) newServers(share string, known bool) *launch.Servers {
 	a := h.a
 	return &launch.Servers{
@@ -54,9 +54,9 @@ func (a *app) noteUnused(verb string, s config.Server) {
 	}
 }
 
-// openPeer opens a session on behalf of others: a model, or the clients of a gateway. Client has
-// the functions that answer questions; the rest of it is set here. Its errors and the content of
-// log go to others, so they hold no secrets.
+// openPeer opens a session on behalf of others: a model, or the clients of a gateway. The argument
+// client has the functions that answer questions; openPeer sets the rest of it. The error of
+// openPeer and the content of log go to others, so they hold no secrets.
 func (a *app) openPeer(ctx context.Context, s config.Server, client *mcp.Client, log *launch.Log) (*launch.Upstream, error) {
 	if err := a.outfit(client, s); err != nil {
 		return nil, err

@@ -86,8 +86,8 @@ func quoted(s string) json.RawMessage { return jsonx.AppendString(nil, s) }
 // order is the order of a server's members for formats without an order.
 var order = []string{"type", "command", "args", "env", "envFile", "cwd", "url", "headers", "disabled"}
 
-// ordered makes an object of decoded YAML or TOML. Ok is false if JSON cannot represent the
-// value.
+// ordered makes an object of decoded YAML or TOML. The result ok is false if JSON cannot represent
+// the value.
 func ordered(v any) (o *object, ok bool) {
 	members, ok := v.(map[string]any)
 	if !ok {

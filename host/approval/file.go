@@ -139,8 +139,8 @@ func (f *File) Allowed(identity string, tool *mcp.Tool) (ok bool, changed string
 	return false, strings.Join(names, ", "), nil
 }
 
-// Allow stores that a tool of a server is allowed with its current definition. Server is the
-// person's name for it.
+// Allow stores that a tool of a server is allowed with its current definition. The argument server
+// is the person's name for the server.
 func (f *File) Allow(identity, server string, tool *mcp.Tool) error {
 	hash, members, err := hashes(tool)
 	if err != nil {

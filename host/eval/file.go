@@ -33,8 +33,8 @@ func Load(path string) (*Suite, error) {
 	return Parse(path, data)
 }
 
-// Parse parses the content of a file. Path is the name of the file in the faults. If there are any,
-// the error is of type [Problems].
+// Parse parses the content of a file. Faults name the file as path. If there are any, the error is
+// of type [Problems].
 func Parse(path string, data []byte) (*Suite, error) {
 	r := &reader{yamlfile.Reader{Path: path}}
 	s := &Suite{Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}

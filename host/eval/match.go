@@ -15,7 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// fault returns what is wrong with a value, or "". There reports whether the value exists.
+// fault returns what is wrong with a value, or "". The argument there reports whether the value
+// exists.
 func (m *Matcher) fault(v json.RawMessage, there bool) string {
 	switch {
 	case m.Absent && there:

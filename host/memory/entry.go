@@ -24,10 +24,9 @@ type Entry struct {
 // maxMessage bounds a message in bytes of JSON. SQLite's own limit is 1 GB.
 const maxMessage = 256 << 20
 
-// Write replaces the entries from a position on, all or none, and returns the updated
-// conversation. C is the conversation as last returned by Create, Load or Write: if it has
-// changed since, the error wraps [ErrElsewhere] and nothing is changed. The Usage and Cost of c
-// are stored too.
+// Write replaces the entries from a position on, all or none, and returns the updated conversation.
+// Pass the conversation c as Create, Load or Write last returned it: if it has changed since, the
+// error wraps [ErrElsewhere] and nothing is changed. The Usage and Cost of c are stored too.
 //
 // Models sometimes write arguments that are not JSON. Those are stored as a JSON string.
 func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...Entry) (Conversation, error) {

@@ -73,8 +73,8 @@ type Hit struct {
 }
 
 // Search finds the messages and titles that have all words of a text, or words that begin with
-// them, best match first. Case and accents are ignored. Limit 0 means 20. A text without words
-// finds nothing.
+// them, best match first. Case and accents are ignored. If limit is 0, it means 20. A text without
+// words finds nothing.
 func (s *Store) Search(ctx context.Context, text string, limit int) ([]Hit, error) {
 	q := query(text)
 	if q == "" {

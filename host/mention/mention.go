@@ -21,8 +21,8 @@ import (
 )
 
 // Server returns the server that a mention at the beginning of text names, and the text after its
-// colon. Sign is '@' or '/'. Names may contain colons and spaces; the longest match counts. If the
-// text does not begin with a mention, found is empty.
+// colon. The argument sign is '@' or '/'. Names may contain colons and spaces; the longest match
+// counts. If the text does not begin with a mention, found is empty.
 func Server(servers []string, text string, sign byte) (found, rest string) {
 	if text == "" || text[0] != sign {
 		return "", ""

@@ -54,7 +54,7 @@ func (s *splitter) add(text string) {
 	s.run(false)
 }
 
-// end handles the rest at the end of the text. Cut means that the text is incomplete.
+// end handles the rest at the end of the text. If cut is set, the text is incomplete.
 func (s *splitter) end(cut bool) {
 	s.cut = cut
 	s.run(true)

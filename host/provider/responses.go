@@ -174,7 +174,8 @@ func (c *response) said(p model.Part) any {
 	return nil
 }
 
-// content returns the texts and media of a message or a result. Detail applies to pictures.
+// content returns the texts and media of a message or a result. The argument detail applies to
+// pictures.
 func (c *response) content(parts []model.Part, detail string) []inputContent {
 	var out []inputContent
 	for _, p := range parts {

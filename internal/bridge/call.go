@@ -90,8 +90,8 @@ func (r *Remote) Request(ctx context.Context, method string, params json.RawMess
 	return x.Wait()
 }
 
-// Begin prepares a request of the client itself, and starts its timer. Params are an object in the
-// inner form. End must follow.
+// Begin prepares a request of the client itself, and starts its timer. The params are an object in
+// the inner form. End must follow.
 func (x *Call) Begin(ctx context.Context, r *Remote, method string, params json.RawMessage, o Options) {
 	x.r, x.method, x.params, x.caps, x.cache, x.asked = r, method, params, r.Caps, cacheOwn, r.asked.Load()
 	x.listener, x.header, x.ours = o.Listener, o.Header, true

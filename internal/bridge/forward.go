@@ -55,8 +55,8 @@ func (e *ToolFailure) Error() string { return e.Text }
 
 // Forward forwards a request to the server, and its questions, progress and log messages to the
 // caller, whatever revisions the two speak. Ids, progress tokens, and the _meta members of one hop
-// are created anew for each hop (T-01, T-04 of the translation rules). Call is nil for a request
-// that belongs to no call; its questions and notifications then reach no caller.
+// are created anew for each hop (T-01, T-04 of the translation rules). If call is nil, the request
+// belongs to no call, and its questions and notifications reach no caller.
 func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
 	if revision.OfTasks(req.Method) && (r.Rev.Sessions || r.mayBecome(call)) {
 		return r.forwardTask(ctx, call, req)
@@ -444,7 +444,7 @@ type openQuestions struct {
 
 var errAnsweredUnasked = errors.New("the server has answered without waiting for the answer")
 
-// begin counts a question; ok is false if the call is over. Ctx is that of the call.
+// begin counts a question; ok is false if the call is over. Pass it the context of the call.
 func (o *openQuestions) begin(ctx context.Context) (asking context.Context, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

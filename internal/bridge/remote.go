@@ -153,8 +153,8 @@ func (r *Remote) Init() {
 }
 
 // Mute makes the Remote call giveUp when most consecutive calls have reached a limit without any
-// message from the server. Frames counts the frames received from the server. Mute is called before
-// the first call.
+// message from the server. The function frames counts the frames received from the server. Mute
+// must be called before the first call.
 func (r *Remote) Mute(most int, frames func() uint64, giveUp func(calls int, limit time.Duration)) {
 	r.timers.mute = mute{most: most, frames: frames, giveUp: giveUp}
 }

@@ -179,7 +179,7 @@ func (x *Call) consent(ctx context.Context, p requiredURL) error {
 }
 
 // awaitURLs returns a channel that is closed when the server has announced that all visits are
-// complete. Forget ends the waiting.
+// complete. The function forget ends the waiting.
 func (r *Remote) awaitURLs(pages []requiredURL) (done <-chan struct{}, forget func()) {
 	all := make(chan struct{})
 	r.mu.Lock()

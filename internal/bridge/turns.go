@@ -112,7 +112,7 @@ func answered(err error) bool {
 	return err == nil || errors.As(err, &rpc)
 }
 
-// leave ends the turn of a call. Answered says that the server does not work on it any more.
+// leave ends the turn of a call. If answered is set, the server does not work on the call any more.
 func (o *openCalls) leave(t *turn, answered bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // A caller in this process reaches a handler without a transport. It speaks the newest revision
 // but has a session and waits while it is asked, so handlers run once.
 
-// NewLocal returns the session of a caller in this process. The session's context has the values
-// of opened. Events gets messages outside of calls.
+// NewLocal returns the session of a caller in this process. The session's context has the values of
+// opened. Messages that belong to no call go to events.
 func NewLocal(opened context.Context, info, capabilities json.RawMessage, events Exchange) *Session {
 	s := &Session{opened: opened, Events: events}
 	s.Peer = &Peer{Revision: revision.Newest, Info: info, Capabilities: capabilities, Principal: principal.From(opened), Alone: true, Local: true}
@@ -24,10 +24,10 @@ func NewLocal(opened context.Context, info, capabilities json.RawMessage, events
 }
 
 // Local calls Handler for a caller in this process, whose principal is that of the parent of ctx.
-// Level is the minimum level of log messages that the caller wants, empty for none; header has the
-// headers that it gave its call, nil for none. The result and
-// the codes of errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the cause
-// of the end of ctx. Params must be valid until Local returns.
+// The argument level is the minimum level of log messages that the caller wants, empty for none;
+// header has the headers that the caller gave its call, nil for none. The result and the codes of
+// errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the cause of the end
+// of ctx. The params must stay valid until Local returns.
 func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level string, header http.Header, ex Exchange) (Result, error) {
 	ctx.peer = *s.Peer
 	ctx.peer.Principal = principal.From(ctx.parent)

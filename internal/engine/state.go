@@ -54,9 +54,9 @@ type sealKey struct {
 	aead cipher.AEAD
 }
 
-// NewSealer makes a sealer for a server of that name. The first key seals and all open; without
-// keys a random one is used, valid only in this process. Zero ttl means 15 minutes. Store may be
-// nil.
+// NewSealer makes a sealer for the server called name. The first key seals, and each key opens;
+// without keys a random one is used, valid only in this process. If ttl is zero, it means 15
+// minutes. The store may be nil.
 func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) (*Sealer, error) {
 	if ttl == 0 {
 		ttl = 15 * time.Minute

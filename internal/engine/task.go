@@ -57,8 +57,8 @@ type answered struct {
 	err error
 }
 
-// NewTask makes a task. Changed is called when questions are added or removed, told when the
-// handler reports progress.
+// NewTask makes a task. The function changed is called when questions are added or removed, told
+// when the handler reports progress.
 func NewTask(id string, changed func(), told func(message string)) *Task {
 	return &Task{id: id, changed: changed, told: told, used: map[string]bool{}}
 }
@@ -236,8 +236,8 @@ func (c *Call) NeedsTask() error {
 }
 
 // Detach returns a copy of the call for a handler that may go on after the caller is answered.
-// Until [Call.Become] its questions and notifications are those of c. Release is called when the
-// handler releases its caller; it may be nil.
+// Until [Call.Become] its questions and notifications are those of c. The function release is
+// called when the handler releases its caller; it may be nil.
 func (c *Call) Detach(release func()) *Call {
 	params := bytes.Clone(c.Params)
 	peer := *c.Peer

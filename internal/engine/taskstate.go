@@ -42,8 +42,8 @@ func UnknownTask(id string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("no task %q (any more); a task is kept for its time to live", text.Short(id))}
 }
 
-// AnswerTask gives a task, nil for one that is over, the answers in the params of tasks/update. Call
-// may be nil.
+// AnswerTask gives a task, nil for one that is over, the answers in the params of tasks/update. The
+// call may be nil.
 func AnswerTask(call *Call, params json.RawMessage, t *Task) error {
 	responses, _ := jsonx.Lookup(params, "inputResponses")
 	if jsonx.KindOf(responses) != '{' {

@@ -148,7 +148,8 @@ func run(args []string) int {
 
 // start starts the command with the streams of this process. Standard error goes through this
 // process, so that a command that was handed over and still writes does not die of a broken pipe in
-// the middle of its cleanup. Drained is closed when no process holds its standard error any more.
+// the middle of its cleanup. The channel drained is closed when no process holds the command's
+// standard error any more.
 func start(cmd *exec.Cmd) (f *family, drained chan struct{}, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

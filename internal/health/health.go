@@ -87,8 +87,8 @@ const LeftOut gateway.State = "left out"
 // not required, have not been tried.
 const readyTime = 5 * time.Second
 
-// StateOf returns the state of a gateway that has run for a while and is not ending. Untried are the
-// servers that have not been tried yet.
+// StateOf returns the state of a gateway that has run for a while and is not ending. The servers in
+// untried have not been tried yet.
 func StateOf(servers []Server, untried []string, ran time.Duration) string {
 	if len(servers) == 0 {
 		return Ready
@@ -133,8 +133,8 @@ const (
 //
 // Both return the state in JSON. Callers on this machine that may use the servers without
 // authentication get the whole [Report]. All others get only the state, including those behind a
-// proxy on this machine. Srv is the server beside it: its allowed hosts and origins also hold for
-// these requests, except over the socket.
+// proxy on this machine. The hosts and origins that srv allows also hold for these requests, except
+// over the socket.
 func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report) {
 	var guard web.Guard
 	if srv != nil {

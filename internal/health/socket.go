@@ -133,9 +133,9 @@ func abandoned(err error) bool {
 // maxReport bounds a report, in bytes.
 const maxReport = 4 << 20
 
-// Ask requests the report of a gateway. Base is its URL without a path. Over the network most of
-// the report may be empty (see [Handle]). Ask waits for at most 3 seconds, and returns ErrOther if
-// something other than a gateway answers.
+// Ask requests the report of a gateway. The argument base is the gateway's URL without a path. Over
+// the network most of the report may be empty (see [Handle]). Ask waits for at most 3 seconds, and
+// returns ErrOther if something other than a gateway answers.
 func Ask(ctx context.Context, client *http.Client, base string) (*Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer in %v", askTime))
 	defer cancel()

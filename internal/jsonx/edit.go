@@ -2,10 +2,10 @@ package jsonx
 
 import "encoding/json"
 
-// Filter appends obj, a valid object, with only those members for which keep returns true. The
-// name passed to keep is unescaped and valid only during the call; the value is a sub-slice of
-// obj. The members that stay, and the space between them, stay byte for byte. Anything but an
-// object is appended as it is. Dst may be obj[:0].
+// Filter appends obj, a valid object, with only those members for which keep returns true. The name
+// passed to keep is unescaped and valid only during the call; the value is a sub-slice of obj. The
+// members that stay, and the space between them, stay byte for byte. Anything but an object is
+// appended as it is. The buffer dst may be obj[:0].
 func Filter(dst, obj []byte, keep func(name []byte, value json.RawMessage) bool) []byte {
 	at, ok := firstMember(obj)
 	if !ok {

@@ -70,7 +70,7 @@ func appendLong(dst []byte, s string) (out []byte, rest string) {
 }
 
 // unescapeTo appends the text of the valid string whose opening quote is b[i], and returns the
-// position after its closing quote. Dst must have room for len(b)-i+8 bytes.
+// position after its closing quote. The buffer dst must have room for len(b)-i+8 bytes.
 func unescapeTo(dst, b []byte, i int) (out []byte, next int) {
 	n := len(dst)
 	dst = dst[:cap(dst)]

@@ -20,9 +20,9 @@ func SkipString(b []byte, i int) (next int, escaped bool) { return skipString(b,
 // [ScanString] has accepted.
 func AppendUnescaped(dst, body []byte) []byte { return appendUnescaped(dst, body) }
 
-// ScanValue checks the value whose first byte is b[i] and returns the position after it. Open is
-// the number of objects and arrays around it; maxDepth bounds those and the ones inside it
-// together.
+// ScanValue checks the value whose first byte is b[i] and returns the position after it. The
+// argument open is the number of objects and arrays around it; maxDepth bounds these together with
+// those inside it.
 func ScanValue(b []byte, i, open, maxDepth int) (next int, err *SyntaxError) {
 	if i < len(b) {
 		switch b[i] {

@@ -30,8 +30,8 @@ const (
 
 // document returns the compared parts of an exchange, as one JSON object.
 //
-// Parts that only one of the two revisions can express are left out of both sides. Logs reports
-// whether log messages are compared: servers log freely, and on a pipe log messages do not name
+// Parts that only one of the two revisions can express are left out of both sides. Log messages are
+// compared only if logs is set, because servers log freely, and on a pipe log messages do not name
 // their request.
 func document(x *Exchange, mine, other *revision.Table, logs bool) []byte {
 	notes := !x.Overlaps

@@ -136,9 +136,9 @@ func (r *Recording) fault(format string, args ...any) {
 	}
 }
 
-// Read reads a trace. Conns is a pattern of [path.Match] for the names of connections, empty for
-// all; "/" in names is an ordinary character. If conns is empty and the recorder was both a
-// server and a client, as in a gateway, only the connections in which it was the server are used.
+// Read reads a trace. The argument conns is a pattern of [path.Match] for the names of connections,
+// empty for all; "/" in names is an ordinary character. If conns is empty and the recorder was both
+// a server and a client, as in a gateway, only the connections in which it was the server are used.
 //
 // The error is one of r or of the pattern, or reports that there are no requests.
 func Read(r io.Reader, conns string) (*Recording, error) {

@@ -7,9 +7,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Result converts a result from the inner form to this revision. Uses is the set of features in
-// the result; if nothing has to change, raw is returned. docs/revisions.md lists the replacements
-// for features that a revision lacks.
+// Result converts a result from the inner form to this revision. The argument uses is the set of
+// features in the result. If nothing has to change, Result returns raw. docs/revisions.md lists the
+// replacements for features that a revision lacks.
 func (t *Table) Result(method string, raw json.RawMessage, uses Feature) json.RawMessage {
 	if uses&t.Lacks == 0 || !t.Sessions && method != MethodTools {
 		return raw

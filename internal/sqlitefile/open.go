@@ -25,10 +25,10 @@ const (
 )
 
 // Open opens a database of the program in a file: one connection, write-ahead log, private to its
-// owner. It creates the file if needed, in an existing folder, and migrates an old one:
-// migrations make a new database, each from the result of the one before. They are never changed,
-// only added to. A database with more migrations is an error. Pragmas apply to each connection in
-// addition to the common ones: "secure_delete(1)".
+// owner. It creates the file if needed, in an existing folder, and migrates an old one: migrations
+// make a new database, each from the result of the one before. They are never changed, only added
+// to. A database with more migrations is an error. The pragmas, such as "secure_delete(1)", apply
+// to each connection in addition to the common ones.
 func Open(path string, migrations []string, pragmas ...string) (*sql.DB, error) {
 	uri, err := URI(path)
 	if err != nil {

@@ -45,9 +45,9 @@ func Failed() error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "internal error"}
 }
 
-// Run calls f, which is or calls user code, and returns its error. Where names that code in
-// reports, such as "tools/call" or "Client.OnElicit". After a panic, or if the error cannot be
-// used, the error is that of [Failed].
+// Run calls f, which is or calls user code, and returns its error. The argument where names that
+// code in reports, such as "tools/call" or "Client.OnElicit". After a panic, or if the error cannot
+// be used, the error is that of [Failed].
 //
 // f runs on the goroutine of the caller. If f ends the goroutine, Run does not return.
 func (r *Runner) Run(ctx context.Context, where string, f func() error) (err error) {

@@ -59,7 +59,7 @@ func (r *Reader) Faults() Problems {
 }
 
 // Root returns the outermost node of a file; nil, with a fault, if the file cannot be read or is
-// empty. Begin is the proposal for an empty file.
+// empty. The argument begin is the proposal for an empty file.
 func (r *Reader) Root(data []byte, begin string) *yaml.Node {
 	if len(data) > MaxBytes {
 		r.FaultAt(1, 1, "", "the file has more than %d bytes", MaxBytes)

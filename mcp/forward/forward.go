@@ -15,9 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 )
 
-// SessionIdle returns how long the client of a session has had no request and no stream open. Ctx
-// is the result of [mcp.Call.Session]. SessionIdle returns 0 while the client has one, and if the
-// session is a connection, as on all transports but Streamable HTTP.
+// SessionIdle returns how long the client of a session has had no request and no stream open. Pass
+// it the result of [mcp.Call.Session]. It returns 0 while the client has a request or stream open.
+// It always returns 0 if the session is a connection, as on all transports but Streamable HTTP.
 func SessionIdle(ctx context.Context) time.Duration {
 	c := engine.From(ctx)
 	if c == nil || c.Session() == nil {
@@ -52,9 +52,9 @@ func WithNotify(ctx context.Context, f func(method string, params json.RawMessag
 }
 
 // WithTaskID returns a context for a call that may become a task: the caller gets the id that f
-// makes of the task's id and the caller's principal. A handler in front of several others that
-// gives tasks its own ids needs it. F may be called after the request is over. Outside of a call
-// WithTaskID returns ctx.
+// makes from the task's id and the caller's principal. It is for a handler in front of several
+// others that gives tasks its own ids. The function f may be called after the request is over.
+// Outside of a call WithTaskID returns ctx.
 func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
 	c := engine.From(ctx)
 	if c == nil || !c.TakesTask() {

@@ -25,7 +25,7 @@ func Load(path string) (*Set, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the content of a file. Path is its name in the faults, which are [Problems].
+// Parse reads the content of a file. Faults are [Problems] and name the file as path.
 func Parse(path string, data []byte) (*Set, error) {
 	r := &reader{yamlfile.Reader{Path: path}}
 	set := r.read(data)

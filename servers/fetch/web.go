@@ -132,7 +132,7 @@ func (w *web) check(u *url.URL) error {
 	return nil
 }
 
-// redirect decides about each redirect. Via are the requests so far.
+// redirect decides about each redirect. The requests so far are in via.
 func (w *web) redirect(req *http.Request, via []*http.Request) error {
 	from, to := via[len(via)-1].URL, req.URL
 	escapeQuery(to)

@@ -218,7 +218,7 @@ func explain(err error) error {
 	return fmt.Errorf("nothing was changed: %s: %w", why, err)
 }
 
-// list returns the rows of a query. Fields returns the destinations of the columns.
+// list returns the rows of a query. The function fields returns the destinations of the columns.
 func list[T any](ctx context.Context, tx *sql.Tx, fields func(*T) []any, query string, args ...any) ([]T, error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -115,8 +115,8 @@ func (s *server) create(ctx context.Context, in createInput) (*created, error) {
 	return &created{true}, nil
 }
 
-// change runs a statement that writes. Allow decides once the statement's actions
-// are known.
+// change runs a statement that writes. The function allow decides once the statement's actions are
+// known.
 func (s *server) change(ctx context.Context, query string, params []any, allow func(*guard) error) (*written, error) {
 	query, err := statement(query)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // maxQuery bounds the text of a query in bytes, as SQLite itself does.
 const maxQuery = 1_000_000
 
-// statement returns the only statement in query, without comments, blanks and
-// semicolons around it. Text without a statement or with several is an error.
+// statement returns the only statement in query, without comments, blanks and semicolons around it.
+// A query without a statement, or with several, is an error.
 //
 // The driver would run all statements of a text, so they are counted first. The rules
 // are those of SQLite's tokenizer and grammar: a statement ends at a semicolon outside

@@ -16,8 +16,8 @@ import (
 )
 
 // Guarded returns a transport for requests on behalf of a server. It does not connect to addresses
-// further inside than the server's own; a proxy of the environment decides about addresses itself.
-// Roots are the trusted authorities; nil: those of the system.
+// further inside than the server's own; a proxy from the environment decides about addresses
+// itself. The certificate authorities in roots are trusted; nil: those of the system.
 func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
 	g := &addressGuard{server: server.Hostname()}
 	base := &http.Transport{

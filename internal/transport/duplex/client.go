@@ -132,7 +132,8 @@ type lateAnswer struct {
 	take func(result json.RawMessage)
 }
 
-// begin registers a call. Others reports whether other calls have probably begun recently.
+// begin registers a call. The result others reports whether other calls have probably begun
+// recently.
 func (c *Client) begin(out *engine.Outgoing) (cl *call, others bool, err error) {
 	id := jsonrpc.IntID(c.nextID.Add(1))
 	c.mu.Lock()

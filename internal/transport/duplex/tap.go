@@ -21,7 +21,8 @@ type tapped struct {
 	over sync.Once
 }
 
-// newTapped returns conn itself if tap is nil. Opened is the side that opened it.
+// newTapped returns conn itself if tap is nil. The argument opened is the side that opened the
+// connection.
 func newTapped(conn jsonrpc.Conn, tap engine.Tap, opened trace.Dir) jsonrpc.Conn {
 	if tap == nil {
 		return conn

@@ -47,10 +47,10 @@ type Child struct {
 	once    sync.Once
 }
 
-// Start starts cmd with its standard input and output as the connection. Cmd.Stdin and cmd.Stdout
-// must be nil. The child's standard error goes to cmd.Stderr, if set; its last lines are kept for
-// [Child.Explain]. Tap, which may be nil, gets the start and end of the process and each line of
-// its standard error.
+// Start starts cmd with its standard input and output as the connection. The caller must leave
+// cmd.Stdin and cmd.Stdout nil. The child's standard error goes to cmd.Stderr, if set; its last
+// lines are kept for [Child.Explain]. The tap, which may be nil, gets the start and end of the
+// process and each line of its standard error.
 func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 	if cmd.Stdin != nil || cmd.Stdout != nil {
 		return nil, errors.New("the command's Stdin and Stdout are the connection; leave them nil")

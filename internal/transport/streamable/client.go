@@ -217,8 +217,8 @@ func (c *Client) deleteSession() {
 	res.Body.Close()
 }
 
-// request makes a request with the common headers, and returns the negotiated revision, nil
-// before that. Message is the method for place.
+// request makes a request with the common headers, and returns the negotiated revision, nil before
+// that. The argument message is the method for place.
 func (c *Client) request(ctx context.Context, method string, body []byte, message string) (*http.Request, *revision.Table, error) {
 	if c.noURL != nil {
 		return nil, nil, c.noURL
@@ -250,8 +250,8 @@ func (c *Client) request(ctx context.Context, method string, body []byte, messag
 	return req, t, nil
 }
 
-// postRequest makes the POST of one message. Modern reports whether the message is of the modern
-// era.
+// postRequest makes the POST of one message. The result modern reports whether the message belongs
+// to the modern era.
 func (c *Client) postRequest(ctx context.Context, body []byte, method string, params json.RawMessage) (req *http.Request, modern bool, err error) {
 	req, t, err := c.request(ctx, http.MethodPost, body, method)
 	if err != nil {

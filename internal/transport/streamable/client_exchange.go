@@ -315,8 +315,8 @@ func (x *exchange) stream(events *web.EventReader) (streamEnd, json.RawMessage, 
 	}
 }
 
-// frame handles one message of the server, or a batch. Found reports that the response was among
-// them.
+// frame handles one message from the server, or a batch. The result found reports whether the
+// response was among them.
 //
 // An unreadable message is a local failure: its error must not look like a JSON-RPC error of the
 // server, so it is not wrapped.

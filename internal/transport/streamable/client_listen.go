@@ -46,8 +46,8 @@ func (c *Client) awaitListening(ctx context.Context) {
 	}
 }
 
-// listenLoop keeps the stream open until the client or the session ends or the server answers
-// that it has none. Settled is called when the first attempt is answered.
+// listenLoop keeps the stream open until the client or the session ends or the server answers that
+// it has none. The function settled is called when the first attempt is answered.
 func (c *Client) listenLoop(settled func()) {
 	var (
 		q        questions

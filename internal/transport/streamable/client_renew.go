@@ -113,9 +113,9 @@ func (c *Client) renewable(ctx context.Context, err error) (lost *SessionLostErr
 	return lost, ok && c.opts.Renew != nil && ctx.Value(renewingKey{}) == nil
 }
 
-// place returns the negotiated revision and the session for a message. Method is the method of a
-// user's message, empty for any other. A user's message waits while a session is being opened,
-// and fails with a [*RenewedError] if the state it needs is lost.
+// place returns the negotiated revision and the session for a message. The argument method is the
+// method of a user's message, empty for any other. A user's message waits while a session is being
+// opened, and fails with a [*RenewedError] if the state it needs is lost.
 func (c *Client) place(ctx context.Context, method string) (*revision.Table, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

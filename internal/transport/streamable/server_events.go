@@ -144,8 +144,9 @@ func (v *events) keep(n note) {
 	v.backlog = append(v.backlog, n)
 }
 
-// join makes l the newest stream and sends it the backlog, before newer messages. Lost is the
-// number of messages that were dropped from the backlog. If the session has ended, join ends l.
+// join makes l the newest stream and sends it the backlog, before newer messages. The result lost
+// is the number of messages that were dropped from the backlog. If the session has ended, join ends
+// l.
 func (v *events) join(l *listener) (lost int) {
 	l.stream.mu.Lock() // senders of newer messages to l wait
 	backlog, lost := v.enter(l)

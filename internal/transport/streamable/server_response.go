@@ -300,8 +300,8 @@ func (p *response) Notify(method string, params json.RawMessage) error {
 	return orWithout(p.send(*b))
 }
 
-// checkEvents returns why a response cannot be an event stream. Asked reports whether the client
-// accepts one.
+// checkEvents returns why a response cannot be an event stream. The argument asked reports whether
+// the client accepts one.
 func checkEvents(w http.ResponseWriter, asked bool) error {
 	if !asked {
 		return errNoEvents

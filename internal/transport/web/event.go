@@ -74,10 +74,10 @@ func (e *EventReader) Message() ([]byte, error) {
 	}
 }
 
-// Next returns the name, "message" if it has none, and the data of the next event with data. Data
-// is valid until the next call. The error is io.EOF at the end of the stream, and
-// [ErrEventTooLarge] once for an event over the limit. The next call skips the rest of that
-// event; if it does not end, the error of that call is final.
+// Next returns the name, "message" if it has none, and the data of the next event with data. The
+// data are valid until the next call. The error is io.EOF at the end of the stream, and
+// [ErrEventTooLarge] once for an event over the limit. The next call skips the rest of that event;
+// if it does not end, the error of that call is final.
 func (e *EventReader) Next() (name string, data []byte, err error) {
 	if e.skip {
 		if err := e.skipEvent(); err != nil {

@@ -15,8 +15,8 @@ type Places struct {
 	of  map[string]int // taken by each authenticated principal; guarded by mu
 }
 
-// Take takes one of most places; zero means no bound. What names the kind of places for the
-// error, which says why there is none. A Leave must follow each Take without error.
+// Take takes one of most places; zero means no bound. The argument what names the kind of places in
+// the error, which says why none is free. A Leave must follow each Take without error.
 func (p *Places) Take(principal string, most int, what string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ const (
 	openTimeout       = 30 * time.Second // for the answer to the opening request
 )
 
-// Dial opens a connection. Ctx, and 30 seconds, bound only the opening. If the answer does not
+// Dial opens a connection. The opening is bounded by ctx and by 30 seconds. If the answer does not
 // open a connection, the error is an *engine.HTTPError.
 func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	if opts.MaxMessage <= 0 {

@@ -43,7 +43,7 @@ type conn struct {
 
 var _ jsonrpc.Conn = (*conn)(nil)
 
-// newConn takes ownership of an open connection. Ctx gives only its values.
+// newConn takes ownership of an open connection. Only the values of ctx are used.
 func newConn(ctx context.Context, ws *websocket.Conn, wire io.Closer, maxMessage int, keepAlive time.Duration, status websocket.StatusCode) *conn {
 	ws.SetReadLimit(-1) // Read has its own limit, which does not end the connection
 	c := &conn{ws: ws, wire: wire, max: maxMessage, status: status, done: make(chan struct{})}

@@ -59,8 +59,8 @@ func (e *Error) hint(next string) *Error {
 // MaxInput bounds a file or standard input, in bytes.
 const MaxInput = 64 << 20
 
-// Read reads the words of a command line. Help is a command that explains them. An error is an
-// [*Error], or comes from a file.
+// Read reads the words of a command line. The argument help is a command that explains them. An
+// error is an [*Error], or comes from a file.
 func Read(args []string, stdin io.Reader, help string) ([]Word, error) {
 	var out []Word
 	for _, arg := range args {
@@ -159,9 +159,9 @@ func NeedSchema(words []Word) bool {
 	return slices.ContainsFunc(words, func(w Word) bool { return w.Raw == nil })
 }
 
-// Build returns the arguments of a call. Form and input are the tool's; if form is nil, texts that
-// read as JSON numbers, booleans, lists or objects become those. Help is a command that shows the
-// arguments.
+// Build returns the arguments of a call. The form and the input schema are the tool's; if form is
+// nil, texts that read as JSON numbers, booleans, lists or objects become those. The argument help
+// is a command that shows the tool's arguments.
 func Build(words []Word, form *schema.Form, input json.RawMessage, help string) (json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	var order, typed []string

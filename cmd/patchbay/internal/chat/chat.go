@@ -224,7 +224,7 @@ type broken string
 // leaving bounds the wait for these goroutines at the end.
 const leaving = 5 * time.Second
 
-// Run runs the chat until the person leaves or ctx ends. In and out are terminals.
+// Run runs the chat until the person leaves or ctx ends. Both in and out are terminals.
 func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()

@@ -75,8 +75,8 @@ func (q *question) scroll(k tea.KeyPressMsg) bool {
 
 const bar = "┃ "
 
-// view lays a dialog out in at most rows rows. Others is the number of questions behind it. Unless
-// it is armed, keys do not answer it yet.
+// view lays a dialog out in at most rows rows. The argument others is the number of questions
+// behind it. Keys answer it only if armed is set.
 func (q *question) view(l *look, rows, others int, armed bool) (lines []string, x, y int, cursor bool) {
 	inner := *l
 	inner.width = max(8, l.width-2)

@@ -36,7 +36,7 @@ func (m *menu) close() {
 	*m = menu{run: m.run + 1}
 }
 
-// follow offers completions of the text up to the cursor. Asked says that the person pressed tab.
+// follow offers completions of the text up to the cursor. If asked is set, the person pressed tab.
 func (m *menu) follow(u *ui, asked bool) {
 	m.close()
 	m.at, m.asked = -1, asked

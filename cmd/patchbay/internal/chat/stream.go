@@ -22,7 +22,7 @@ const maxTail = 4 << 10
 
 var fenceLine = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 
-// settled returns the lines to move above now. All says that the text is complete.
+// settled returns the lines to move above now. If all is set, the text is complete.
 func (s *stream) settled(text string, all bool, l *look) []string {
 	n, fence := len(text), s.fence
 	if !all {

@@ -85,8 +85,8 @@ type ui struct {
 // calm is the time without a key before keys answer a question.
 const calm = 700 * time.Millisecond
 
-// newUI returns the UI of a chat on a canvas; size returns that of the terminal. Past is a
-// conversation to continue; nil: none.
+// newUI returns the UI of a chat on a canvas. The function size returns the size of the terminal;
+// past is a conversation to continue, nil for none.
 func newUI(c *Chat, canvas canvas, size func() (width, height int, err error), past *host.Conversation) *ui {
 	u := &ui{c: c, canvas: canvas, states: map[string]gateway.State{}, size: size}
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}

@@ -153,7 +153,7 @@ func (v *viewer) lay(l *look) (lines []string, heads []int) {
 	return lines, heads
 }
 
-// frame returns the page. Questions is the number of questions that wait behind it.
+// frame returns the page. The argument questions is the number of questions that wait behind it.
 func (v *viewer) frame(l *look, questions int) frame {
 	lines, heads := v.lay(l)
 	room := max(1, l.height-2)

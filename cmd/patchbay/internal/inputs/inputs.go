@@ -139,8 +139,8 @@ func (a *Answers) findInput(s config.Server, in config.Input) answer {
 	return answer{err: errors.New(set)}
 }
 
-// askToKeep asks at the terminal and keeps the answer. Kept is an answer that another server was
-// given, or nil: the person decides whether this server gets it too.
+// askToKeep asks at the terminal and keeps the answer. If kept is not nil, another server was given
+// that answer, and the person decides whether this server gets it too.
 func (a *Answers) askToKeep(s config.Server, in config.Input, kept *Kept) answer {
 	if kept != nil {
 		a.Talk.Note("%s was not given to %s before, as that is written now: %s", screen.OneLine(in.ID), s.Name, entry.Where(&s))

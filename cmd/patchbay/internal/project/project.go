@@ -23,7 +23,7 @@ type folders struct {
 }
 
 // Why returns the reason why a folder of this machine is not clearly a project; empty if it is one.
-// Dir is an absolute path without links.
+// The argument dir is an absolute path without links.
 func Why(dir string) string { return hereFolders().project(dir) }
 
 func hereFolders() folders {
@@ -67,7 +67,7 @@ var (
 // projects: the root of a file system, a drive or a mounted disk; the home folder, folders above it
 // and home folders of others; system folders; and hidden folders, such as those of settings.
 //
-// Dir is an absolute path without links.
+// The argument dir is an absolute path without links.
 func (f folders) project(dir string) (why string) {
 	for at := f.slashed(dir); ; at = above(at) {
 		if why := f.never(at); why != "" {

@@ -2,9 +2,9 @@ package screen
 
 import "strings"
 
-// Fold breaks a painted line after width columns, inside words if need be: it is for text without
-// words, or with words that are too long. A style continues on the next line. Width 0 leaves the
-// line whole.
+// Fold breaks a painted line after width columns, inside words if need be. It is for text without
+// words, or with words that are too long. A style continues on the next line. If width is 0, the
+// line stays whole.
 func Fold(line string, width int) []string {
 	if width <= 0 || Columns(Unpainted(line)) <= width {
 		return []string{line}

@@ -27,7 +27,7 @@ func (g *Grid) Below(lines ...string) {
 }
 
 // Print calls line with each line of the table, for a terminal of width columns; 0: lines are not
-// cut. Bold paints the heading.
+// cut. The function bold paints the heading.
 func (g *Grid) Print(width int, bold func(string) string, line func(string)) {
 	last := len(g.rows[0]) - 1
 	wide := make([]int, last)

@@ -5,8 +5,8 @@ import "strings"
 // Row is a name and its description.
 type Row struct{ Name, About string }
 
-// PrintRows prints rows, each description wrapped beside its name. Bold paints a name, and line is
-// called with each line, for a terminal of width columns; 0: lines are not wrapped.
+// PrintRows prints rows, each description wrapped beside its name. The function bold paints a name,
+// and line is called with each line, for a terminal of width columns; 0: lines are not wrapped.
 func PrintRows(rows []Row, width int, bold func(string) string, line func(string)) {
 	first := 0
 	for i := range rows {

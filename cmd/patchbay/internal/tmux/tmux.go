@@ -22,8 +22,8 @@ type Terminal struct {
 // patience bounds the wait for a screen.
 const patience = 60 * time.Second
 
-// Start runs a command in a terminal of columns by rows. Env holds variables to add to its
-// environment, as NAME=VALUE. When the command ends, the screen shows "exit" and its exit code.
+// Start runs a command in a terminal of columns by rows, with the variables in env, as NAME=VALUE,
+// added to its environment. When the command ends, the screen shows "exit" and its exit code.
 // Without tmux the test is skipped, or fails if PATCHBAY_TMUX=required is set.
 func Start(t *testing.T, columns, rows int, env []string, command ...string) *Terminal {
 	t.Helper()
