@@ -2,9 +2,9 @@ package apps
 
 import "strings"
 
-// Policy returns the content security policy that a host enforces on a view: only the origins
-// that the view declared. A view without a CSP can connect to nothing. An origin that is invalid
-// in a [CSP] is left out, as it could widen the policy.
+// Policy returns the content security policy that a host enforces on a view: only the origins that
+// the view declared. A view without a CSP can connect to nothing. An origin that is invalid in a
+// [CSP] is left out, because it could widen the policy.
 //
 // Specification: extensions/apps, Host Behavior and Content Security Policy
 // Enforcement. A view that declared no origin to connect to is allowed none, not even its

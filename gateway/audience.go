@@ -19,7 +19,7 @@ type audience struct {
 	principal  string
 	credential any      // principal.Credential
 	header     [32]byte // a digest of the caller's HTTP headers, which the client of a connection may pass on
-	says       string   // forward.CallerKey, which a server of 2026-07-28 can see
+	says       string   // forward.CallerKey, which a server that speaks 2026-07-28 can see
 	hops       string   // gateways that have forwarded the request; a server omits what leads back to them
 }
 

@@ -103,8 +103,8 @@ const (
 	// Shared: all callers use one connection.
 	Shared
 	// PerSession: each session before 2026-07-28 has its own connection, opened when it is first
-	// needed. For callers of 2026-07-28, which has no sessions, it means PerPrincipal. One more
-	// connection is for lists.
+	// needed. Callers that speak 2026-07-28 have no sessions: for them it means PerPrincipal. One
+	// more connection is for lists.
 	PerSession
 	// PerPrincipal: each principal has a connection for all its callers with the same capabilities,
 	// with or without a session. Callers without a principal count as one principal. One more

@@ -85,7 +85,7 @@ type calling struct {
 }
 
 // refusal returns why a question of the server during the call of ctx had no answer, which ends a
-// call of 2026-07-28. It is empty if all were answered.
+// call to a server that speaks 2026-07-28. It is empty if all were answered.
 func refusal(ctx context.Context) string {
 	k, ok := ctx.Value(callingKey{}).(*calling)
 	if !ok {
@@ -127,9 +127,9 @@ type question struct {
 // question finds the call and conversation of a question, and returns a context that ends with the
 // call.
 //
-// A server of 2026-07-28 asks in the result of a call. An older server sends a request: over HTTP
-// on the stream of the call; elsewhere the question belongs to the only call in progress, or to c,
-// the conversation of all of them. If c is nil, it belongs to none.
+// A server that speaks 2026-07-28 asks in the result of a call. An older server sends a request:
+// over HTTP on the stream of the call; elsewhere the question belongs to the only call in progress,
+// or to c, the conversation of all of them. If c is nil, it belongs to none.
 func (s *server) question(ctx context.Context, c *Conversation) (context.Context, *question) {
 	q := &question{s: s, c: c}
 	waits := func() (over func()) { return s.stats.waits() }

@@ -137,7 +137,7 @@ func (c *lineIn) line(buf []byte) ([]byte, error) {
 		c.at, c.end = 0, 0
 		if len(buf) > c.max+len("\r") {
 			c.skips = true
-			return nil, c.tooLarge(buf) // now, as the rest of it may never come
+			return nil, c.tooLarge(buf) // now, because the rest of it may never come
 		}
 		if c.err != nil {
 			if c.err != io.EOF || len(buf) == 0 {

@@ -282,8 +282,8 @@ func (s *Session) Leave() {
 	}
 }
 
-// HandOver leaves a command that is still running to its guard, as this program is about to exit:
-// the guard gives it the time that the specification allows. After the end of the session HandOver
+// HandOver leaves a command that is still running to its guard when this program is about to exit.
+// The guard gives it the time that the specification allows. After the end of the session HandOver
 // does nothing.
 func (s *Session) HandOver() {
 	if s.handOver == nil {

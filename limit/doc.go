@@ -16,8 +16,8 @@
 //     retryAfter, in seconds; over HTTP with status 429 and Retry-After, if the response has not
 //     begun. See [Error].
 //   - Pings, cancellations and answers of sessions to questions do not count. Follow-up requests
-//     have a limit of their own: the retry of a call of 2026-07-28 with its answers, and requests
-//     about tasks.
+//     have a limit of their own: the retry of a 2026-07-28 call with the answers to its questions,
+//     and requests about tasks.
 //   - Memory is bounded: only the most recent callers are kept.
 //
 // Specification: 2026-07-28, server/tools and server/utilities/completion, Security

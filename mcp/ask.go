@@ -112,9 +112,9 @@ func Confirm(ctx context.Context, message string, opts ...AskOption) (bool, erro
 
 // ElicitURL asks the user to visit a page, for instance to log in at a third party. A nil error
 // means that the user agreed to open the page, not that the visit is complete. The caller must
-// speak 2025-11-25 or later, and the URL must be absolute. A caller of 2025-11-25 is notified that
-// the visit is complete when the handler returns without an error. To end the call instead of
-// waiting, use [RequireURL].
+// speak 2025-11-25 or later, and the URL must be absolute. A caller that speaks 2025-11-25 is
+// notified that the visit is complete when the handler returns without an error. To end the call
+// instead of waiting, use [RequireURL].
 //
 // Specification: 2026-07-28, client/elicitation, URL mode.
 func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) error {
@@ -157,9 +157,9 @@ func elicit(ctx context.Context, message string, form json.RawMessage, opts []As
 //		return "", mcp.RequireURL(ctx, "Log in at Example", loginURL)
 //	}
 //
-// A caller of 2025-11-25 gets the error -32042. A caller of 2026-07-28 gets the question of
-// [ElicitURL] or, if the user has agreed but not finished, an error that says so. Callers of other
-// revisions cannot be sent to a page and get its URL in the text of an error.
+// A caller that speaks 2025-11-25 gets the error -32042. A caller that speaks 2026-07-28 gets the
+// question of [ElicitURL] or, if the user has agreed but not finished, an error that says so.
+// Callers of other revisions cannot be sent to a page and get its URL in the text of an error.
 //
 // Specification: 2025-11-25, client/elicitation, URL Elicitation Required Error.
 func RequireURL(ctx context.Context, message, url string) error {

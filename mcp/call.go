@@ -29,7 +29,7 @@ type Call struct {
 // of one session, differs between sessions, and ends with the session. Pass it to [Notify] to send
 // a notification outside of any call, and to [Roots] to ask for the roots, if the client can be
 // reached outside of its calls. Session returns nil for a caller without a session, such as every
-// caller of 2026-07-28.
+// caller that speaks 2026-07-28.
 func (c *Call) Session() context.Context {
 	if c.session == nil {
 		return nil

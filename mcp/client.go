@@ -72,8 +72,8 @@ type Client struct {
 	// LogLevel is the minimum level of log messages to ask servers for. Nil: none.
 	LogLevel slog.Leveler
 
-	// HTTPClient carries requests to HTTP servers. Nil: a client without an overall timeout, as
-	// calls may be long. Package auth/login has a Transport for it that logs in.
+	// HTTPClient carries requests to HTTP servers. Nil: a client without an overall timeout,
+	// because calls may be long. Package auth/login has a Transport for it that logs in.
 	HTTPClient *http.Client
 
 	// Header is sent with each HTTP request.

@@ -67,14 +67,15 @@ var (
 	// ErrDismissed says that the user closed a question without an answer.
 	ErrDismissed = bridge.ErrDismissed
 	// ErrNotSupported says that the other side did not declare what a call or question needs. If a
-	// handler returns it, a caller of 2026-07-28 gets -32021.
+	// handler returns it, a caller that speaks 2026-07-28 gets -32021.
 	ErrNotSupported = fmt.Errorf("mcp: not supported by the other side: %w", errors.ErrUnsupported)
 	// ErrNoCall says that a function such as [Elicit] was called with a context
 	// that does not belong to a call.
 	ErrNoCall = bridge.ErrNoCall
-	// ErrPending says that a question to a caller of 2026-07-28 has no answer yet. The handler
-	// returns it, the caller gets the question as the result, and the handler runs again when the
-	// caller calls again with the answer. For middleware, ErrPending is not a failure of the call.
+	// ErrPending says that a question to a caller that speaks 2026-07-28 has no answer yet. The
+	// handler returns it, the caller gets the question as the result, and the handler runs again
+	// when the caller calls again with the answer. For middleware, ErrPending is not a failure of
+	// the call.
 	ErrPending = engine.ErrSuspended
 	// ErrSessionLost says that a legacy server over HTTP has ended the session, and with it any
 	// state it kept for this client. The [Session] goes on with a new one. The request has not run

@@ -23,8 +23,8 @@ type EventStore interface {
 
 // Release releases the caller of ctx from waiting, for work that takes long. With
 // [ToolExecution].OnRelease the call becomes a task if its caller accepts tasks. Otherwise, over
-// HTTP, the connection that carries the call ends, and a client of 2025-11-25 reconnects for the
-// call's messages and its answer. In all other cases Release does nothing.
+// HTTP, the connection that carries the call ends, and a client that speaks 2025-11-25 reconnects
+// for the call's messages and its answer. In all other cases Release does nothing.
 //
 // Specification: 2025-11-25, basic/transports, Sending Messages to the Server; extensions/tasks.
 func Release(ctx context.Context) {

@@ -15,8 +15,8 @@ import (
 // HandleMethod registers h for a method of an extension, such as "skills/list", in place of any
 // earlier handler. Requests for the method pass through the middleware.
 //
-// The result is a [RawResult]. Toward callers of 2026-07-28 it gets the members that every result
-// has; if the extension wants ttlMs and cacheScope, h adds them. The handler checks in the
+// The result is a [RawResult]. Toward callers that speak 2026-07-28 it gets the members that every
+// result has; if the extension wants ttlMs and cacheScope, h adds them. The handler checks in the
 // capabilities of [CallFrom] whether the caller declared the extension. For a caller that did not,
 // it returns [CodeMissingCapability] or falls back, as the extension says.
 //

@@ -48,8 +48,8 @@ func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 // is the outermost. Each poll of a task and each page of a list is a request of its own; an answer
 // from the session's cache does not make one. The middleware gets requests in the form of the
 // newest revision, whatever the server speaks, and [CallFrom] describes this client. Behind
-// middleware, [Session.StartTask] makes tasks at a server of 2025-11-25 only of tools that require
-// one. Use panics if a session has been opened, as the session's requests would bypass the
+// middleware, [Session.StartTask] makes tasks at a server that speaks 2025-11-25 only of tools that
+// require one. Use panics if a session has been opened, because its requests would bypass the
 // middleware, and if a middleware is nil.
 func (c *Client) Use(mw ...Middleware) {
 	for i, m := range mw {

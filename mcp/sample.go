@@ -21,7 +21,7 @@ type SampleRequest struct {
 	Temperature   *float64
 	StopSequences []string
 	Preferences   *ModelPreferences
-	Tools         []*Tool // needs a client of 2025-11-25 or later that declares sampling.tools
+	Tools         []*Tool // needs a client that speaks 2025-11-25 or later that declares sampling.tools
 	ToolChoice    string  // "auto", "required" or "none"; empty: the client's default
 	Metadata      json.RawMessage
 
@@ -29,8 +29,8 @@ type SampleRequest struct {
 	IncludeContext string
 }
 
-// SampleMessage is one message of a conversation with a model. Several blocks
-// need a client of 2025-11-25 or later.
+// SampleMessage is one message of a conversation with a model. Several blocks need a client that
+// speaks 2025-11-25 or later.
 type SampleMessage struct {
 	Role    string // "user" or "assistant"
 	Content []Content

@@ -67,9 +67,9 @@ type Server struct {
 	OnStart    func(ctx context.Context) error
 	OnShutdown func(ctx context.Context) error
 
-	// Cache says how long clients of 2026-07-28 may cache the lists and the description of this
-	// server, unless a result says so itself ([ReadResult.Cache]). Set Public only if all callers
-	// see the same; it has no effect if Visible is set.
+	// Cache says how long clients that speak 2026-07-28 may cache the lists and the description of
+	// this server, unless a result says so itself ([ReadResult.Cache]). Set Public only if all
+	// callers see the same; it has no effect if Visible is set.
 	Cache CacheHint
 
 	// OnPanic is called with the value and the stack of each panic in a handler, in middleware and
@@ -82,8 +82,8 @@ type Server struct {
 	// to initialize waits until OnSession returns. Its argument is the context that [Call.Session]
 	// returns in the calls of the session. This context ends with the session, so
 	// [context.AfterFunc] can run code at the end; [CallFrom] describes the client. OnSession is
-	// not called for sessions of [Client.Open] or for callers of 2026-07-28, which have no session.
-	// Nil: nothing is called.
+	// not called for sessions of [Client.Open] or for callers that speak 2026-07-28, which have no
+	// session. Nil: nothing is called.
 	OnSession func(session context.Context)
 
 	// OnFrame is called, before anything else, with each message on the wire, with each HTTP
@@ -150,9 +150,9 @@ type HTTPConfig struct {
 	// [Server.WebSocket]. One principal has at most a quarter of them. Zero: 10,000.
 	MaxSessions int
 
-	// Stateless serves clients of revisions before 2026-07-28 without sessions, for servers of many
-	// nodes. Each request stands alone, and GET and DELETE are refused. Features that need a
-	// session are not available: questions fail, and there are no log messages, subscriptions and
+	// Stateless serves clients that speak revisions before 2026-07-28 without sessions, for servers
+	// of many nodes. Each request stands alone, and GET and DELETE are refused. Features that need
+	// a session are not available: questions fail, and there are no log messages, subscriptions and
 	// list changes.
 	Stateless bool
 
@@ -164,8 +164,8 @@ type HTTPConfig struct {
 	// minutes.
 	Events EventStore
 
-	// Retry is the time that a client of 2025-11-25 waits before it reconnects to a closed stream.
-	// Zero: 1 second.
+	// Retry is the time that a client that speaks 2025-11-25 waits before it reconnects to a closed
+	// stream. Zero: 1 second.
 	Retry time.Duration
 
 	// Principal names the caller of a request, for programs that authenticate callers by other
@@ -176,7 +176,7 @@ type HTTPConfig struct {
 }
 
 // StateConfig configures how the state of a call travels between rounds of questions ([Elicit] and
-// others) toward callers of 2026-07-28.
+// others) toward callers that speak 2026-07-28.
 type StateConfig struct {
 	// Keys seal requestState: the first seals, all open. Give all nodes of a server the same keys,
 	// of 32 random bytes each. Nil: a key made by this process.

@@ -220,10 +220,10 @@ func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
 // the functions of the [Client] and of the call. It is for a tool that calls another [Handler].
 // Without a call in ctx, the call fails with [ErrNoCall].
 //
-// A caller of 2026-07-28 that is asked comes back with the answer, as after [Elicit]: the call
-// fails with [ErrPending], the handler returns that error, runs again, and makes the same call
-// again, which continues where it was. The functions of the Client still determine what a server
-// before 2026-07-28, or a Handler of this process, may ask. [Session.StartTask] refuses OnBehalf.
+// If the caller speaks 2026-07-28, it comes back with the answer, as after [Elicit]: the call fails
+// with [ErrPending], the handler returns that error, runs again, and makes the same call again,
+// which continues where it was. The functions of the Client still determine what a server before
+// 2026-07-28, or a Handler of this process, may ask. [Session.StartTask] refuses OnBehalf.
 func OnBehalf() CallOption { return func(o *callOptions) { o.onBehalf = true } }
 
 // OnPage calls f with the _meta of each page of a list, before the entries of the page; nil for a
@@ -442,7 +442,7 @@ func appendNamed(dst []byte, name string, args any) ([]byte, error) {
 func (s *Session) AsksRoots() bool { return s.server().remote.AsksRoots() }
 
 // Asks reports whether the server asks questions that do not name their call, so that forwarded
-// calls of different callers take turns. It is always false for a server of 2026-07-28.
+// calls of different callers take turns. It is always false for a server that speaks 2026-07-28.
 func (s *Session) Asks() bool { return s.remote.Asks() }
 
 // TakeTurns makes s behave as if Asks were true. Use it for a server that is known from an earlier

@@ -52,8 +52,8 @@ func (s *Server) SSE(messagePath string) http.Handler {
 	})
 }
 
-// lazy returns a handler that is created on the first request, as the fields of the server are read
-// when serving starts.
+// lazy returns a handler that is created on the first request, because the fields of the server are
+// read when serving starts.
 func (s *Server) lazy(handler func() http.Handler) http.Handler {
 	made := sync.OnceValue(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,7 @@ func (s *Server) guard() web.Guard {
 }
 
 // initializeHTTP opens a legacy session with an HTTP server over Streamable HTTP or, if the server
-// answers like one of 2024-11-05, over HTTP+SSE.
+// answers as 2024-11-05 servers do, over HTTP+SSE.
 func (s *Session) initializeHTTP(ctx context.Context, address string, legacy *revision.Table) error {
 	err := s.initialize(ctx, legacy)
 	if !mayBeSSE(err) {

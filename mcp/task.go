@@ -56,8 +56,8 @@ func (t TaskInfo) Over() bool {
 
 // StartTask calls a tool and returns when the server has begun, with a handle of the task if the
 // server made one. If it did not, because the tool or the revision has no tasks, the call goes on
-// in the background, and the same methods work within this session. A server of 2026-07-28 decides
-// by itself, so StartTask returns with its first answer: the task, or the result.
+// in the background, and the same methods work within this session. A server that speaks 2026-07-28
+// decides by itself, so StartTask returns with its first answer: the task, or the result.
 //
 // The functions of the [Client] answer questions of a task while [Task.Wait] runs.
 func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...CallOption) (*Task, error) {

@@ -17,14 +17,14 @@ import (
 // Specification: 2025-11-25, basic/utilities/tasks, and extensions/tasks.
 type ToolExecution struct {
 	// TaskSupport selects whether calls become tasks, which go on after the caller is answered. It
-	// applies to callers of 2026-07-28 that declare the extension, and to callers of 2025-11-25
-	// that ask for a task. Questions of a task still reach the caller. All other callers wait for
-	// the result. Zero: never.
+	// applies to callers that speak 2026-07-28 and declare the extension, and to callers that speak
+	// 2025-11-25 and ask for a task. Questions of a task still reach the caller. All other callers
+	// wait for the result. Zero: never.
 	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
 
 	// OnRelease lets the handler choose the moment: the call becomes a task when the handler calls
-	// [Release], for instance after its questions. A caller of 2025-11-25 that asks for a task gets
-	// it at once.
+	// [Release], for instance after its questions. A caller that speaks 2025-11-25 and asks for a
+	// task gets it at once.
 	OnRelease bool `json:"-"`
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Context returns a context to call a handler with directly. It belongs to a call of a client of
-// 2025-11-25 that supports every question and answers with answers, in order:
+// Context returns a context to call a handler with directly. It belongs to a call by a client that
+// speaks 2025-11-25, supports every question and replies with answers, in order:
 //
 //   - for [mcp.Elicit] and [mcp.ElicitForm] a struct or map with the fields of the
 //     form, or a bare value if the form has one field;
@@ -53,11 +53,11 @@ func Context(t testing.TB, answers ...any) context.Context {
 	}
 }
 
-// Run calls a handler as a server does and returns its result: live, as for a caller of
-// 2025-11-25, where a question waits for its answer; and twice replayed, as for one of
-// 2026-07-28, where the handler runs again from the start with each answer. The three runs must
-// ask the same questions and end in the same way, or the test fails: the handler then has a side
-// effect between two questions that belongs in [mcp.Once].
+// Run calls a handler as a server does and returns its result: live, as for a caller that speaks
+// 2025-11-25, where a question waits for its answer; and twice replayed, as for one that speaks
+// 2026-07-28, where the handler runs again from the start with each answer. The three runs must ask
+// the same questions and end in the same way, or the test fails: the handler then has a side effect
+// between two questions that belongs in [mcp.Once].
 //
 // Answers are as for [Context]; each of the three gets all of them. Run cannot find side effects
 // that change neither a question nor the result, but they happen more than once: count them.

@@ -52,7 +52,7 @@ type place struct {
 	register, device *url.URL // nil: none
 	revoke           *url.URL // nil: none
 	meta             issuerMetadata
-	defaults         bool // there is no metadata: a server of 2025-03-26
+	defaults         bool // there is no metadata: a server that speaks 2025-03-26
 }
 
 const challengeMethod = "S256"
@@ -172,9 +172,9 @@ func (f *finder) placeOf(ctx context.Context, issuer, version string) (*place, e
 	return f.check(m)
 }
 
-// findLegacy finds the authorization server of 2025-03-26, which is the origin of the MCP server.
-// That revision does not check the issuer; here it must have that origin. The metadata need not
-// mention PKCE there.
+// findLegacy finds the authorization 2025-03-26 server, which is the origin of the MCP server. That
+// revision does not check the issuer; here it must have that origin. The metadata need not mention
+// PKCE there.
 func (f *finder) findLegacy(ctx context.Context, version string) (*place, error) {
 	var m issuerMetadata
 	base := &url.URL{Scheme: f.Server.Scheme, Host: f.Server.Host}

@@ -40,6 +40,6 @@
 // # Which specification
 //
 // The rules are those of 2025-11-25 and 2026-07-28, basic/authorization, for clients. A server
-// without protected resource metadata is one of 2025-03-26, where the authorization server is the
+// without protected resource metadata speaks 2025-03-26, where the authorization server is the
 // origin of the MCP server, and has default endpoints if it has no metadata.
 package login

@@ -166,8 +166,8 @@ func orNothing(s string) string {
 	return s
 }
 
-// printReportJSON prints the report as one document. Values that differ are JSON in strings, as
-// they may be cut.
+// printReportJSON prints the report as one document. Values that differ are JSON in strings,
+// because they may be cut.
 func (a *app) printReportJSON(file string, rec *replay.Recording, r *replay.Report) {
 	type difference struct {
 		Path     string `json:"path"`

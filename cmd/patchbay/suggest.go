@@ -162,7 +162,7 @@ func (a *app) serverNames(ending string) []complete.Candidate {
 }
 
 // configServers returns the servers of mcp.json, also disabled ones. It omits built-in servers that
-// the file does not name, as they cannot be removed.
+// the file does not name, because they cannot be removed.
 func (a *app) configServers() (out []complete.Candidate) {
 	read, err := a.inspectConfig()
 	if err != nil || read.file == nil {

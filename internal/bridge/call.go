@@ -311,7 +311,8 @@ func (x *Call) run(ctx context.Context) (json.RawMessage, error) {
 	return raw, err
 }
 
-// asTask makes a call to a server of 2025-11-25 that must be a task, and waits for it (T-104).
+// asTask makes a call that must be a task at a server that speaks 2025-11-25, and waits for the
+// task (T-104).
 func (x *Call) asTask(ctx context.Context) (json.RawMessage, error) {
 	d, ok := x.r.cancels.add(ctx)
 	if !ok {

@@ -242,8 +242,8 @@ func (r *Remote) Hops(call *engine.Call, params json.RawMessage) (list json.RawM
 }
 
 // EnvelopeOf describes a caller in front to a modern server for a subscription. With tasks it
-// declares tasks too: a caller of 2025-11-25 cannot declare them there. The Envelope may share
-// bytes with the request of the call.
+// declares tasks too: a caller that speaks 2025-11-25 cannot declare them there. The Envelope may
+// share bytes with the request of the call.
 func EnvelopeOf(call *engine.Call, tasks bool) Envelope {
 	e := Envelope{Self: forwardIdentity(call), Caps: forwardCapabilities(call)}
 	if tasks {
@@ -325,8 +325,8 @@ func takingTasks(caps json.RawMessage) json.RawMessage {
 	return jsonx.With(nil, caps, "extensions", jsonx.With(nil, jsonx.OrObject(ext), revision.Tasks, []byte(`{}`)))
 }
 
-// needsTask reports whether a server of 2026-07-28 refused a call because its caller does not
-// accept tasks.
+// needsTask reports whether a server that speaks 2026-07-28 refused a call because its caller does
+// not accept tasks.
 func needsTask(err error) bool {
 	if err == nil {
 		return false

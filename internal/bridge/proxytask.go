@@ -19,9 +19,9 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// proxyTask is a task of a server of 2025-11-25 whose handle a caller in front has (T-100 to
-// T-103). The server knows only this session as its owner, so the real owner is recorded here. Its
-// questions and its result arrive by a tasks/result request, which stays open; the caller finds
+// proxyTask is a task at a server that speaks 2025-11-25. A caller in front has its handle (T-100
+// to T-103). The server knows only this session as its owner, so the real owner is recorded here.
+// Its questions and its result arrive by a tasks/result request, which stays open; the caller finds
 // them with tasks/get.
 type proxyTask struct {
 	*engine.Task
@@ -68,7 +68,7 @@ func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method strin
 	case taskRequired:
 		return true, nil
 	case taskOptional:
-		// For a caller of 2026-07-28 that accepts both, a plain call is faster.
+		// For a 2026-07-28 caller that accepts both, a plain call is faster.
 		return demanded, nil
 	}
 	if demanded {
@@ -375,8 +375,8 @@ func (r *Remote) mayBecome(call *engine.Call) bool {
 	return call != nil && !r.Rev.Sessions && call.Peer.Revision.CoreTasks && call.Peer.MayTakeTask() && r.has("extensions", revision.Tasks)
 }
 
-// proxyHere makes a task of a call to a server of 2026-07-28 for a caller of 2025-11-25, whatever
-// the server answers with: a task, questions or a result (T-106, T-107).
+// proxyHere makes a task of a call to a server that speaks 2026-07-28 for a caller that speaks
+// 2025-11-25, whatever the server answers with: a task, questions or a result (T-106, T-107).
 func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	if err := r.proxyRoom(call.Peer.Principal); err != nil {
 		return Answer{}, err

@@ -35,7 +35,7 @@ import (
 // A question is never declined on behalf of a person who was not asked.
 
 // caller identifies the person who may be asked: by principal, or without authentication by
-// session. All callers of 2026-07-28 without a principal count as one.
+// session. All 2026-07-28 callers without a principal count as one.
 type caller struct {
 	principal string
 	session   *engine.Session

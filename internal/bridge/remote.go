@@ -204,7 +204,7 @@ const (
 	taskRequired = "required"
 )
 
-// LearnTool records, for a server of 2025-11-25, whether a listed tool runs as a task.
+// LearnTool records, for a server that speaks 2025-11-25, whether a listed tool runs as a task.
 func (r *Remote) LearnTool(name, taskSupport string) {
 	if !r.Rev.CoreTasks {
 		return

@@ -15,9 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// URLs that a user must open before a server can do its work. A server of 2025-11-25
-// refuses the call with -32042 (2025-11-25, client/elicitation, URL Elicitation Required
-// Error). Its client:
+// URLs that a user must open before a server can do its work. A server that speaks 2025-11-25
+// refuses the call with -32042 (2025-11-25, client/elicitation, URL Elicitation Required Error).
+// Its client:
 //
 //   - - asks the user about each page once;
 //   - - waits until the server notifies it that the visits are complete. The server need not do so,

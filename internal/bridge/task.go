@@ -20,8 +20,8 @@ const (
 	maxPoll = time.Minute
 )
 
-// createTime bounds how long a server of 2025-11-25 may take to make a task that nothing waits for
-// any more. The task is then cancelled.
+// createTime bounds how long a server that speaks 2025-11-25 may take to make a task that nothing
+// waits for any more. The task is then cancelled.
 const createTime = 30 * time.Second
 
 // pollFailures bounds the consecutive polls of a task that may fail.
@@ -241,9 +241,9 @@ func (x *Call) finishPending(d *pendingCancel, handle json.RawMessage) (json.Raw
 	return nil, err
 }
 
-// create makes a call to a server of 2025-11-25 as a task, and returns the answer. Such a call must
-// not be cancelled like others: if d ends first, the task is cancelled once its id is known
-// (CANC-25-003). On an error, create calls d.done.
+// create makes a call to a server that speaks 2025-11-25 as a task, and returns the answer. Such a
+// call must not be cancelled like others: if d ends first, the task is cancelled once its id is
+// known (CANC-25-003). On an error, create calls d.done.
 func (x *Call) create(d *pendingCancel) (json.RawMessage, error) {
 	type answer struct {
 		raw json.RawMessage
@@ -251,7 +251,7 @@ func (x *Call) create(d *pendingCancel) (json.RawMessage, error) {
 	}
 	got := make(chan answer, 1)
 	own, cancel := context.WithCancel(context.WithoutCancel(d.ctx))
-	params := jsonx.With(nil, x.params, "task", []byte(`{}`)) // a copy, as the caller may return first
+	params := jsonx.With(nil, x.params, "task", []byte(`{}`)) // a copy, because the caller may return first
 	// It ends before d is told.
 	go func() {
 		defer cancel()
@@ -288,8 +288,8 @@ func coreHandle(raw json.RawMessage) json.RawMessage {
 	return revision.InnerTask(task)
 }
 
-// requiresTask reports whether a call to a server of 2025-11-25 must be a task. If the server
-// refused a plain call, requiresTask reads the list of tools (TASK-25-007).
+// requiresTask reports whether a call to a server that speaks 2025-11-25 must be a task. If the
+// server refused a plain call, requiresTask reads the list of tools (TASK-25-007).
 func (x *Call) requiresTask(ctx context.Context, refused error) bool {
 	if x.method != revision.MethodCall || !x.r.CoreTasks() {
 		return false

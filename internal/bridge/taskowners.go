@@ -8,9 +8,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// taskOwners records which principals in front own tasks of a server of 2026-07-28. For the server,
-// all of them belong to this session (T-112). A handler in front that gives tasks its own ids, as a
-// gateway does, tracks their owners itself. The zero value is ready for use.
+// taskOwners records which principals in front own tasks at a server that speaks 2026-07-28. For
+// the server, all the tasks belong to this session (T-112). A handler in front that gives tasks its
+// own ids, as a gateway does, tracks their owners itself. The zero value is ready for use.
 type taskOwners struct {
 	mu     sync.Mutex
 	owners map[string]string // principals, by id; guarded by mu
@@ -57,8 +57,8 @@ func (o *taskOwners) may(call *engine.Call, id string) bool {
 	return owner == call.Peer.Principal
 }
 
-// mayPass reports whether a request to a server of 2026-07-28 may be forwarded: a request about a
-// task only if the task may be the caller's.
+// mayPass reports whether a request to a server that speaks 2026-07-28 may be forwarded: a request
+// about a task only if the task may be the caller's.
 func (r *Remote) mayPass(call *engine.Call, req Request) error {
 	if call == nil || !revision.OfTasks(req.Method) {
 		return nil
@@ -73,6 +73,6 @@ func (r *Remote) mayPass(call *engine.Call, req Request) error {
 	return err
 }
 
-// MayWatch reports whether a caller in front may be notified of changes of a task of a server of
-// 2026-07-28.
+// MayWatch reports whether a caller in front may be notified when a task changes at a server that
+// speaks 2026-07-28.
 func (r *Remote) MayWatch(call *engine.Call, task string) bool { return r.owners.may(call, task) }

@@ -12,7 +12,7 @@ import (
 
 // Turns at a legacy server whose questions name no call: forwarded calls of different callers, and
 // those of 2026-07-28 callers, run one after the other, so that a question belongs to the only call
-// in progress. Calls of one session need no turns, as its questions go to the session.
+// in progress. Calls of one session need no turns, because its questions go to the session.
 //
 //   - - The queue is fair: a call that could run waits behind those that came before it.
 //   - - A call waits at most sameTime for calls of its own principal: these may take long, and none
@@ -159,7 +159,7 @@ func (o *openCalls) opened(t *turn, n int) {
 }
 
 // Asks reports whether the server asks questions that do not name their call, so that forwarded
-// calls of different callers take turns. It is always false for a server of 2026-07-28.
+// calls of different callers take turns. It is always false for a server that speaks 2026-07-28.
 func (r *Remote) Asks() bool { return r.calls.asks.Load() }
 
 // TakeTurns makes r behave as if Asks were true. Use it for a server that is known from an earlier

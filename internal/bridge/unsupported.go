@@ -54,9 +54,9 @@ func (e *unsupportedQuestion) answer(call *engine.Call, method string) error {
 	return forwardURLs(call, method, e, []requiredURL{*e.page})
 }
 
-// lacking returns the answer to a tool call for which a server of 2026-07-28 requires a capability
-// that a legacy caller did not declare: the caller's revision has no error for it, and a model can
-// act on the text (T-23, T-171). It returns nil for any other error.
+// lacking returns the answer to a tool call for which a server that speaks 2026-07-28 requires a
+// capability that a legacy caller did not declare: the caller's revision has no error for it, and a
+// model can act on the text (T-23, T-171). It returns nil for any other error.
 func lacking(call *engine.Call, method string, err error) error {
 	var rpc *jsonrpc.Error
 	if method != revision.MethodCall || !call.Peer.Revision.Sessions || !errors.As(err, &rpc) || rpc.Code != revision.CodeMissingCapability {

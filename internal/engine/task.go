@@ -216,8 +216,8 @@ func (c *Call) taskName(id string) string {
 	return c.rare.rename(id)
 }
 
-// TaskTTL returns the lifetime in milliseconds that a caller of 2025-11-25 requests for a task, 0
-// for none.
+// TaskTTL returns the lifetime in milliseconds that a caller that speaks 2025-11-25 requests for a
+// task, 0 for none.
 func (c *Call) TaskTTL() int64 {
 	raw, _ := c.Msg.ParamIn("task", "ttl")
 	ms, err := strconv.ParseInt(string(raw), 10, 64)

@@ -209,8 +209,8 @@ func (f *family) reap() {
 	}
 }
 
-// end kills the rest of the family, repeatedly, as it may start more processes meanwhile. It takes
-// at most killTime, and almost none if no process is left or can be found.
+// end kills the rest of the family, repeatedly, because it may start more processes meanwhile. It
+// takes at most killTime, and almost none if no process is left or can be found.
 func (f *family) end() {
 	pause := time.Millisecond
 	for deadline := time.Now().Add(killTime); time.Now().Before(deadline) && !within(pause, f.gone); pause = min(2*pause, 50*time.Millisecond) {

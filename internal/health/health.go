@@ -48,8 +48,8 @@ type Server struct {
 	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not running
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
-	Asks      bool      `json:"asks,omitempty"`  // callers that share a connection take turns, as its questions name no call
-	Roots     bool      `json:"roots,omitempty"` // it runs once per session for sessions with roots, as it asks for them
+	Asks      bool      `json:"asks,omitempty"`  // callers that share a connection take turns, because its questions name no call
+	Roots     bool      `json:"roots,omitempty"` // it runs once per session for sessions with roots, because it asks for them
 	Clients   int       `json:"clients"`         // connections of single clients
 	Conns     int       `json:"connections"`     // all of them
 	Processes int       `json:"processes"`

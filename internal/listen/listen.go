@@ -10,8 +10,8 @@
 //     offered HTTP/1.1; open ones go on.
 //   - - A request header has at most 64 KiB and arrives within 10 seconds. A body that pauses is
 //     given up, on every path. A client that does not read for 30 seconds is disconnected.
-//   - - The limiter runs first, as it also bounds guesses of credentials, then the guard, then the
-//     server.
+//   - - The limiter runs first, because it also bounds guesses of credentials, then the guard, then
+//     the server.
 //   - - A request that this process has sent itself, on any route, is refused (package hop).
 package listen
 
@@ -67,7 +67,7 @@ type Endpoint struct {
 
 // New puts a server behind a listener, at [Path]. The hosts and origins that srv.HTTP allows also
 // hold for the endpoint. If the listener is on loopback, or srv.HTTP.AllowedHosts is set, New adds
-// the host of the guard's resource to srv.HTTP.AllowedHosts, as a proxy passes on that name.
+// the host of the guard's resource to srv.HTTP.AllowedHosts, because a proxy passes on that name.
 func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	scheme := "http://"
 	if o.TLS != nil {

@@ -81,7 +81,7 @@ func (t *Table) Notification(method string, params json.RawMessage) json.RawMess
 // ClientCapabilities converts a client's capabilities to those that this revision has.
 func (t *Table) ClientCapabilities(caps json.RawMessage) json.RawMessage {
 	if ext, ok := jsonx.Lookup(caps, "extensions"); ok && t.Sessions {
-		// A client of 2025-11-25 requests a task with each call.
+		// A client that speaks 2025-11-25 requests a task with each call.
 		if ext = jsonx.Without(nil, ext, Tasks); len(ext) > 2 {
 			caps = jsonx.With(nil, caps, "extensions", ext)
 		} else {

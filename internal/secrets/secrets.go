@@ -346,8 +346,8 @@ func Header(name string) bool {
 	return name == "cookie" || strings.Contains(name, "auth") || Name(name)
 }
 
-// Name reports whether a variable is named like a secret. In doubt it returns true, as only the
-// value is replaced.
+// Name reports whether a variable is named like a secret. In doubt it returns true, because only
+// the value is replaced.
 func Name(name string) bool {
 	if name == "PWD" || name == "OLDPWD" {
 		return false // the current folder of a shell

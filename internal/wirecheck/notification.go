@@ -151,8 +151,8 @@ func (c *Checker) cancelled(m *envelope, s *spec, def string, params any) error 
 	return nil
 }
 
-// modernNotification checks a notification of a server of 2026-07-28 against the client's
-// requests.
+// modernNotification checks a notification from a server that speaks 2026-07-28 against the
+// client's requests.
 func (c *Checker) modernNotification(m *envelope, s *spec, def, method string, params any) error {
 	id := idKey(at(params, "_meta", metaSubscription))
 	switch method {

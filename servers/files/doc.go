@@ -58,11 +58,11 @@
 //
 // # Roots of the client
 //
-// A client of 2025-11-25 or older that declares roots is asked for them with each call, and the
-// call reaches only what is below a root of the client and below one of the server: the roots of a
-// client restrict access and never extend it. A change of roots applies from the next call on. A
-// client that lists no roots, or none that match, reaches nothing and gets an error. All of this
-// also holds without [Options.Roots], when the server's root is the working folder.
+// A client that speaks 2025-11-25 or older that declares roots is asked for them with each call,
+// and the call reaches only what is below a root of the client and below one of the server: the
+// roots of a client restrict access and never extend it. A change of roots applies from the next
+// call on. A client that lists no roots, or none that match, reaches nothing and gets an error. All
+// of this also holds without [Options.Roots], when the server's root is the working folder.
 //
 // In 2026-07-28, which deprecates roots, asking costs a round trip in results, so it is done only
 // with [AlwaysClientRoots]. With [NoClientRoots] clients are never asked. Subscriptions do not
@@ -74,7 +74,7 @@
 //
 // Each file is a resource, file:///home/ada/a%20b.txt or file:///C:/a.txt, of at most 2 MiB; the
 // tool read reads larger text files in parts. Files on a Windows share are not resources.
-// resources/list does not list files, as there may be very many: the template file:///{+path}
+// resources/list does not list files, because there may be very many. The template file:///{+path}
 // stands for all, and its path is completed, percent-encoded. Subscribed resources are watched,
 // also while they are replaced by rename or do not exist, until the last subscription ends. A
 // change that the system does not report, such as in a file behind a link, is found within 5

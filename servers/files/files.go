@@ -40,7 +40,7 @@ type Options struct {
 type ClientRoots string
 
 const (
-	LegacyClientRoots ClientRoots = ""       // clients of 2025-11-25 and older
+	LegacyClientRoots ClientRoots = ""       // clients that speak 2025-11-25 and older
 	AlwaysClientRoots ClientRoots = "always" // all; it costs a round trip with each call in 2026-07-28
 	NoClientRoots     ClientRoots = "never"  // none
 )

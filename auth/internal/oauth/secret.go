@@ -16,5 +16,5 @@ func (Secret) GoString() string             { return redacted }
 func (Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Format implements fmt.Formatter, as verbs such as %x do not call String.
+// Format implements fmt.Formatter, because verbs such as %x do not call String.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }

@@ -104,8 +104,8 @@ func (g *given) add(member, name, written string) {
 }
 
 // shown returns a value as a question of trust shows it, and whether it is shown. References are
-// shown, as the file does not hold their values; so are variables that change which program runs.
-// Any other value may be a secret, whatever its name.
+// shown, because the file does not hold their values; so are variables that change which program
+// runs. Any other value may be a secret, whatever its name.
 func (*given) shown(member, name, written string) (value string, show bool) {
 	if m := reference.FindStringSubmatch(written); m != nil {
 		if m[2] != "" {
