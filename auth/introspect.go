@@ -67,7 +67,7 @@ type Introspection struct {
 	flights  map[[sha256.Size]byte]*inspecting // guarded by mu
 }
 
-// introspected is the answer of an issuer about a token.
+// introspected is the answer from an issuer about a token.
 type introspected struct {
 	knownToken
 	until time.Time

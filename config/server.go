@@ -68,7 +68,7 @@ type Server struct {
 	workspace string // folder of a relative cwd
 }
 
-// filled are the values of a server or a model, and the inputs that they need.
+// filled are the values in the entry of a server or a model, and the inputs that they need.
 type filled struct {
 	values []Value
 	inputs []Input

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Value is one value of a server or a model: its text in the file, and its expansion.
+// Value is one value in the entry of a server or a model: its text in the file, and its expansion.
 type Value struct {
 	Member  string // command, args, env, envFile, cwd, url or headers; of a model baseUrl, key or headers
 	Name    string // of a variable or header; of an argument its index
@@ -48,8 +48,8 @@ func (v Value) From() []string {
 	return out
 }
 
-// Values returns the values of a server with their origins, grouped by member. The texts may be
-// secrets.
+// Values returns the values in a server's entry with their origins, grouped by member. The texts
+// may be secrets.
 func (s Server) Values() []Value { return slices.Clone(s.values) }
 
 // Inputs returns the inputs that a server needs: [Server.Resolve] inserts their values.

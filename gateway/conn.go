@@ -203,13 +203,13 @@ func (p *pool) release(c *conn, res mcp.Result, err error) {
 	}
 }
 
-// ofServer reports whether an error is a response of the server.
+// ofServer reports whether an error is a response from the server.
 func ofServer(err error) bool {
 	var rpc *mcp.Error
 	return errors.As(err, &rpc)
 }
 
-// take returns the connection for a request of the caller. It waits while the server is starting,
+// take returns the connection for a request from the caller. It waits while the server is starting,
 // and starts an idle server. The caller must release the connection. The error may report lost
 // state, see losses.
 func (p *pool) take(ctx context.Context, method string) (*conn, error) {

@@ -15,9 +15,9 @@
 //     for a list that would have the same bytes. A connection for one client serves no other
 //     client.
 //   - State that a server keeps for a client, over a connection of the client's own, is never lost
-//     silently: if the connection ends, the next request of the client that may depend on the state
-//     fails once and says so. Only connections that were used for nothing but reads make room for
-//     others, except that a session gives way to another of its own principal after 2 quiet
+//     silently: if the connection ends, the next request from the client that may depend on the
+//     state fails once and says so. Only connections that were used for nothing but reads make room
+//     for others, except that a session gives way to another of its own principal after 2 quiet
 //     minutes.
 //   - A server that fails is missing from lists; the others are present. A server of Run that does
 //     not answer delays a caller's list by at most a second, and not at all once ListTimeout has

@@ -178,9 +178,9 @@ func (f *fresh) leave(l *freshList) bool {
 	return true
 }
 
-// listNow returns a list within the bounds of h: a valid cached list, or the answer of the server.
-// An answer that comes too late is cached and, if it differs, announced as a change. Until then the
-// caller gets the previous list.
+// listNow returns a list within the bounds of h: a valid cached list, or the answer from the
+// server. An answer that comes too late is cached and, if it differs, announced as a change. Until
+// then the caller gets the previous list.
 func (up *upstream) listNow(ctx context.Context, c *conn, who client, k *listKind, h *hurry) (*keptList, error) {
 	l, asks := c.join(k, h.audience)
 	if asks && !up.ask(ctx, c, who, k, h.audience, l) {

@@ -92,7 +92,7 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 	}
 }
 
-// useFor counts a use of c by a request of a client; mu is held.
+// useFor counts a use of c by a request from a client; mu is held.
 func (p *pool) useFor(c *conn, who client, method string) *conn {
 	if leaves(method) {
 		if c.actors == nil {

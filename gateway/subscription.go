@@ -57,7 +57,7 @@ type subscription struct {
 
 	mu          sync.Mutex
 	subscribers map[string]map[*subscriber]struct{} // by resource; guarded by mu
-	waiting     []*subscriber                       // waiting for the answer of the server; guarded by mu
+	waiting     []*subscriber                       // waiting for the answer from the server; guarded by mu
 	current     *round                              // the newest acknowledged round; nil if there is none; guarded by mu
 	dropped     time.Time                           // when a resource lost its last subscriber; zero: none did; guarded by mu
 	lists       changeSet                           // changes not reported yet; guarded by mu
@@ -401,8 +401,8 @@ func (r *subscriber) rouse() {
 	}
 }
 
-// join adds a subscriber and waits for the answer of the server, which is then in honoured and err.
-// The caller must call leave afterwards.
+// join adds a subscriber and waits for the answer from the server, which is then in honoured and
+// err. The caller must call leave afterwards.
 func (n *subscription) join(ctx context.Context, uris []string) (*subscriber, error) {
 	r := &subscriber{uris: uris, said: make(chan struct{}), wake: make(chan struct{}, 1)}
 	n.mu.Lock()

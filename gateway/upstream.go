@@ -63,7 +63,7 @@ type foreign struct{ mcp.Handler }
 // Foreign marks the handler for package policy.
 func (foreign) Foreign() bool { return true }
 
-// handle answers a request of a caller in the server's own terms.
+// handle answers a request from a caller in the server's own terms.
 func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	if up.front == nil {
 		return up.offered(ctx, method, params)

@@ -331,5 +331,5 @@ func (p *pending) result(outcome Outcome, why string, took time.Duration, parts 
 	return &model.Result{ID: p.call.ID, Name: p.call.Name, Parts: parts, Error: outcome != Succeeded}
 }
 
-// clip bounds text of a peer or a model for use in a message.
+// clip bounds text from a peer or a model for use in a message.
 func clip(s string) string { return text.Clip(s, 1000) }

@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Choices are the models that may answer sampling requests of servers. The first is the default.
+// Choices are the models that may answer sampling requests from servers. The first is the default.
 type Choices []Choice
 
 // Choice is a model and its ratings relative to the others.

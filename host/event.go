@@ -36,10 +36,10 @@ const (
 	Waiting  EventKind = "waiting"  // the call waits for the person
 	Started  EventKind = "started"  // the call was allowed and begins
 	Progress EventKind = "progress" // of a call in progress
-	Logged   EventKind = "log"      // a log message of the server during a call
+	Logged   EventKind = "log"      // a log message from the server during a call
 	Retried  EventKind = "retry"    // the call failed and is retried after a pause; Text says why
 	Asked    EventKind = "asked"    // the server asks something during a call
-	Sampled  EventKind = "sampled"  // the model answered a sampling request of the server
+	Sampled  EventKind = "sampled"  // the model answered a sampling request from the server
 	Resulted EventKind = "result"   // the call has ended
 	Noted    EventKind = "note"     // something that a person should know
 	Ended    EventKind = "ended"    // the turn has ended
@@ -67,7 +67,7 @@ type Outcome string
 
 const (
 	Succeeded Outcome = "done"
-	Failed    Outcome = "failed"    // the tool reported an error, or a question of the server had no answer
+	Failed    Outcome = "failed"    // the tool reported an error, or a question from the server had no answer
 	Invalid   Outcome = "invalid"   // the arguments do not fit, or the tool does not exist; it was not called
 	Denied    Outcome = "denied"    // it was not called
 	Broken    Outcome = "error"     // it failed; Unknown if it may have run and must not be repeated

@@ -44,7 +44,7 @@ import (
 // A call in which the server has asked a question, or made a task, may have run even where the
 // table says never.
 //
-// If the call was cancelled, its outcome is Cancelled; if it failed because a question of the
+// If the call was cancelled, its outcome is Cancelled; if it failed because a question from the
 // server had no answer, Failed. Otherwise a call that perhaps ran and must not run twice is
 // Unknown, and any other is Broken.
 type fault struct {
@@ -54,7 +54,7 @@ type fault struct {
 	slow  bool          // the call timed out
 	left  bool          // the caller's context has ended
 	tries int           // number of attempts
-	asked string        // why a question of the server during the call had no answer; empty: all were answered
+	asked string        // why a question from the server during the call had no answer; empty: all were answered
 	err   error
 }
 
@@ -226,7 +226,7 @@ func retryAfter(h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-// ofRPC classifies a JSON-RPC error of the server.
+// ofRPC classifies a JSON-RPC error from the server.
 func (f *fault) ofRPC(e *mcp.Error) {
 	if raw, ok := jsonx.Lookup(e.Data, "retryAfter"); ok {
 		if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil && seconds >= 0 {

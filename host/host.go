@@ -21,8 +21,8 @@ type Host struct {
 	// ErrNoModel. If Model, Sampler and OnSample are all nil, servers are not offered sampling.
 	Model model.Model
 
-	// Sampler returns the model for a sampling request of a server, see [Choices], or nil to refuse
-	// it. If Sampler is nil, the model of the conversation answers, or Model.
+	// Sampler returns the model for a sampling request from a server, see [Choices], or nil to
+	// refuse it. If Sampler is nil, the model of the conversation answers, or Model.
 	Sampler func(*mcp.ModelPreferences) model.Model
 
 	// AutoSample lets a model answer sampling requests even if Person is nil, so that nobody
@@ -93,7 +93,7 @@ type Host struct {
 
 // Limits are the bounds of a conversation. The zero value of each means its default.
 type Limits struct {
-	Steps       int           // answers of the model in one turn; 0: 50
+	Steps       int           // answers from the model in one turn; 0: 50
 	Parallel    int           // calls running at the same time; 0: 8
 	CallTimeout time.Duration // of a call, since its last progress; 0: 2 minutes; negative: no bound
 	CallTotal   time.Duration // of a call, with progress, questions and retries; 0: 1 hour; negative: no bound

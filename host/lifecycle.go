@@ -150,10 +150,11 @@ func (s *server) status(st gateway.Status) ServerStatus {
 	return all
 }
 
-// errGone is the error of a server that was removed or replaced.
+// errGone is the error of a call to a server that was removed or replaced.
 var errGone = errors.New("the server was removed or replaced")
 
-// gone returns the error of a server that was removed or replaced, or whose host was closed.
+// gone returns the error of a call to a server that was removed or replaced, or whose host was
+// closed.
 func (s *server) gone() error {
 	if s.h.ctx.Err() != nil {
 		return ErrClosed

@@ -288,7 +288,7 @@ func gather[T any](ctx context.Context, list func(context.Context, ...mcp.CallOp
 	}
 }
 
-// bounded puts text of a peer on one line and cuts it, for use in a sentence.
+// bounded puts text from a peer on one line and cuts it, for use in a sentence.
 func bounded(s string, most int) string {
 	return text.Clip(strings.Join(strings.Fields(s), " "), most)
 }

@@ -100,13 +100,13 @@ func (h *Host) promptsOf(ctx context.Context, s *server, patience time.Duration)
 	})
 }
 
-// spoken is a message of a person, as the model receives it.
+// spoken is a message from a person, as the model receives it.
 type spoken struct {
 	messages []model.Message
 	tools    []string // names of the tools that must be called
 }
 
-// compose makes messages from the text of a person and its attachments.
+// compose makes messages from a person's text and its attachments.
 func (c *Conversation) compose(ctx context.Context, text string, more []model.Part) (*spoken, error) {
 	if strings.TrimSpace(text) == "" && len(more) == 0 {
 		return nil, errors.New("there is nothing to say")

@@ -15,16 +15,16 @@ type Person interface {
 	// Approve decides about a call.
 	Approve(ctx context.Context, a *Approval) (Verdict, error)
 
-	// Elicit answers a question of a server: a form, or a URL to visit. If the answer does not fit
-	// the form, Elicit is called again, at most 3 times in all. It may return mcp.ErrDeclined or
-	// mcp.ErrDismissed.
+	// Elicit answers a question from a server: a form, or a URL to visit. If the answer does not
+	// fit the form, Elicit is called again, at most 3 times in all. It may return mcp.ErrDeclined
+	// or mcp.ErrDismissed.
 	Elicit(ctx context.Context, q *Elicitation) (*mcp.ElicitResult, error)
 
-	// ReviewRequest reviews a sampling request of a server and returns the request to send to the
+	// ReviewRequest reviews a sampling request from a server and returns the request to send to the
 	// model, which may be a changed one. mcp.ErrDeclined refuses it.
 	ReviewRequest(ctx context.Context, s *Sampling) (*mcp.SampleRequest, error)
 
-	// ReviewAnswer reviews the answer of the model and returns the answer for the server.
+	// ReviewAnswer reviews the answer from the model and returns the answer for the server.
 	ReviewAnswer(ctx context.Context, s *Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error)
 }
 
@@ -58,7 +58,7 @@ const (
 	AllowAlways              // this tool, until it changes; without Host.Approvals the same as AllowConversation
 )
 
-// Elicitation is a question of a server: a form to fill in, with its defaults, or a URL to visit.
+// Elicitation is a question from a server: a form to fill in, with its defaults, or a URL to visit.
 // The person sees the whole URL and agrees before it is opened.
 type Elicitation struct {
 	Conversation string // empty: unknown
@@ -68,7 +68,7 @@ type Elicitation struct {
 	*mcp.ElicitRequest
 }
 
-// Sampling is a sampling request of a server.
+// Sampling is a sampling request from a server.
 type Sampling struct {
 	Conversation string // empty: unknown
 	Call         string // id of the call that it belongs to, as in events; empty: unknown
@@ -98,7 +98,7 @@ type Decision struct {
 	Allowed      bool
 	By           string        // ground of the decision, as in CallEvent.By
 	Outcome      Outcome       // empty: the entry is a decision only
-	Reason       string        // of a denial; of a failure its kind, without text of the server
+	Reason       string        // of a denial; of a failure its kind, without text from the server
 	Cached       bool          // the server was not asked
 	Took         time.Duration // duration of the call, if there is an outcome
 }

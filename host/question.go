@@ -18,7 +18,7 @@ import (
 
 const (
 	maxTries  = 3  // attempts at an answer that fits its form
-	perMinute = 20 // questions of a server outside of calls, and as many sampling requests
+	perMinute = 20 // questions from a server outside of calls, and as many sampling requests
 )
 
 // client makes a client for a server, or for the sessions of a conversation with it. Questions
@@ -73,7 +73,7 @@ func (h *Host) SetRoots(ctx context.Context, roots []mcp.Root) {
 	wg.Wait()
 }
 
-// calling is a call of a conversation, for the questions of its server.
+// calling is a call of a conversation, for the questions from its server.
 type calling struct {
 	c   *Conversation
 	e   CallEvent
@@ -84,7 +84,7 @@ type calling struct {
 	refused string // why the last question had no answer; guarded by mu
 }
 
-// refusal returns why a question of the server during the call of ctx had no answer, which ends a
+// refusal returns why a question from the server during the call of ctx had no answer, which ends a
 // call to a server that speaks 2026-07-28. It is empty if all were answered.
 func refusal(ctx context.Context) string {
 	k, ok := ctx.Value(callingKey{}).(*calling)
@@ -111,12 +111,13 @@ func (q *question) unanswered(err error) {
 // callingKey is the context key for the calling of a call.
 type callingKey struct{}
 
-// calling returns the context for a call, by which a question of the server is matched to the call.
+// calling returns the context for a call, by which a question from the server is matched to the
+// call.
 func (c *Conversation) calling(ctx context.Context, e *CallEvent) context.Context {
 	return context.WithValue(ctx, callingKey{}, &calling{c: c, e: CallEvent{ID: e.ID, Server: e.Server, Tool: e.Tool}, ctx: ctx})
 }
 
-// question is a request of a server to the person or to a model.
+// question is a request from a server to the person or to a model.
 type question struct {
 	s    *server
 	call *calling      // that it belongs to; nil: unknown
@@ -249,7 +250,7 @@ func (q *question) may(what string, most int, of func(*budget) *int) error {
 	return mcp.Errorf(jsonrpc.CodeInternal, "this host allows %d %s %s, and no more", most, what, in)
 }
 
-// elicit passes a question of the server to the person.
+// elicit passes a question from the server to the person.
 func (s *server) elicit(ctx context.Context, c *Conversation, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	ctx, q := s.question(ctx, c)
 	defer q.over()

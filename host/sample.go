@@ -25,7 +25,7 @@ const (
 // nestedKey is the context key for the number of enclosing sampling requests.
 type nestedKey struct{}
 
-// sample lets a model answer a sampling request of the server, after review by the person. The
+// sample lets a model answer a sampling request from the server, after review by the person. The
 // model sees only the request: content of other conversations (includeContext) is never included.
 //
 // Specification: 2026-07-28, client/sampling.
@@ -174,7 +174,7 @@ func (n toolNames) own(name string) string {
 	return name
 }
 
-// toModel converts a sampling request of a server to a request to a model.
+// toModel converts a sampling request from a server to a request to a model.
 func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, error) {
 	names := toolNames{}
 	req := &model.Request{
@@ -269,7 +269,7 @@ func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]str
 	return model.Part{}, errors.New("a kind of content that models do not take")
 }
 
-// fromModel converts the answer of a model to a result for the server, without its reasoning.
+// fromModel converts the answer from a model to a result for the server, without its reasoning.
 func fromModel(res *model.Response, r *mcp.SampleRequest, names toolNames) *mcp.SampleResult {
 	out := &mcp.SampleResult{Role: "assistant", Model: res.Model, StopReason: stopReason(res.Stop)}
 	text := res.Message.Text()

@@ -295,7 +295,7 @@ func wordsOf(text string) []string {
 // words returns a result that consists of text.
 func words(text string) []model.Part { return []model.Part{{Text: text}} }
 
-// quoted quotes text of a peer or a model for use in a sentence.
+// quoted quotes text from a peer or a model for use in a sentence.
 func quoted(s string) string { return strconv.Quote(bounded(s, 100)) }
 
 // plural returns a count with its noun.

@@ -23,7 +23,7 @@ type stats struct {
 	latency  time.Duration // moving average; 0: unknown; guarded by mu
 	rate     float64       // moving average of errors, 0 to 1; guarded by mu
 	streak   int           // errors since the last success; guarded by mu
-	answered time.Time     // last answer of the server; guarded by mu
+	answered time.Time     // last answer from the server; guarded by mu
 	underway []*timing     // guarded by mu
 
 	aside time.Time     // the group sends no calls there until then; zero: not set aside; guarded by mu
@@ -109,7 +109,7 @@ func mean[T ~int64 | ~float64](before, last T) T {
 	return T((1-weightOfLast)*float64(before) + weightOfLast*float64(last))
 }
 
-// heard records an answer of the server outside of calls.
+// heard records an answer from the server outside of calls.
 func (s *stats) heard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ func CanLogIn(s config.Server) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// WantsLogin reports whether a login would fix an error of the server of an entry.
+// WantsLogin reports whether a login would fix an error from the server of an entry.
 func WantsLogin(err error, s config.Server) bool {
 	var status *mcp.HTTPError
 	if !errors.As(err, &status) || status.Status != http.StatusUnauthorized {

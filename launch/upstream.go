@@ -54,7 +54,7 @@ func (u *Upstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, er
 	return res, u.told(err)
 }
 
-// told returns an error of the session in the form for others. An error of the server itself is
+// told returns an error of the session in the form for others. An error from the server itself is
 // data and passes unchanged.
 func (u *Upstream) told(err error) error {
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 type kind uint8
 
 const (
-	caller  kind = iota // requests of a caller
-	further             // follow-up requests of a caller
+	caller  kind = iota // requests from a caller
+	further             // follow-up requests from a caller
 	ofTool              // calls of tools, of a caller
 	address             // HTTP requests of an address
 )

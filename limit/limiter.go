@@ -13,17 +13,17 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A Limiter limits the requests of each caller. Its fields must not change after the first use.
+// A Limiter limits the requests from each caller. Its fields must not change after the first use.
 // The zero value bounds nothing. It is safe for concurrent use.
 type Limiter struct {
-	// Caller bounds the requests of each caller.
+	// Caller bounds the requests from each caller.
 	Caller Rate
 
 	// Tools bounds the tool calls of each caller, by tool name. An entry "db_*" is one limit shared
 	// by all tools whose names begin with "db_".
 	Tools map[string]Rate
 
-	// Concurrent bounds the running requests of each caller, subscriptions aside. Zero means no
+	// Concurrent bounds the running requests from each caller, subscriptions aside. Zero means no
 	// bound.
 	Concurrent int
 

@@ -34,9 +34,9 @@ type Client struct {
 
 	// OnElicit answers questions to the user. Nil: elicitation is not declared. Fields that the
 	// answer leaves out get the defaults of the form. If the question belongs to a call, ctx has
-	// the values of that call's context. A question of a 2026-07-28 server always does. A question
-	// of an older server does if it arrives on the stream of the call or only one call is in
-	// progress. The same holds for OnSample and Roots.
+	// the values of that call's context. A question from a 2026-07-28 server always does. A
+	// question from an older server does if it arrives on the stream of the call or only one call
+	// is in progress. The same holds for OnSample and Roots.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
 	// OnSample answers requests for a language model's completion. ErrDeclined says
@@ -428,7 +428,7 @@ func (c *Client) enter(s *Session) (leave func()) {
 	}
 }
 
-// answer answers a question of a server with the client's own functions. If one of them ends its
+// answer answers a question from a server with the client's own functions. If one of them ends its
 // goroutine, answer does not return.
 func (c *Client) answer(ctx context.Context, method string, params json.RawMessage) (answer json.RawMessage, err error) {
 	user := c.userCode()

@@ -56,7 +56,7 @@ func (h contained) Handle(ctx context.Context, req *Request) (res Result, err er
 	return res, nil
 }
 
-// Foreign tells package policy whether text of another program may come from behind h. It may if
+// Foreign tells package policy whether text from another program may come from behind h. It may if
 // the server serves a Handler that is not a server of this program.
 func (h contained) Foreign() bool { return h.s.foreign() }
 
@@ -101,8 +101,8 @@ func usable(res Result) {
 // maxOwnDepth bounds the nesting of JSON in a result.
 const maxOwnDepth = 1000
 
-// mustBeJSON panics if a raw value of a handler is not valid JSON: it would break the message it is
-// part of, or change its meaning.
+// mustBeJSON panics if a raw value from a handler is not valid JSON: it would break the message it
+// is part of, or change its meaning.
 func mustBeJSON(what string, raw json.RawMessage) {
 	if err := jsonx.Valid(raw, maxOwnDepth); err != nil {
 		panic(fmt.Errorf("mcp: %s of a handler: %w", what, err))

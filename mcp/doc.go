@@ -19,7 +19,7 @@
 //	res, err := s.CallTool(ctx, "add", map[string]any{"a": 1, "b": 2})
 //
 // [Client.Open] does the same with a Handler of this process, and [Client.Use] puts middleware
-// around the requests of a client, as [Server.Use] does for a server.
+// around the requests from a client, as [Server.Use] does for a server.
 //
 // # Revisions
 //
@@ -30,10 +30,10 @@
 // # Asking
 //
 // [Elicit], [Confirm], [ElicitURL], [Sample] and [Roots] ask the caller a question from inside a
-// handler. Up to 2025-11-25 the question travels as a request of the server, and the handler waits.
-// In 2026-07-28 it travels in the result: the handler returns the error it got, and runs again from
-// the top when the answer has come. Code between two questions therefore runs once per round;
-// [Once] runs a function once per call.
+// handler. Up to 2025-11-25 the question travels as a request from the server, and the handler
+// waits. In 2026-07-28 it travels in the result: the handler returns the error it got, and runs
+// again from the top when the answer has come. Code between two questions therefore runs once per
+// round; [Once] runs a function once per call.
 //
 // # Guarantees
 //

@@ -30,7 +30,7 @@ import (
 // If the server asks by requests, and the caller is asked by results, the server's call stays open
 // until the caller comes back with the answer, for at most 15 minutes.
 //
-// A question of a legacy server that names no call goes to the session of the caller. If it could
+// A question from a legacy server that names no call goes to the session of the caller. If it could
 // belong to several callers it is refused; from then on the calls of different callers take turns.
 // A call waits for its turn at most 5 minutes, and at most 2 seconds for calls of its own
 // principal.

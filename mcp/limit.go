@@ -34,8 +34,8 @@ type Limits struct {
 	CallTimeout time.Duration
 
 	// CallLimit bounds the total time of a client's call. Zero or negative: no bound. Neither
-	// CallLimit nor CallTimeout counts the time in which a question of the server is answered or a
-	// task is waited for.
+	// CallLimit nor CallTimeout counts the time in which a question from the server is answered or
+	// a task is waited for.
 	CallLimit time.Duration
 
 	// Mute is the number of consecutive calls, each begun after the one before had ended, that may

@@ -97,7 +97,7 @@ func (g guarded) Handle(ctx context.Context, req *Request) (res Result, err erro
 	return res, nil
 }
 
-// Foreign tells package policy whether text of another program may come from behind g.
+// Foreign tells package policy whether text from another program may come from behind g.
 func (g guarded) Foreign() bool {
 	switch next := g.next.(type) {
 	case *Server:

@@ -26,7 +26,7 @@ func (p *promptEntry) json() json.RawMessage { return p.of(p.def) }
 // AddPrompt adds a prompt that is a Go function, or replaces the prompt of that name. In is a
 // struct whose fields are the arguments. Arguments travel as strings, so the fields are strings or
 // types that decode themselves from text. Null for an optional argument is the same as no argument.
-// Out is a string (one message of the user), Content, PromptMessage, []PromptMessage or
+// Out is a string (one message from the user), Content, PromptMessage, []PromptMessage or
 // *PromptResult.
 //
 // AddPrompt panics if the prompt cannot work: In or Out has an unsuitable type, p.Arguments or

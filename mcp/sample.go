@@ -180,7 +180,7 @@ func checkMessages(ms []SampleMessage) error {
 	return nil
 }
 
-// clipAll bounds texts of a peer for use in an error.
+// clipAll bounds texts from a peer for use in an error.
 func clipAll(ss []string) []string {
 	out := make([]string, min(len(ss), 5))
 	for i := range out {

@@ -238,7 +238,7 @@ func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f 
 // [*HTTPError], [*ExitError], [ErrClosed], one that is [io.ErrUnexpectedEOF] when the connection
 // was lost, or the cause of ctx; after one of the last five it is not known whether the tool has
 // run. If the server has asked a question in the call or made a task of it, the error is also a
-// [BegunError]. A question of an older server that may belong to any of several calls counts for
+// [BegunError]. A question from an older server that may belong to any of several calls counts for
 // each.
 //
 // If the tool was listed with an output schema and the structured result does not fit it, CallTool
@@ -349,9 +349,9 @@ func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix str
 }
 
 // Do sends any request, in the form of revision 2026-07-28 whatever the server speaks, and returns
-// its result as a [RawResult]. Unlike [Session.Handle], it sends a request of this client: the
-// functions of the [Client] answer questions, and Do waits for a task that the server makes of the
-// request. Params must be a JSON object; nil stands for an empty one. Errors are those of
+// its result as a [RawResult]. Unlike [Session.Handle], it sends the request as the client's own:
+// the functions of the [Client] answer questions, and Do waits for a task that the server makes of
+// the request. The params must be a JSON object; nil stands for an empty one. Errors are those of
 // [Session.CallTool].
 func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Result, error) {
 	params := jsonx.OrObject(req.Params)

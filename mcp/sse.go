@@ -17,7 +17,7 @@ import (
 
 // SSE returns a handler for HTTP with server-sent events, the HTTP transport of revision
 // 2024-11-05, for clients that support only that. It serves both endpoints: a GET opens the event
-// stream, and a POST to messagePath, on the same host, takes the messages of its client:
+// stream, and a POST to messagePath, on the same host, takes the messages from its client:
 //
 //	h := srv.SSE("/messages")
 //	mux.Handle("/sse", h)

@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// script answers the questions of a handler with the prepared answers.
+// script answers the questions from a handler with the prepared answers.
 type script struct {
 	t testing.TB
 

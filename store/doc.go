@@ -11,5 +11,5 @@
 //
 // Written data survives the end of the process at any moment; the writes just before a power
 // failure may be lost. Only the owner can read the file and its companions (-wal, -shm), since they
-// hold the messages of servers and clients.
+// hold the messages from servers and clients.
 package store

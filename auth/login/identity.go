@@ -204,8 +204,8 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 	return id, nil
 }
 
-// RefusedError is the answer of an authorization server that refuses (RFC 6749, 4.1.2.1
-// and 5.2; RFC 7591, 3.2.2).
+// RefusedError is the answer from an authorization server that refuses (RFC 6749, 4.1.2.1 and 5.2;
+// RFC 7591, 3.2.2).
 type RefusedError struct {
 	Code        string // such as "access_denied" if the user refused
 	Description string // for people, written by the authorization server; some 200 bytes at most

@@ -54,7 +54,7 @@ func (r *results) add(row, peer string, round int, figures []figure, err error) 
 	}
 }
 
-// line returns the values of a peer, to be filled.
+// line returns the values of one peer, for the caller to fill in.
 func (r *results) line(row, figure, peer string) []float64 {
 	i := slices.IndexFunc(r.lines, func(l *line) bool { return l.row == row && l.figure == figure })
 	if i < 0 {

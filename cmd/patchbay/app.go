@@ -137,7 +137,7 @@ func (a *app) print(s string) {
 // paint colours text for standard output if it is a terminal.
 func (a *app) paint(s, style string) string { return paint(s, style, a.tty.out && a.tty.color) }
 
-// shown returns text of a server for printing: unchanged for a file or pipe, with control
+// shown returns text from a server for printing: unchanged for a file or pipe, with control
 // characters made visible for a terminal, which would obey them.
 func (a *app) shown(s string) string {
 	if a.tty.out {

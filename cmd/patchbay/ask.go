@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The flags --on-elicit and --on-sample answer the questions of a server, else a person at the
+// The flags --on-elicit and --on-sample answer the questions from a server, else a person at the
 // terminal. A question that neither can answer is declined, with a line on stderr.
 
 // answerQuestions sets the functions of the client that answer questions.

@@ -111,7 +111,7 @@ func (c *chatCmd) Run(a *app) error {
 	if err := h.start(plan.servers); err != nil {
 		return err
 	}
-	// From now on, messages of the program are part of the chat.
+	// From now on, messages from the program are part of the chat.
 	defer a.talk.Divert(ui)()
 	ctx, stop := signal.NotifyContext(a.ctx, syscall.SIGHUP)
 	defer stop()

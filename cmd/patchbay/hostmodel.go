@@ -167,7 +167,7 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 	}
 }
 
-// modelFault explains an error of a model or its provider.
+// modelFault explains an error from a model or its provider.
 func (a *app) modelFault(e *model.Error) *fault {
 	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.Text(e.Error())))}
 	name := e.Model

@@ -20,8 +20,9 @@ type tape struct {
 	file io.Closer
 }
 
-// recorder returns a function that takes the frames of a server: for the recording of --trace, and
-// for standard error with --verbose. It is nil without both. The first call opens the recording.
+// recorder returns a function that takes the frames of a server's connection, for the recording of
+// --trace and for standard error with --verbose. It returns nil if neither flag is set. The first
+// call opens the recording.
 func (a *app) recorder() (func(trace.Frame), error) {
 	if a.Trace != "" && a.tape == nil {
 		if err := a.openTape(); err != nil {

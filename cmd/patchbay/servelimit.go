@@ -30,7 +30,7 @@ cancellations do not count; answers to questions and requests about tasks have
 limits of their own.
 `
 
-// limit applies the limits to the requests of a server; nil: there are none. Limits by address are
+// limit applies the limits to the requests to a server; nil: there are none. Limits by address are
 // refused over stdio.
 func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
 	l, err := c.limiter(overHTTP)

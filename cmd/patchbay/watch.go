@@ -23,7 +23,7 @@ error names the watched lists and resources.`,
 	command: func() command { return new(watchCmd) },
 }
 
-// watchCmd prints the notifications of a server: updates of resources, and changes of its lists.
+// watchCmd prints the notifications from a server: updates of resources, and changes of its lists.
 type watchCmd struct {
 	URIs []string `arg:"" optional:"" name:"uri" help:"Resources to watch, in addition to the lists."`
 	Read bool     `help:"Read each resource at the start and after updates."`

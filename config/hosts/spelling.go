@@ -9,7 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// spelling is the syntax of a host for variables in the values of a server.
+// spelling is the syntax of a host for variables in a server's entry.
 type spelling struct {
 	env      func(name string) string // nil: it has no variables
 	defaults bool                     // ${NAME:-text}
@@ -29,7 +29,7 @@ var (
 func braced(name string) string   { return "${" + name + "}" }
 func prefixed(name string) string { return "${env:" + name + "}" }
 
-// each replaces the texts of a server that may have variables.
+// each replaces the texts in a server's entry that may have variables.
 func each(o *object, change func(text string) string) {
 	one := func(raw json.RawMessage) json.RawMessage {
 		text, err := jsonx.Unquote(raw)

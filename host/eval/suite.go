@@ -86,7 +86,7 @@ type Matcher struct {
 	Absent   bool            // the value must not exist
 }
 
-// Answer describes the expected last answer of the model. All fields that are set must match.
+// Answer describes the expected last answer from the model. All fields that are set must match.
 type Answer struct {
 	Equals   string // ignoring surrounding white space
 	Contains []string

@@ -107,7 +107,7 @@ func (s *Store) Search(ctx context.Context, text string, limit int) ([]Hit, erro
 	return hits, nil
 }
 
-// query makes an FTS5 query from the text of a person. Nothing in it is an operator.
+// query makes an FTS5 query from text that a person typed. Nothing in the text is an operator.
 func query(text string) string {
 	var q []string
 	for word := range strings.FieldsSeq(noMarks.Replace(strings.ToValidUTF8(text, " "))) {

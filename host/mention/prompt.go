@@ -115,8 +115,8 @@ func Quote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 }
 
-// bounded puts text of a peer on one line of at most that many bytes.
+// bounded puts text from a peer on one line of at most that many bytes.
 func bounded(s string, most int) string { return text.Clip(strings.Join(strings.Fields(s), " "), most) }
 
-// quoted quotes text of a peer or a person for an error.
+// quoted quotes text from a peer or a person for an error.
 func quoted(s string) string { return strconv.Quote(bounded(s, 100)) }

@@ -20,7 +20,7 @@ const (
 	Malformed   Kind = "not understood" // the answer does not conform to the provider's API
 )
 
-// Error is the error of a provider instead of an answer.
+// Error is the error from a provider instead of an answer.
 type Error struct {
 	Kind    Kind
 	Model   string        // name of the model

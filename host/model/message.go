@@ -62,7 +62,7 @@ type Opaque struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// UserText returns a message of the user.
+// UserText returns a message from the user.
 func UserText(text string) Message { return Message{User, []Part{{Text: text}}} }
 
 // Text returns the texts of a message, joined.

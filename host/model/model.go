@@ -60,7 +60,7 @@ type Choice struct {
 	Tool string // of mode "tool": the one to call
 }
 
-// Response is the answer of a model.
+// Response is the answer from a model.
 type Response struct {
 	Message Message
 	Stop    Stop

@@ -12,7 +12,7 @@ import (
 )
 
 // Text adds tool calls to a model that has none: the system prompt describes the tools, the model
-// writes a call as JSON into its text, and the results are text of the user. Callers see calls
+// writes a call as JSON into its text, and the results are text from the user. Callers see calls
 // and results as with any other model.
 //
 // A call is an object such as

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A splitter splits the streamed text of a model into text and calls. Its output does not depend
+// A splitter splits the streamed text from a model into text and calls. Its output does not depend
 // on the chunks of the input.
 //
 // White space before and after a call is dropped, the rest of the text is emitted unchanged.

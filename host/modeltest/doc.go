@@ -13,5 +13,5 @@
 //
 // One script serves all APIs, and models that write their calls as text ([model.Text]) too.
 // Requests are checked as strictly as the real servers do, and refused in their words, so that
-// errors of a client do not go unnoticed. A request that fits no turn fails the test.
+// errors from a client do not go unnoticed. A request that fits no turn fails the test.
 package modeltest

@@ -31,7 +31,7 @@ type Result struct {
 	Name, Text string
 }
 
-// User returns the last text of the user.
+// User returns the last text from the user.
 func (r *Request) User() string {
 	for i := len(r.Messages) - 1; i >= 0; i-- {
 		if m := r.Messages[i]; !m.Assistant && m.Text != "" {

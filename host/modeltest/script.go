@@ -41,7 +41,7 @@ type Turn struct {
 type When struct {
 	Model   string            `yaml:"model"`
 	System  string            `yaml:"system"`
-	User    string            `yaml:"user"`    // the last text of the user
+	User    string            `yaml:"user"`    // the last text from the user
 	Results map[string]string `yaml:"results"` // of the last calls, by tool
 	Tools   []string          `yaml:"tools"`   // offered tools; others are allowed
 	Choice  string            `yaml:"choice"`  // "none", "required" or the name of a tool

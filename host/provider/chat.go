@@ -166,7 +166,7 @@ func (c *chat) messages(req *model.Request) []chatMessage {
 	if req.System != "" {
 		out = append(out, chatMessage{Content: req.System, Role: "system"})
 	}
-	last := 0 // the last message with text of the user
+	last := 0 // the last message with text from the user
 	for i, m := range req.Messages {
 		if _, others := partition(m.Parts); m.Role == model.User && len(others) > 0 {
 			last = i
@@ -193,8 +193,8 @@ func (c *chat) messages(req *model.Request) []chatMessage {
 	return out
 }
 
-// assistant returns a message of the model. Some models need the thoughts that led to their calls
-// until the next text of the user; signatures are always sent back.
+// assistant returns a message from the model. Some models need the thoughts that led to their calls
+// until the next text from the user; signatures are always sent back.
 func (c *chat) assistant(m *model.Message, thoughts bool) chatMessage {
 	a := chatMessage{Role: "assistant"}
 	if text := m.Text(); text != "" {

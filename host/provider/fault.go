@@ -166,7 +166,7 @@ func (x *exchange) clean(text string) string {
 	return text
 }
 
-// said quotes text of a server.
+// said quotes text from a server.
 func said(text string) string {
 	if runes := []rune(text); len(runes) > maxSaid {
 		text = string(runes[:maxSaid]) + "…"

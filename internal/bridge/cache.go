@@ -174,7 +174,7 @@ func (c *cache) dropIf(method string, hit func(*cached) bool) {
 	}
 }
 
-// changed drops the entries that a notification of the server affects (CACHE-26-014).
+// changed drops the entries that a notification from the server affects (CACHE-26-014).
 func (c *cache) changed(method string, params json.RawMessage) {
 	switch method {
 	case revision.NoteToolsChanged:

@@ -16,20 +16,20 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// Call is one request to a server, over all its rounds: a request of the client itself, which Begin
-// begins, or a forwarded one. The zero value is ready for Begin.
+// Call is one request to a server, over all its rounds: a request from the client itself, which
+// Begin begins, or a forwarded one. The zero value is ready for Begin.
 type Call struct {
 	r        *Remote
 	method   string
 	params   json.RawMessage
 	caps     json.RawMessage // capabilities to declare
 	self     json.RawMessage // Implementation to name, nil for the client's own
-	hops     json.RawMessage // the forwarders of the request, this process last; nil for a request of the client itself
+	hops     json.RawMessage // the forwarders of the request, this process last; nil for a request from the client itself
 	logLevel string
 	memo     *engine.Call // keeps data between the runs of a forwarded call; nil for others
 	header   http.Header  // of Options
 
-	ours  bool        // a request of the client itself; its timer begins before run
+	ours  bool        // a request from the client itself; its timer begins before run
 	waits bool        // wait for a task
 	hit   bool        // the result came from the cache
 	told  bool        // no more notifications; guarded by noteMu
@@ -73,14 +73,14 @@ type Listener interface {
 
 // Options are the options of a call of the client itself.
 type Options struct {
-	Idle     time.Duration // without a message of the server; zero or less: no bound
+	Idle     time.Duration // without a message from the server; zero or less: no bound
 	Listener Listener      // nil: notifications of the call go to the Remote
 	Progress bool          // ask for progress in any case
 	Fresh    bool          // do not read from the cache
 	Header   http.Header   // sent with the request over HTTP, with names in canonical form
 }
 
-// Request sends a request of the client itself and returns its result, in the inner form. The
+// Request sends a request from the client itself and returns its result, in the inner form. The
 // functions of the client answer questions. If the server makes a task of the request, Request
 // waits for it.
 func (r *Remote) Request(ctx context.Context, method string, params json.RawMessage) (raw json.RawMessage, err error) {
@@ -90,8 +90,8 @@ func (r *Remote) Request(ctx context.Context, method string, params json.RawMess
 	return x.Wait()
 }
 
-// Begin prepares a request of the client itself, and starts its timer. The params are an object in
-// the inner form. End must follow.
+// Begin prepares a request from the client itself, and starts its timer. The params are an object
+// in the inner form. End must follow.
 func (x *Call) Begin(ctx context.Context, r *Remote, method string, params json.RawMessage, o Options) {
 	x.r, x.method, x.params, x.caps, x.cache, x.asked = r, method, params, r.Caps, cacheOwn, r.asked.Load()
 	x.listener, x.header, x.ours = o.Listener, o.Header, true
@@ -127,8 +127,8 @@ func (x *Call) Remote() *Remote { return x.r }
 // Cached reports whether the result came from the cache.
 func (x *Call) Cached() bool { return x.hit }
 
-// End finishes a request of the client itself and turns its error into one for the user. It may be
-// called more than once.
+// End finishes a request from the client itself and turns its error into one for the user. It may
+// be called more than once.
 func (x *Call) End(err error) error {
 	if err != nil && x.timer.Err() != nil && errors.Is(err, x.timer.Err()) {
 		err = context.Cause(x.ctx())
@@ -195,7 +195,7 @@ func (x *Call) Forget() {
 	delete(x.r.tokens, x.tokenID)
 }
 
-// answer answers questions of the server.
+// answer answers questions from the server.
 func (x *Call) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()

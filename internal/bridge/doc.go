@@ -1,9 +1,9 @@
 // Package bridge calls one server, whatever revision it speaks, for callers of any revision.
 //
 // A [Remote] is the server at the far end of a wire. A [Call] is one request to it, over all its
-// rounds of questions. [Remote.Forward] passes on a request of another caller, with its questions,
-// progress and log messages. Package mcp builds typed calls on this package, and a typed server on
-// package engine, which handles the other direction: incoming requests.
+// rounds of questions. [Remote.Forward] passes on a request from another caller, with its
+// questions, progress and log messages. Package mcp builds typed calls on this package, and a typed
+// server on package engine, which handles the other direction: incoming requests.
 //
 // Requests, results and questions are raw JSON in the inner form, that of revision 2026-07-28.
 //

@@ -176,7 +176,7 @@ func (r *Remote) forwardFailure(call *engine.Call, method string, err error) err
 	return r.forwardError(call, method, r.Owner.Public(err))
 }
 
-// forwardError turns an error of the server into one for the caller in front.
+// forwardError turns an error from the server into one for the caller in front.
 func (r *Remote) forwardError(call *engine.Call, method string, err error) error {
 	var rpc *jsonrpc.Error
 	if !errors.As(err, &rpc) {

@@ -270,7 +270,7 @@ func (c *idleTimer) goOn() {
 	}
 }
 
-// touch restarts the idle time, after a message of the server in the call.
+// touch restarts the idle time, after a message from the server in the call.
 func (c *idleTimer) touch() { c.locked((*idleTimer).extend) }
 
 // pause pauses the timer, since the server waits for this side, until resume is called as many

@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// OnBehalf sends a request of the client itself and returns its result in the inner form.
+// OnBehalf sends a request from the client itself and returns its result in the inner form.
 // Questions, progress and log messages go to the caller of another call. If the server makes a task
 // of the request, OnBehalf waits for it. Of the options, it uses Idle and Header.
 //

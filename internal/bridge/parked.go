@@ -112,8 +112,8 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 	}
 }
 
-// gatherTime is the wait for further questions of a server that asks several at once, so that they
-// are asked together (T-36).
+// gatherTime is the wait for further questions from a server that asks several at once, so that
+// they are asked together (T-36).
 const gatherTime = 10 * time.Millisecond
 
 // gather takes a question, and those that arrive at the same time.

@@ -17,7 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// A question of a legacy server names its call only if it comes on the stream of that call. On
+// A question from a legacy server names its call only if it comes on the stream of that call. On
 // pipes it never does, and some HTTP servers send questions on the GET stream. The rules for such a
 // question:
 //

@@ -50,7 +50,7 @@ type Remote struct {
 	// initialize.
 	asker  atomic.Pointer[revision.Table]
 	rooted atomic.Bool  // AsksRoots
-	asked  atomic.Int64 // questions of a legacy server that named no call
+	asked  atomic.Int64 // questions from a legacy server that named no call
 
 	hops    hops
 	calls   openCalls // with a legacy server
@@ -97,7 +97,7 @@ type Owner interface {
 	Public(err error) error
 
 	// Exceeded returns the error of a call that has reached its limit: in total, or of the time
-	// without a message of the server.
+	// without a message from the server.
 	Exceeded(limit time.Duration, total bool) error
 }
 
@@ -105,8 +105,8 @@ type Owner interface {
 type Limits struct {
 	Rounds      int           // of questions of one call
 	Cache       int           // bytes of results; zero or less: none are kept
-	CallTimeout time.Duration // without a message of the server, in a forwarded call; 0: depends on the method; negative: no bound
-	Idle        time.Duration // without a message of the server, in any other call; zero or less: no bound
+	CallTimeout time.Duration // without a message from the server, in a forwarded call; 0: depends on the method; negative: no bound
+	Idle        time.Duration // without a message from the server, in any other call; zero or less: no bound
 	CallLimit   time.Duration // of one call in total; zero or less: no bound
 }
 

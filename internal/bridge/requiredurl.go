@@ -28,7 +28,7 @@ import (
 const (
 	urlTime      = 10 * time.Minute // for a call of the API, without the time to ask
 	heldURL      = 45 * time.Second // for a forwarded call, whose caller waits
-	firstRetry   = 2 * time.Second  // without a notification of the server
+	firstRetry   = 2 * time.Second  // without a notification from the server
 	slowestRetry = 15 * time.Second
 	maxURLs      = 1000 // that a session waits for
 	maxURLsOnce  = 16   // in one error

@@ -243,10 +243,10 @@ func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error
 	return append(out, '}'), nil
 }
 
-// excuse answers the questions of a modern server that a caller in front could not be asked, or has
-// answered with an error: in that era an error cannot be the answer to a question. If the caller
-// cannot be asked, excuse declines (T-23, T-73); if its user interface failed, excuse dismisses
-// (T-24). Without a model's answer or roots the call fails.
+// excuse answers the questions from a modern server that a caller in front could not be asked, or
+// has answered with an error: in that era an error cannot be the answer to a question. If the
+// caller cannot be asked, excuse declines (T-23, T-73); if its user interface failed, excuse
+// dismisses (T-24). Without a model's answer or roots the call fails.
 func (x *Call) excuse(ctx context.Context, qs []engine.Question, err error) ([]json.RawMessage, error) {
 	var rpc *jsonrpc.Error
 	var lacks *engine.LacksError

@@ -57,7 +57,7 @@ type Exchange interface {
 	// Notify sends a notification on the stream of the request.
 	Notify(method string, params json.RawMessage) error
 
-	// Request sends a request of the server on that stream and waits for the answer. It is called
+	// Request sends a request from the server on that stream and waits for the answer. It is called
 	// only for legacy sessions. An error response is returned as a *jsonrpc.Error.
 	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }

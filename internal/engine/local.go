@@ -51,7 +51,7 @@ func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level str
 	return res, &LocalError{RPC: &said, Cause: err}
 }
 
-// LocalError is the error of a handler in this process: the JSON-RPC error that a remote caller
+// LocalError is the error from a handler in this process: the JSON-RPC error that a remote caller
 // would get, and the error that the handler returned.
 type LocalError struct {
 	RPC   *jsonrpc.Error

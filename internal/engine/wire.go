@@ -38,7 +38,7 @@ type Wire interface {
 	Close() error
 }
 
-// Outgoing is one request of the client.
+// Outgoing is one request from the client.
 type Outgoing struct {
 	Method string
 	Params json.RawMessage
@@ -54,19 +54,19 @@ type Outgoing struct {
 	// Header is sent with the request over HTTP, besides the transport's own headers.
 	Header http.Header
 
-	// Inbox gets the messages that belong to the call: Note is called in order, before Call
-	// returns and on its goroutine; Question for requests of a legacy server on a stream of this
-	// call alone. If nil, the inbox of the wire gets them.
+	// Inbox gets the messages that belong to the call: Note is called in order, before Call returns
+	// and on its goroutine; Question for requests from a legacy server on a stream of this call
+	// alone. If nil, the inbox of the wire gets them.
 	Inbox Inbox
 }
 
-// Inbox gets the messages of a server other than answers.
+// Inbox gets the messages from a server other than answers.
 type Inbox interface {
 	// Note is called with each notification, in order. It must not block.
 	Note(method string, params json.RawMessage)
 
-	// Question answers a request of a legacy server, on a goroutine of its own. The inbox
-	// of a wire gets the questions that name no call.
+	// Question answers a request from a legacy server, on a goroutine of its own. The inbox of a
+	// wire gets the questions that name no call.
 	Question(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 

@@ -85,7 +85,7 @@ func (quietly) Error() string { return "" }
 
 func (q quietly) Unwrap() error { return q.error }
 
-// IsPage tells a web page from an error of a server: it is HTML.
+// IsPage reports whether the body of an HTTP error is a web page.
 func IsPage(status *mcp.HTTPError) bool {
 	if strings.Contains(status.Header.Get("Content-Type"), "html") {
 		return true

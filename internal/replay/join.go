@@ -18,8 +18,8 @@ var serverMethods = []string{revision.MethodElicit, revision.MethodSample, revis
 // joiner assembles exchanges from messages, one frame after the other.
 type joiner struct {
 	rec      *Recording
-	open     map[key]*opened   // unanswered requests of the client
-	asked    map[key]*Question // unanswered requests of the server
+	open     map[key]*opened   // unanswered requests from the client
+	asked    map[key]*Question // unanswered requests from the server
 	waiting  []*Exchange       // answered with input_required
 	states   map[*Exchange]json.RawMessage
 	spoken   map[string]string // revision by connection
@@ -31,7 +31,7 @@ type key struct {
 	id   jsonrpc.ID
 }
 
-// opened is an unanswered request of the client.
+// opened is an unanswered request from the client.
 type opened struct {
 	ex       *Exchange // nil for requests that are not exchanges: initialize, ping and others
 	method   string
@@ -246,7 +246,7 @@ func (j *joiner) continued(msg *jsonrpc.Message, params json.RawMessage) *Exchan
 	return nil
 }
 
-// owner finds the request that a message of the server belongs to: by its progress token, by the
+// owner finds the request that a message from the server belongs to: by its progress token, by the
 // HTTP exchange that carries it, or as the only one.
 func (j *joiner) owner(f numbered, token json.RawMessage) *opened {
 	var only *opened

@@ -32,7 +32,7 @@ type Recording struct {
 	// Faults lists the parts that could not be used, for people.
 	Faults []string
 
-	// Redacted is the number of requests of the client in which secrets were replaced.
+	// Redacted is the number of requests from the client in which secrets were replaced.
 	Redacted int
 
 	answers []*Question // outside of exchanges, such as roots after initialize
@@ -46,7 +46,7 @@ type Server struct {
 	Instructions json.RawMessage
 }
 
-// Exchange is one request of the client over all its rounds.
+// Exchange is one request from the client over all its rounds.
 type Exchange struct {
 	Line     int // of the request among the frames of the trace, from 1
 	Conn     string
@@ -67,7 +67,7 @@ type Exchange struct {
 	Overlaps bool
 }
 
-// Step is a message of the server before its answer: a notification, or questions asked together.
+// Step is a message from the server before its answer: a notification, or questions asked together.
 type Step struct {
 	Note      *Note
 	Questions []*Question

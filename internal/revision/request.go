@@ -30,9 +30,8 @@ func (t *Table) InnerQuestion(method string, params json.RawMessage) json.RawMes
 	return params
 }
 
-// Answer converts the answer of a client to such a request from the inner form. Before 2025-11-25
-// a completion is one block: the texts of several are joined; without texts the first block is
-// used.
+// Answer converts a client's answer to such a request from the inner form. Before 2025-11-25 a
+// completion is one block: the texts of several are joined; without texts the first block is used.
 func (t *Table) Answer(method string, answer json.RawMessage) json.RawMessage {
 	if method != MethodSample || t.Lacks&SampleTools == 0 {
 		return answer

@@ -1,4 +1,4 @@
-// Package text clips text of peers for errors, logs and screens.
+// Package text clips text from peers for errors, logs and screens.
 package text
 
 import "unicode/utf8"
@@ -16,5 +16,6 @@ func Clip[T ~string | ~[]byte](s T, most int) string {
 	return string(s[:end]) + "…"
 }
 
-// Short is Clip to 200 bytes: the bound for a name, URI or message of a peer in an error or a log line.
+// Short is Clip to 200 bytes: the bound for a name, URI or message from a peer in an error or a log
+// line.
 func Short[T ~string | ~[]byte](s T) string { return Clip(s, 200) }

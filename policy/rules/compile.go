@@ -71,7 +71,7 @@ func programs(env *cel.Env, checked *cel.Ast) (exact, partial cel.Program, err e
 const maxInput = 16 << 20
 
 // maxCredential bounds the claims of a credential, in bytes: it is in a header, or in an answer
-// of an authorization server that is read up to that length.
+// from an authorization server that is read up to that length.
 const maxCredential = 256 << 10
 
 // sizes estimates the maximum sizes of the values of an access.

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxDocument  = 256 << 10 // bytes of metadata, and of the answers of an authorization server
+	maxDocument  = 256 << 10 // bytes of metadata, and of the answers from an authorization server
 	maxRedirects = 3         // of metadata, within one origin
 
 	// Timeout bounds one exchange.

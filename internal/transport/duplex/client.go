@@ -21,7 +21,7 @@ import (
 
 // Bounds of the work that a server can queue at a client.
 const (
-	maxQuestions = 64  // requests of the server in progress
+	maxQuestions = 64  // requests from the server in progress
 	maxSpare     = 64  // ended calls that are kept for reuse
 	maxReplies   = 64  // pings, and requests over maxQuestions, that are being answered
 	maxLate      = 256 // answers that may still come to calls that were given up
@@ -43,7 +43,7 @@ type ClientOptions struct {
 }
 
 // Client is the client's end of a duplex wire. It owns a reading goroutine and one per question
-// of the server. They have ended when Close returns, unless a function that answers ignores the
+// from the server. They have ended when Close returns, unless a function that answers ignores the
 // end of its context.
 type Client struct {
 	conn jsonrpc.Conn
@@ -91,7 +91,7 @@ func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
 	return c
 }
 
-// call is a request of the client in flight. Its notes wait here for the goroutine of Call. All
+// call is a request from the client in flight. Its notes wait here for the goroutine of Call. All
 // but wake is guarded by mu of the client. Once its goroutine has removed it from calls there are
 // no other references, so it can be reused.
 type call struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// read handles the messages of the server until the connection ends.
+// read handles the messages from the server until the connection ends.
 func (c *Client) read() {
 	lim := jsonrpc.Limits{MaxDepth: c.opts.MaxDepth}
 	var buf []byte
@@ -213,9 +213,8 @@ func (c *Client) speaking() iter.Seq[*call] {
 	}
 }
 
-// question lets the inbox of the wire answer a request of the server: on a pipe it does not name
-// the call it belongs to. A modern server must not send requests; it gets no answer
-// (STDIO-26-005).
+// question lets the inbox of the wire answer a request from the server: on a pipe it does not name
+// the call it belongs to. A modern server must not send requests; it gets no answer (STDIO-26-005).
 func (c *Client) question(msg *jsonrpc.Message) {
 	if c.modern.Load() {
 		c.opts.Logger.Warn("a server of the modern era sent a request; ignored", "method", msg.Method)

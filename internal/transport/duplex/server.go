@@ -153,9 +153,9 @@ type peer struct {
 
 	mu       sync.Mutex
 	sess     *engine.Session                     // guarded by mu
-	inflight map[jsonrpc.ID]*exchange            // requests of the peer; guarded by mu
-	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests of the server; guarded by mu
-	nextID   int64                               // id of the last request of the server; guarded by mu
+	inflight map[jsonrpc.ID]*exchange            // requests from the peer; guarded by mu
+	pending  map[jsonrpc.ID]chan jsonrpc.Message // requests from the server; guarded by mu
+	nextID   int64                               // id of the last request from the server; guarded by mu
 	busy     int                                 // requests whose answer is not sent yet; guarded by mu
 	down     bool                                // new requests are refused; guarded by mu
 	changes  context.CancelCauseFunc             // ends the list changes of a legacy session; guarded by mu

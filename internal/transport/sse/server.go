@@ -146,7 +146,7 @@ func (s *Server) remove(id string, st *stream) {
 	delete(s.streams, id)
 }
 
-// post passes the message of a client to its stream. A 202 means only that: errors in the message
+// post passes the message from a client to its stream. A 202 means only that: errors in the message
 // are answered on the stream.
 func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	id := r.URL.Query().Get(sessionParam)

@@ -34,7 +34,7 @@ type ClientOptions struct {
 	// refused.
 	Inbox engine.Inbox
 
-	MaxMessage int // bytes of a message of the server; zero means 4 MiB
+	MaxMessage int // bytes of a message from the server; zero means 4 MiB
 	MaxDepth   int // of JSON; zero means 128
 
 	// Renew opens a new session after the server has ended one; its calls must use ctx. If nil,
@@ -50,7 +50,7 @@ type ClientOptions struct {
 const (
 	defaultMaxMessage = 4 << 20
 	maxQuestions      = 64               // of the server at the same time
-	maxReplies        = 16               // to pings of the server, and to questions beyond maxQuestions
+	maxReplies        = 16               // to pings from the server, and to questions beyond maxQuestions
 	cancelTimeout     = 2 * time.Second  // to send a cancellation
 	deleteTimeout     = 2 * time.Second  // to end the session
 	answerTimeout     = 30 * time.Second // to post the answer to a question
@@ -78,9 +78,9 @@ func (e *LostError) Unwrap() error { return e.Err }
 // Is reports whether target is io.ErrUnexpectedEOF, as for other wires.
 func (e *LostError) Is(target error) bool { return target == io.ErrUnexpectedEOF }
 
-// Client is the client's end of Streamable HTTP. It owns a goroutine for the GET stream of a
-// legacy session, one for each question of the server, and one for each cancellation being sent;
-// Close ends them.
+// Client is the client's end of Streamable HTTP. It owns a goroutine for the GET stream of a legacy
+// session, one for each question from the server, and one for each cancellation being sent; Close
+// ends them.
 type Client struct {
 	opts    ClientOptions
 	blank   *http.Request // the common part of all requests; nil if the URL is invalid

@@ -318,7 +318,7 @@ func (x *exchange) stream(events *web.EventReader) (streamEnd, json.RawMessage, 
 // frame handles one message from the server, or a batch. The result found reports whether the
 // response was among them.
 //
-// An unreadable message is a local failure: its error must not look like a JSON-RPC error of the
+// An unreadable message is a local failure: its error must not look like a JSON-RPC error from the
 // server, so it is not wrapped.
 func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err error) {
 	lim := jsonrpc.Limits{MaxDepth: x.c.opts.MaxDepth}
@@ -388,8 +388,7 @@ func (x *exchange) note(msg *jsonrpc.Message) {
 	}
 }
 
-// questions are the requests of a legacy server on one stream that are being
-// answered.
+// questions are the requests from a legacy server on one stream that are being answered.
 type questions struct {
 	mu      sync.Mutex
 	running map[jsonrpc.ID]context.CancelCauseFunc // guarded by mu

@@ -331,7 +331,7 @@ const shutdownGrace = 5 * time.Second
 // sessions. If ctx ends first, it cancels the remaining calls and waits at most 5 seconds more.
 // It does not close connections; the http.Server does.
 //
-// Meanwhile it accepts answers of clients to questions of running calls.
+// Meanwhile it accepts answers from clients to questions of running calls.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.down {

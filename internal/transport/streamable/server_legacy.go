@@ -79,8 +79,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 	return sess
 }
 
-// loose makes a session for one message of a server without sessions. Without a header
-// the revision is 2025-03-26 (SHTTP-25-043).
+// loose makes a session for one message, for a server without sessions. Without a header the
+// revision is 2025-03-26 (SHTTP-25-043).
 func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, version string, at *run) *session {
 	if version == "" {
 		version = "2025-03-26"

@@ -36,7 +36,7 @@ type session struct {
 
 	mu      sync.Mutex
 	calls   calls                                // at work; guarded by mu
-	asked   map[jsonrpc.ID]chan *jsonrpc.Message // unanswered requests of the server; guarded by mu
+	asked   map[jsonrpc.ID]chan *jsonrpc.Message // unanswered requests from the server; guarded by mu
 	lastAsk int64                                // guarded by mu
 	streams []*stream                            // that can be resumed, oldest first; guarded by mu
 	closed  error                                // guarded by mu
@@ -335,7 +335,7 @@ func (sess *session) over(w *work) {
 	sess.calls.drop(w)
 }
 
-// note handles a notification of the client.
+// note handles a notification from the client.
 func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	if msg.Method == revision.NoteRootsChanged {
 		sess.RootsChanged(s.Engine)
@@ -365,7 +365,7 @@ func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 	}
 }
 
-// answer handles a client's response to a request of the server. A late one is dropped.
+// answer handles a client's response to a request from the server. A late one is dropped.
 func (sess *session) answer(msg *jsonrpc.Message) {
 	sess.mu.Lock()
 	got := sess.asked[msg.ID]
@@ -377,7 +377,7 @@ func (sess *session) answer(msg *jsonrpc.Message) {
 	}
 }
 
-// ask sends a request of the server on the stream of a call and waits for the answer, which comes
+// ask sends a request from the server on the stream of a call and waits for the answer, which comes
 // in another POST.
 func (sess *session) ask(ctx context.Context, send func(frame []byte) error, method string, params json.RawMessage) (json.RawMessage, error) {
 	got := make(chan *jsonrpc.Message, 1)

@@ -86,7 +86,7 @@ func (g *Guard) checkHost(r *http.Request) string {
 	return "requests for the host " + shown(r.Host) + " are refused here: a server on loopback is protected against DNS rebinding. If it is reached by this name, start it with --allow-host NAME (in Go: HTTPConfig.AllowedHosts)"
 }
 
-// shown returns text of a client, quoted and clipped, for a refusal.
+// shown returns text from a client, quoted and clipped, for a refusal.
 func shown(s string) string { return strconv.Quote(text.Clip(s, 100)) }
 
 // checkOrigin refuses requests of pages that are neither from this server nor listed (HTTP-26-002,

@@ -1,4 +1,4 @@
-// Package answers answers the questions of servers without a person, from files and folders:
+// Package answers answers the questions from servers without a person, from files and folders:
 // elicitation requests with values, sampling requests with a text, and roots/list with folders.
 package answers
 

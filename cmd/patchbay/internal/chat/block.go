@@ -23,7 +23,7 @@ type block struct {
 	call  host.CallEvent // its last state
 	state callState
 	says  string   // the last progress message, or the reason for a retry
-	log   []string // log messages of the server, at most maxLog
+	log   []string // log messages from the server, at most maxLog
 
 	stream stream // of an answer: the part that has moved above the frame
 }
@@ -61,7 +61,7 @@ type look struct {
 	width, height int
 	color         bool
 	thoughts      bool // shown, not folded
-	lines         bool // without a terminal: texts of the model are unchanged
+	lines         bool // without a terminal: texts from the model are unchanged
 	tick          int  // of the spinner
 	now           time.Time
 }

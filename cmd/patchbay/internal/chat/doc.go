@@ -9,7 +9,7 @@
 // # Guarantees
 //
 //   - Only the goroutine that writes to the terminal waits for it: calls go on while it is blocked.
-//   - All text of servers and models is made visible before it reaches the terminal.
+//   - All text from servers and models is made visible before it reaches the terminal.
 //   - Keys that a person presses while writing do not answer a question that appears meanwhile; nor
 //     do keys answer a question that is not visible.
 //   - The terminal is restored at the end, also after a panic of the UI.

@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// sampleRequest shows a sampling request of a server. The person may change its last message and
+// sampleRequest shows a sampling request from a server. The person may change its last message and
 // the system prompt (2026-07-28, client/sampling, human in the loop).
 type sampleRequest struct {
 	*host.Sampling

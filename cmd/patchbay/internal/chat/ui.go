@@ -27,7 +27,7 @@ type talk struct {
 
 const maxSteps = 2000
 
-// turn is work in progress for the person: an answer of the model, or a call by hand.
+// turn is work in progress for the person: an answer from the model, or a call by hand.
 type turn struct {
 	cancel    context.CancelFunc
 	cancelled bool

@@ -105,7 +105,7 @@ func (b *block) full(l *look) []string {
 	return append(out, "")
 }
 
-// text shows text of a server: JSON indented, Markdown rendered, anything else unchanged.
+// text shows text from a server: JSON indented, Markdown rendered, anything else unchanged.
 func (l *look) text(text string) []string {
 	text = bounded(text)
 	switch {

@@ -20,7 +20,7 @@ type Value struct {
 	Source string   `json:"source,omitempty"`
 }
 
-// Values returns the values of a server, without possible secrets.
+// Values returns the values in a server's entry, without possible secrets.
 func Values(s config.Server) []Value {
 	var out []Value
 	before := "" // the previous argument

@@ -33,7 +33,7 @@ func Quantity(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Clip shortens text of a peer to 2000 bytes.
+// Clip shortens text from a peer to 2000 bytes.
 func Clip(s string) string { return text.Clip(s, 2000) }
 
 // LastLines returns the last n lines of s.

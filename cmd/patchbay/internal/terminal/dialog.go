@@ -27,7 +27,7 @@ const (
 	cancelled Refusal = "cancel"
 )
 
-// Dialog asks the questions of a server at the terminal.
+// Dialog asks the questions from a server at the terminal.
 type Dialog struct {
 	Keys   *Keyboard
 	Say    func(string)                    // writes text unchanged

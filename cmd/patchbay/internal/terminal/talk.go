@@ -2,7 +2,7 @@
 // standard error, and typed input.
 //
 // A [Talk] is standard error: lines, a progress bar kept apart from them, and questions. A
-// [Keyboard] reads lines; a [Dialog] asks the questions of servers with both. [Picture] shows
+// [Keyboard] reads lines; a [Dialog] asks the questions from servers with both. [Picture] shows
 // images.
 //
 // # Guarantees
@@ -202,7 +202,7 @@ func barOf(e mcp.ProgressEvent, message string, width int) string {
 	return screen.Cut(strings.TrimSpace(head+"  "+message), max(width-1, 20))
 }
 
-// Log writes a log message of a server.
+// Log writes a log message from a server.
 func (t *Talk) Log(m mcp.LogMessage) {
 	if t.Quiet {
 		return
