@@ -259,10 +259,12 @@ func (h *hosting) leave() {
 	}
 }
 
-// trustedBuiltin reports whether a server is a built-in one whose read-only tools need no approval.
-// Fetch is not one: a page can inject instructions that make the model send what it has read
-// elsewhere in a request.
-func trustedBuiltin(s config.Server) bool { return s.Builtin != "" && s.Builtin != "fetch" }
+// trustedServer reports whether approvals and policies rely on the annotations of a server's tools:
+// its entry of mcp.json says so, or it is built in. Fetch is the exception: a page can inject
+// instructions that make the model send what it has read elsewhere in a request.
+func trustedServer(s config.Server) bool {
+	return s.Trusted || s.Builtin != "" && s.Builtin != "fetch"
+}
 
 // identityOf returns the identity that approvals of a server are kept for, without secrets. The
 // same command in another folder is another server, because it may run files of that folder. So is

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
-	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -113,10 +112,6 @@ func (f *ruleFile) around(trusted func(server string) bool) func(server string) 
 		return policy.Foreign(server, trusted(server), f, f.log)
 	}
 }
-
-// trustedServer reports whether the annotations of a server's features are believed: it is built
-// in, other than fetch, or its entry of mcp.json says so.
-func trustedServer(s config.Server) bool { return s.Trusted || trustedBuiltin(s) }
 
 // follow follows the file until ctx ends, and calls changed when the rules have changed. A faulty
 // or missing file changes nothing.
