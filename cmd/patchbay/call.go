@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -43,14 +44,14 @@ type callCmd struct {
 
 func (*callCmd) candidates(a *app, current string) (out []complete.Candidate) {
 	if len(a.words) == 0 {
-		return a.features(current, false, "tools")
+		return a.features(current, feature.Tools)
 	}
 	return a.toolArguments(current)
 }
 
 func (c *callCmd) Run(a *app) error {
 	if c.Tool == "" {
-		return a.which("tools/list", "tools", "name", "tool")
+		return a.which(feature.Tools)
 	}
 	c.Tool = a.slashed(c.Tool)
 	words, err := a.readArguments(c.Args)
@@ -89,7 +90,7 @@ func (c *callCmd) Run(a *app) error {
 // failedTool returns the error of a failed tool, or of a tool that the server does not have: some
 // servers answer a wrong name with a result.
 func (a *app) failedTool(p *launch.Session, name string) error {
-	l, err := a.listOnce(p, "tools/list", "tools") // the call has waited for starting servers already
+	l, err := a.listOnce(p, feature.Tools) // the call has waited for starting servers already
 	if err != nil {
 		return errTool
 	}
@@ -109,7 +110,7 @@ func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (
 	// headers, and its x-mcp-header annotations can make a tool unusable.
 	needs, headers := arguments.NeedSchema(words), a.server.Command == "" && !p.Revision().Sessions()
 	if needs || headers {
-		l, err := a.listFor(p, "tools/list", "tools", c.Tool)
+		l, err := a.listFor(p, feature.Tools, c.Tool)
 		switch {
 		case err != nil && needs:
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -27,7 +28,7 @@ type completeCmd struct {
 
 func (*completeCmd) candidates(a *app, current string) (out []complete.Candidate) {
 	if len(a.words) == 0 {
-		return append(a.features(current, false, "prompts"), a.features(current, true, "templates")...)
+		return append(a.features(current, feature.Prompts), a.features(current, feature.Templates)...)
 	}
 	return a.promptArguments(current)
 }
@@ -54,7 +55,7 @@ func (c *completeCmd) Run(a *app) error {
 	}
 	raw, err := p.Raw(a.ctx, "completion/complete", completion(c.Of, words[0].Key, words[0].Value, others))
 	if err != nil {
-		return &fault{err: a.noList(err, "completion/complete", "completions"), next: a.other(listVerb(c.Of))}
+		return &fault{err: a.noList(err, "completions"), next: a.other(listVerb(c.Of))}
 	}
 	if a.JSON {
 		a.print(a.shown(string(raw)))

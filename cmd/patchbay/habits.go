@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
@@ -253,20 +254,20 @@ func (a *app) serverAlone(name string) string {
 }
 
 // which returns the error for a missing feature name, with the names to choose from.
-func (a *app) which(method, member, key, what string) error {
+func (a *app) which(of feature.List) error {
 	p, err := a.open()
 	if err != nil {
 		return err
 	}
-	l, err := a.list(p, method, member)
+	l, err := a.list(p, of)
 	if err != nil {
 		return err
 	}
-	names := textsOf(l.items, key)
+	names := textsOf(l.items, of.Key)
 	if len(names) == 0 {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %ss", a.serverName(), what), next: a.other("discover")}
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s", a.serverName(), of.Member), next: a.other("discover")}
 	}
-	return usagef("which %s? %s has %s", what, a.serverName(), clip(strings.Join(names, ", "))).hint(a.other(what + "s"))
+	return usagef("which %s? %s has %s", strings.TrimSuffix(of.Member, "s"), a.serverName(), clip(strings.Join(names, ", "))).hint(a.other(of.Member))
 }
 
 // owners returns the built-in servers that have a tool of this name. It does not start servers of
@@ -277,7 +278,7 @@ func (a *app) owners(tool string) (out []string) {
 		if err != nil {
 			continue
 		}
-		if l, err := a.list(p, "tools/list", "tools"); err == nil && slices.Contains(textsOf(l.items, "name"), tool) {
+		if l, err := a.list(p, feature.Tools); err == nil && slices.Contains(textsOf(l.items, feature.Tools.Key), tool) {
 			out = append(out, name)
 		}
 		p.Close()

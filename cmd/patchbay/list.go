@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -30,16 +31,16 @@ const restTime = 10 * time.Second
 
 // list fetches all pages of a list. Unknown members of the items and of the first page are kept. If
 // a gateway reports servers that are still starting, list waits for them, at most restTime.
-func (a *app) list(p *launch.Session, method, member string) (*listing, error) {
-	return a.listFor(p, method, member, "")
+func (a *app) list(p *launch.Session, of feature.List) (*listing, error) {
+	return a.listFor(p, of, "")
 }
 
 // listFor is list for the entry of a name: it waits only while the entry is missing and may belong
 // to a server that is starting. An empty name stands for any entry.
-func (a *app) listFor(p *launch.Session, method, member, name string) (*listing, error) {
+func (a *app) listFor(p *launch.Session, of feature.List, name string) (*listing, error) {
 	defer a.talk.EndProgress()
 	for began := time.Now(); ; {
-		l, err := a.listOnce(p, method, member)
+		l, err := a.listOnce(p, of)
 		if err != nil {
 			return nil, err
 		}
@@ -75,25 +76,25 @@ func mayBeOf(servers []string, name string) bool {
 	})
 }
 
-func (a *app) listOnce(p *launch.Session, method, member string) (*listing, error) {
+func (a *app) listOnce(p *launch.Session, of feature.List) (*listing, error) {
 	l := &listing{}
 	left := false // an item is left out
 	var params any
 	seen := map[string]bool{}
 	for {
-		raw, err := p.Raw(a.ctx, method, params)
+		raw, err := p.Raw(a.ctx, of.Method, params)
 		if err != nil {
-			return nil, a.noList(err, method, member)
+			return nil, a.noList(err, plural(of))
 		}
 		if l.raw == nil {
 			l.raw = raw
 		}
-		items, _ := jsonx.Lookup(raw, member)
+		items, _ := jsonx.Lookup(raw, of.Member)
 		if jsonx.KindOf(items) != '[' {
-			return nil, fmt.Errorf("%s: the result of %s has no array %q", method, a.serverName(), member)
+			return nil, fmt.Errorf("%s: the result of %s has no array %q", of.Method, a.serverName(), of.Member)
 		}
 		for item := range jsonx.Elements(items) {
-			if method == "tools/list" && a.unusable(p, item) {
+			if of == feature.Tools && a.unusable(p, item) {
 				left = true
 				continue
 			}
@@ -104,7 +105,7 @@ func (a *app) listOnce(p *launch.Session, method, member string) (*listing, erro
 			break
 		}
 		if seen[string(cursor)] || len(seen) >= maxPages {
-			return nil, fmt.Errorf("%s: the pages of %s have no end: a cursor comes again", method, a.serverName())
+			return nil, fmt.Errorf("%s: the pages of %s have no end: a cursor comes again", of.Method, a.serverName())
 		}
 		seen[string(cursor)] = true
 		params = map[string]json.RawMessage{"cursor": cursor}
@@ -117,7 +118,7 @@ func (a *app) listOnce(p *launch.Session, method, member string) (*listing, erro
 			}
 			all = append(all, item...)
 		}
-		l.raw = jsonx.With(nil, jsonx.Without(nil, l.raw, "nextCursor"), member, append(all, ']'))
+		l.raw = jsonx.With(nil, jsonx.Without(nil, l.raw, "nextCursor"), of.Member, append(all, ']'))
 	}
 	return l, nil
 }
@@ -141,14 +142,18 @@ func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 	return why != nil
 }
 
-// noList explains that a server does not have a list.
-func (a *app) noList(err error, method, member string) error {
+// plural names the entries of a list.
+func plural(of feature.List) string {
+	if of == feature.Templates {
+		return "resource templates"
+	}
+	return of.Member
+}
+
+// noList explains that a server does not have what a request was for.
+func (a *app) noList(err error, what string) error {
 	var rpc *mcp.Error
 	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
-		what := map[string]string{"resourceTemplates": "resource templates"}[member]
-		if what == "" {
-			what = member
-		}
 		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s", a.serverName(), what), next: a.other("discover")}
 	}
 	return err
@@ -179,13 +184,13 @@ func decode[T any](raw json.RawMessage) (*T, error) {
 	return v, nil
 }
 
-// items prints a list of one kind.
-func items[T any](a *app, method, member, none string, make func(*T) row) error {
+// items prints a list.
+func items[T any](a *app, of feature.List, make func(*T) row) error {
 	p, err := a.open()
 	if err != nil {
 		return err
 	}
-	l, err := a.list(p, method, member)
+	l, err := a.list(p, of)
 	if err != nil {
 		return err
 	}
@@ -193,6 +198,6 @@ func items[T any](a *app, method, member, none string, make func(*T) row) error 
 		a.print(a.shown(string(l.raw)))
 		return nil
 	}
-	a.table(rowsOf(a, l, make), a.serverName()+" "+none)
+	a.table(rowsOf(a, l, make), a.serverName()+" has no "+plural(of))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -25,14 +26,14 @@ type promptCmd struct {
 
 func (*promptCmd) candidates(a *app, current string) (out []complete.Candidate) {
 	if len(a.words) == 0 {
-		return a.features(current, false, "prompts")
+		return a.features(current, feature.Prompts)
 	}
 	return a.promptArguments(current)
 }
 
 func (c *promptCmd) Run(a *app) error {
 	if c.Name == "" {
-		return a.which("prompts/list", "prompts", "name", "prompt")
+		return a.which(feature.Prompts)
 	}
 	c.Name = a.slashed(c.Name)
 	words, err := a.readArguments(c.Args)

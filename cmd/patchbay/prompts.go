@@ -6,6 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -24,13 +25,13 @@ func (*promptsCmd) candidates(a *app, current string) (out []complete.Candidate)
 	if len(a.words) > 0 {
 		return nil
 	}
-	return a.features(current, false, "prompts")
+	return a.features(current, feature.Prompts)
 }
 
 func (c *promptsCmd) Run(a *app) error {
 	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
-		return items(a, "prompts/list", "prompts", "has no prompts", func(p *mcp.Prompt) row {
+		return items(a, feature.Prompts, func(p *mcp.Prompt) row {
 			return row{Name: p.Name, About: about(p.Name, p.Title, p.Description)}
 		})
 	}
@@ -39,7 +40,7 @@ func (c *promptsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.listFor(p, "prompts/list", "prompts", c.Name)
+	l, err := a.listFor(p, feature.Prompts, c.Name)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
@@ -26,12 +27,12 @@ func (*readCmd) candidates(a *app, current string) (out []complete.Candidate) {
 	if len(a.words) > 0 {
 		return nil
 	}
-	return a.features(current, true, "resources")
+	return a.features(current, feature.Resources)
 }
 
 func (c *readCmd) Run(a *app) error {
 	if c.URI == "" {
-		return a.which("resources/list", "resources", "uri", "resource")
+		return a.which(feature.Resources)
 	}
 	p, err := a.open()
 	if err != nil {

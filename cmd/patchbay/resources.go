@@ -1,6 +1,9 @@
 package main
 
-import "github.com/patchbay-dev/patchbay/mcp"
+import (
+	"github.com/patchbay-dev/patchbay/internal/feature"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
 
 var resourcesVerb = verb{
 	name: "resources", summary: "List resources.", usage: "[SERVER]",
@@ -12,7 +15,7 @@ var resourcesVerb = verb{
 type resourcesCmd struct{}
 
 func (*resourcesCmd) Run(a *app) error {
-	return items(a, "resources/list", "resources", "has no resources", func(r *mcp.Resource) row {
+	return items(a, feature.Resources, func(r *mcp.Resource) row {
 		return row{Name: r.URI, About: about("", orName(r.Title, r.Name), r.Description)}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -187,20 +188,12 @@ func builtinNames() (out []complete.Candidate) {
 	return out
 }
 
-// lists describes the lists that names of features come from.
-var lists = map[string]struct{ method, member, name string }{
-	"tools":     {"tools/list", "tools", "name"},
-	"prompts":   {"prompts/list", "prompts", "name"},
-	"resources": {"resources/list", "resources", "uri"},
-	"templates": {"resources/templates/list", "resourceTemplates", "uriTemplate"},
-}
-
 // features returns the names of tools, prompts and the like of the selected server. Without one,
 // and unless they are URIs, it returns server names, or the features of the server before a slash.
-func (a *app) features(current string, uris bool, kind string) []complete.Candidate {
+func (a *app) features(current string, of feature.List) []complete.Candidate {
 	var out []complete.Candidate
 	before := ""
-	if a.Server == "" && !uris {
+	if a.Server == "" && of.Key == "name" {
 		server, _, ok := strings.Cut(current, "/")
 		switch known := a.serverNames(""); {
 		case ok && slices.ContainsFunc(known, func(c complete.Candidate) bool { return c.Text == server }):
@@ -209,8 +202,8 @@ func (a *app) features(current string, uris bool, kind string) []complete.Candid
 			out = a.serverNames("/")
 		}
 	}
-	for _, item := range a.remembered(kind) {
-		name, _ := jsonx.Lookup(item, lists[kind].name)
+	for _, item := range a.remembered(of) {
+		name, _ := jsonx.Lookup(item, of.Key)
 		text, err := jsonx.Unquote(name)
 		if err != nil || text == "" {
 			continue
@@ -223,10 +216,10 @@ func (a *app) features(current string, uris bool, kind string) []complete.Candid
 }
 
 // item returns the entry of a list that the first word names.
-func (a *app) item(kind string) json.RawMessage {
+func (a *app) item(of feature.List) json.RawMessage {
 	name := a.slashed(a.words[0])
-	for _, item := range a.remembered(kind) {
-		if v, _ := jsonx.Lookup(item, lists[kind].name); plain(v) == name {
+	for _, item := range a.remembered(of) {
+		if v, _ := jsonx.Lookup(item, of.Key); plain(v) == name {
 			return item
 		}
 	}
@@ -235,7 +228,7 @@ func (a *app) item(kind string) json.RawMessage {
 
 // toolArguments returns the arguments of a tool, or the known values of one.
 func (a *app) toolArguments(current string) []complete.Candidate {
-	input, _ := jsonx.Lookup(a.item("tools"), "inputSchema")
+	input, _ := jsonx.Lookup(a.item(feature.Tools), "inputSchema")
 	form, err := schema.FormOf(input)
 	if err != nil {
 		return nil
@@ -275,7 +268,7 @@ func (a *app) promptArguments(current string) []complete.Candidate {
 		var w struct {
 			Arguments []struct{ Name, Description string }
 		}
-		if json.Unmarshal(a.item("prompts"), &w) != nil {
+		if json.Unmarshal(a.item(feature.Prompts), &w) != nil {
 			return nil
 		}
 		var out []complete.Candidate
@@ -314,7 +307,7 @@ func (a *app) promptArguments(current string) []complete.Candidate {
 //
 // A server is asked only if the command line names it or its configuration: pressing a key in a
 // folder of unknown origin must not start the servers of its mcp.json.
-func (a *app) remembered(kind string) []json.RawMessage {
+func (a *app) remembered(of feature.List) []json.RawMessage {
 	if a.Server == "" && a.Config == "" {
 		return nil
 	}
@@ -322,28 +315,19 @@ func (a *app) remembered(kind string) []json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	list := lists[kind]
-	key := fmt.Sprintf("%q %q %q %q %q %q %q %q", list.method, s.Name, s.Builtin, s.URL, append([]string{s.Command, s.Dir}, s.Args...), a.Env, a.Header, a.Revision) + fmt.Sprint(s.Env, s.Headers)
+	key := fmt.Sprintf("%q %q %q %q %q %q %q %q", of.Method, s.Name, s.Builtin, s.URL, append([]string{s.Command, s.Dir}, s.Args...), a.Env, a.Header, a.Revision) + fmt.Sprint(s.Env, s.Headers)
 	if raw := complete.Kept(key); raw != nil {
-		return itemsOf(raw, list.member)
+		items, _ := jsonx.Lookup(raw, of.Member)
+		return slices.Collect(jsonx.Elements(items))
 	}
 	p, err := a.open()
 	if err != nil {
 		return nil
 	}
-	l, err := a.list(p, list.method, list.member)
+	l, err := a.list(p, of)
 	if err != nil {
 		return nil
 	}
 	complete.Keep(key, l.raw)
-	return itemsOf(l.raw, list.member)
-}
-
-func itemsOf(raw json.RawMessage, member string) []json.RawMessage {
-	var out []json.RawMessage
-	items, _ := jsonx.Lookup(raw, member)
-	for item := range jsonx.Elements(items) {
-		out = append(out, item)
-	}
-	return out
+	return l.items
 }

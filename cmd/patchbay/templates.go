@@ -1,6 +1,9 @@
 package main
 
-import "github.com/patchbay-dev/patchbay/mcp"
+import (
+	"github.com/patchbay-dev/patchbay/internal/feature"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
 
 var templatesVerb = verb{
 	name: "templates", summary: "List resource templates.", usage: "[SERVER]",
@@ -12,7 +15,7 @@ var templatesVerb = verb{
 type templatesCmd struct{}
 
 func (*templatesCmd) Run(a *app) error {
-	return items(a, "resources/templates/list", "resourceTemplates", "has no resource templates", func(t *mcp.ResourceTemplate) row {
+	return items(a, feature.Templates, func(t *mcp.ResourceTemplate) row {
 		return row{Name: t.URITemplate, About: about("", orName(t.Title, t.Name), t.Description)}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -34,13 +35,13 @@ func (*toolsCmd) candidates(a *app, current string) (out []complete.Candidate) {
 	if len(a.words) > 0 {
 		return nil
 	}
-	return a.features(current, false, "tools")
+	return a.features(current, feature.Tools)
 }
 
 func (c *toolsCmd) Run(a *app) error {
 	c.Name = a.serverAlone(c.Name)
 	if c.Name == "" {
-		return items(a, "tools/list", "tools", "has no tools", func(t *mcp.Tool) row {
+		return items(a, feature.Tools, func(t *mcp.Tool) row {
 			return row{Name: arguments.Signature(t.Name, t.InputSchema, a.tty.width), About: about(t.Name, t.Title, t.Description)}
 		})
 	}
@@ -49,7 +50,7 @@ func (c *toolsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.listFor(p, "tools/list", "tools", c.Name)
+	l, err := a.listFor(p, feature.Tools, c.Name)
 	if err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (a *app) unknownTool(p *launch.Session, name string, err error) error {
 	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != jsonrpc.CodeInvalidParams && rpc.Code != jsonrpc.CodeMethodNotFound) {
 		return err
 	}
-	l, listErr := a.listOnce(p, "tools/list", "tools")
+	l, listErr := a.listOnce(p, feature.Tools)
 	if listErr != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -30,7 +31,7 @@ type watchCmd struct {
 }
 
 func (*watchCmd) candidates(a *app, current string) (out []complete.Candidate) {
-	return a.features(current, true, "resources")
+	return a.features(current, feature.Resources)
 }
 
 // Run prints until ctrl-C, or until the server ends the subscription.
