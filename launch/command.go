@@ -1,20 +1,17 @@
 package launch
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/guard"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -64,76 +61,23 @@ func (e *Env) Check(s config.Server) error {
 	if err := e.origins().refuse(s); err != nil {
 		return err
 	}
-	return CheckCommand(s)
+	return process.Check(s)
 }
 
-// CheckCommand returns an error for a command that does not exist or would not speak over stdio, to
-// distinguish it from a server that ends at once.
-func CheckCommand(s config.Server) error {
-	if s.Dir != "" {
-		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
-			return fmt.Errorf("the folder to start in, %q, is not there", s.Dir)
+// environment returns the environment of a command: the variables that its configuration declares
+// and, of the environment of this program, all if it inherits that, else those of [process.Passes]. Answers
+// to the inputs of one server are not given to another, and the passphrase of the vault is given to
+// none.
+func environment(s config.Server) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, value, _ := strings.Cut(e, "=")
+		if s.InheritEnv {
+			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE" || name == parentName
 		}
-	}
-	name := s.Command
-	if _, ok := s.Env["PATH"]; ok && !strings.ContainsRune(name, filepath.Separator) {
-		return nil // the guard finds it or reports the error
-	}
-	if s.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
-		name = filepath.Join(s.Dir, name)
-	}
-	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
-		if words := strings.Fields(s.Command); len(words) > 1 {
-			list, _ := jsonx.Marshal(words[1:])
-			return fmt.Errorf("the command %q is not there or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
-		}
-		return fmt.Errorf("the command %q is not there or cannot be run", s.Command)
-	} else if err != nil {
-		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
-	}
-	return CheckSelf(s.CommandLine())
-}
-
-// CheckSelf refuses a command line that makes patchbay serve HTTP: a command is spoken to over
-// stdio, and would never answer.
-func CheckSelf(line []string) error {
-	at := slices.IndexFunc(line, func(word string) bool {
-		name, _, _ := strings.Cut(strings.TrimSuffix(strings.ToLower(filepath.Base(word)), ".exe"), "@")
-		return name == "patchbay"
+		return !process.Passes(name, value, runtime.GOOS)
 	})
-	if at < 0 || at+1 >= len(line) {
-		return nil
+	for name, value := range s.Env {
+		env = append(env, name+"="+value)
 	}
-	verb, rest := line[at+1], line[at+2:]
-	address := ""
-	args := slices.Clone(line[1 : at+2])
-	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
-		value, joined := strings.CutPrefix(rest[i], "--http=")
-		switch {
-		case rest[i] == "--stdio":
-			return nil
-		case joined:
-			address = value
-		case rest[i] == "--http" && i+1 < len(rest):
-			i++
-			address = rest[i]
-		default:
-			args = append(args, rest[i])
-		}
-	}
-	switch {
-	case verb == "up":
-		args, address = slices.Insert(args, at+1, "--stdio"), cmp.Or(address, "127.0.0.1:7420")
-	case verb == "serve" && address != "":
-	default:
-		return nil
-	}
-	if strings.HasSuffix(address, ":0") { // each start would get another port
-		address = "127.0.0.1:7420"
-	}
-	text, err := jsonx.Marshal(args)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s/mcp" instead of the command`, text, address)
+	return env
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -56,10 +57,6 @@ func newLineage() *lineage {
 	}
 	return l
 }
-
-// ExitLoop is the exit code of a program that would serve or start itself. It reports the loop to
-// the program that started it.
-const ExitLoop = 11
 
 // IsLoop reports whether a server was not opened because this program would have started itself.
 func IsLoop(err error) bool { return errors.Is(err, errOwnParent) || errors.Is(err, errDeep) }
@@ -133,7 +130,7 @@ func loopOf(err error) string {
 		return errOwnParent.Error()
 	case errors.Is(err, errDeep):
 		return errDeep.Error()
-	case errors.As(err, &exit) && exit.State == fmt.Sprintf("exit status %d", ExitLoop):
+	case errors.As(err, &exit) && exit.State == fmt.Sprintf("exit status %d", process.ExitLoop):
 		return "it is this patchbay up itself, started again"
 	case errors.As(err, &status) && status.Status == http.StatusLoopDetected:
 		return "it is this patchbay itself, by the address where it listens"

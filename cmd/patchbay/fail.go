@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
+	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -25,13 +26,13 @@ const (
 	exitUsage        = 2
 	exitUnauthorized = 3
 	exitUnreachable  = 4
-	exitAnswer       = 5               // the tool or the server answered with an error
-	exitRefused      = 6               // policy check: the policy refuses
-	exitModel        = 7               // the language model or its provider gave no answer
-	exitBound        = 8               // the task was not done within its steps or time
-	exitDenied       = 9               // a call was not allowed, and nobody could be asked
-	exitFormat       = 10              // the answer does not fit --output-schema
-	exitLoop         = launch.ExitLoop // the program would serve or start itself
+	exitAnswer       = 5                // the tool or the server answered with an error
+	exitRefused      = 6                // policy check: the policy refuses
+	exitModel        = 7                // the language model or its provider gave no answer
+	exitBound        = 8                // the task was not done within its steps or time
+	exitDenied       = 9                // a call was not allowed, and nobody could be asked
+	exitFormat       = 10               // the answer does not fit --output-schema
+	exitLoop         = process.ExitLoop // the program would serve or start itself
 )
 
 // fault is an error with advice for a person.
@@ -144,7 +145,7 @@ func (a *app) explain(err error) *fault {
 		out.code = exitLoop
 	case errors.As(err, &exit):
 		out.code = exitUnreachable
-		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), launch.Ending(exit.State))
+		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), process.Ending(exit.State))
 		out.detail = lastLines(exit.Stderr, 8)
 	case errors.As(err, &open):
 		out.code = exitUnreachable

@@ -20,6 +20,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
+	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -349,7 +350,7 @@ func (a *app) reachHint(err error) string {
 		}
 	case strings.HasPrefix(a.server.URL, "http") && netfault.Is(err):
 		return "is it running? try: curl -i " + shell([]string{a.server.URL})
-	case a.server.Command != "" && launch.CheckCommand(*a.server) != nil:
+	case a.server.Command != "" && process.Check(*a.server) != nil:
 		return "" // the error explains it
 	case a.server.Command != "":
 		return "run it by hand to see what it says: " + shell(a.server.CommandLine())

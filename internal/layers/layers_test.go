@@ -70,6 +70,7 @@ var forbidden = []struct {
 	{"cmd/patchbay/internal/entry", []string{"./mcp", "./launch", "./gateway", "./host"}, "an entry is shown as it stands in the file"},
 	{"cmd/patchbay/internal/screen", []string{"./config", "./launch", "./gateway", "./host", "./schema"}, "text and terminals, whatever the text is about"},
 	{"internal/secrets", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "what is a secret is said by its name, whoever asks"},
+	{"internal/process", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "it judges a command line and an exit code, and starts nothing"},
 	{"internal/guard", []string{"./"}, "the guard runs before other packages are initialized"},
 	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
 	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},

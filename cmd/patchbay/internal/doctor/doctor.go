@@ -31,6 +31,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -166,11 +167,11 @@ func (e *Exam) Run(ctx context.Context) {
 // command looks for the program.
 func (e *Exam) command() bool {
 	s := e.Server
-	if err := launch.CheckSelf(s.CommandLine()); err != nil {
+	if err := process.CheckSelf(s.CommandLine()); err != nil {
 		e.Fail("command", err.Error(), "change the entry in "+e.Server.Source)
 		return false
 	}
-	if err := launch.CheckCommand(s); err != nil {
+	if err := process.Check(s); err != nil {
 		next := "install it, or write its whole path as \"command\""
 		if s.Dir != "" && !strings.Contains(err.Error(), "command") {
 			next = `create it, or correct "cwd"`
@@ -296,7 +297,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		if last := strings.TrimSpace(screen.Visible(exit.Stderr)); last != "" { // of the last of several attempts
 			e.stderr = strings.Split(e.clean(screen.LastLines(last, 8)), "\n")
 		}
-		code, known := launch.ExitCode(exit.State)
+		code, known := process.ExitCode(exit.State)
 		if known {
 			e.code = &code
 		}
@@ -312,7 +313,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		if known && code == 0 {
 			next = "it ended as if it was done: is it a server over stdio? " + next
 		}
-		e.Fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", launch.Ending(exit.State), screen.ShortTime(took)), next)
+		e.Fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", process.Ending(exit.State), screen.ShortTime(took)), next)
 	case e.Server.Command != "" && noise != "":
 		e.OK("start", "")
 		e.Fail("stdout", "lines that are not messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")

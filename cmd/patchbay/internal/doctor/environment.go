@@ -11,8 +11,8 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
-	"github.com/patchbay-dev/patchbay/launch"
 )
 
 // maxWanted bounds the variables that a report names.
@@ -34,7 +34,7 @@ func (e *Exam) wanted() []string {
 	given := slices.Collect(maps.Keys(s.Env))
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")
-		if name == "" || value == "" || launch.Passes(name, value, runtime.GOOS) || slices.Contains(given, name) || strings.HasPrefix(name, "PATCHBAY_") {
+		if name == "" || value == "" || process.Passes(name, value, runtime.GOOS) || slices.Contains(given, name) || strings.HasPrefix(name, "PATCHBAY_") {
 			continue
 		}
 		first, _, more := strings.Cut(strings.ToLower(name), "_")

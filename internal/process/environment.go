@@ -1,12 +1,8 @@
-package launch
+package process
 
 import (
-	"os"
-	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/patchbay-dev/patchbay/config"
 )
 
 // passed are the variables that every command of a configuration gets: name and home of the user,
@@ -23,24 +19,6 @@ var passedOnWindows = []string{
 	"NUMBER_OF_PROCESSORS", "OS", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMDATA", "PROGRAMFILES",
 	"PROGRAMFILES(X86)", "PROGRAMW6432", "PUBLIC", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERDOMAIN", "USERNAME",
 	"USERPROFILE", "WINDIR",
-}
-
-// environment returns the environment of a command: the variables that its configuration declares
-// and, of the environment of this program, all if it inherits that, else those of Passes. Answers
-// to the inputs of one server are not given to another, and the passphrase of the vault is given to
-// none.
-func environment(s config.Server) []string {
-	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
-		name, value, _ := strings.Cut(e, "=")
-		if s.InheritEnv {
-			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE" || name == parentName
-		}
-		return !Passes(name, value, runtime.GOOS)
-	})
-	for name, value := range s.Env {
-		env = append(env, name+"="+value)
-	}
-	return env
 }
 
 // Passes reports whether every command gets a variable of the environment on a system, named as in
