@@ -35,7 +35,8 @@ type restarting struct {
 func startRestarting(t testing.TB, newServer func(int) *mcp.Server) (*restarting, string) {
 	r := &restarting{make: newServer, seen: map[string]int{}}
 	r.restart()
-	r.web = httptest.NewServer(r)
+	r.web = httptest.NewUnstartedServer(r)
+	r.web.Start()
 	t.Cleanup(func() { r.web.CloseClientConnections(); r.web.Close() })
 	return r, r.web.URL
 }

@@ -233,7 +233,7 @@ func TestEnterprise(t *testing.T) {
 	var exchanged url.Values
 	answered := map[string]any{"access_token": "the.id.jag", "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag", "token_type": "n_a"}
 	var idp *httptest.Server
-	idp = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	idp = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/.well-known/openid-configuration":
 			answer(rw, 200, map[string]any{"issuer": idp.URL, "token_endpoint": idp.URL + "/exchange", "token_endpoint_auth_methods_supported": []string{"client_secret_post"}})
@@ -245,6 +245,7 @@ func TestEnterprise(t *testing.T) {
 			http.NotFound(rw, r)
 		}
 	}))
+	idp.Start()
 	defer idp.Close()
 	w := newWorld(t)
 	w.challenge = `, scope="chat"`

@@ -57,8 +57,10 @@ func newWorld(t *testing.T) *world {
 		t: t, prmPath: "/.well-known/oauth-protected-resource/mcp", advertise: true, metaPath: "/.well-known/oauth-authorization-server",
 		challenges: map[string]url.Values{}, valid: map[string]string{}, refreshes: map[string]string{},
 	}
-	w.mcp = httptest.NewServer(http.HandlerFunc(w.serveMCP))
-	w.as = httptest.NewServer(http.HandlerFunc(w.serveAS))
+	w.mcp = httptest.NewUnstartedServer(http.HandlerFunc(w.serveMCP))
+	w.as = httptest.NewUnstartedServer(http.HandlerFunc(w.serveAS))
+	w.mcp.Start()
+	w.as.Start()
 	t.Cleanup(func() { w.mcp.Close(); w.as.Close() })
 	return w
 }

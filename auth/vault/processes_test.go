@@ -79,7 +79,8 @@ type party struct {
 
 func newParty(t *testing.T) *party {
 	p := &party{expires: 3600}
-	p.Server = httptest.NewServer(p)
+	p.Server = httptest.NewUnstartedServer(p)
+	p.Start()
 	t.Cleanup(p.Close)
 	return p
 }

@@ -169,7 +169,8 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	gone := make(chan struct{})
 	mux := http.NewServeMux()
-	i.Server = httptest.NewServer(mux)
+	i.Server = httptest.NewUnstartedServer(mux)
+	i.Start()
 	t.Cleanup(i.Close)
 	t.Cleanup(func() { close(gone) })
 	// Each path is an issuer of its own, with its metadata and keys.

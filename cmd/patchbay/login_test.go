@@ -28,7 +28,8 @@ type guarded struct {
 
 func newGuarded(t *testing.T) *guarded {
 	g := &guarded{}
-	g.Server = httptest.NewServer(g)
+	g.Server = httptest.NewUnstartedServer(g)
+	g.Start()
 	t.Cleanup(g.Close)
 	return g
 }

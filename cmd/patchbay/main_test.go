@@ -203,7 +203,8 @@ func TestScripts(t *testing.T) {
 			e.Defer(page.Close)
 			e.Setenv("PAGE", page.URL)
 			guard := &guarded{}
-			guard.Server = httptest.NewServer(guard)
+			guard.Server = httptest.NewUnstartedServer(guard)
+			guard.Start()
 			e.Defer(guard.Close)
 			e.Setenv("GUARDED", guard.URL+"/mcp")
 			e.Setenv("PATCHBAY_KEYRING", "off")

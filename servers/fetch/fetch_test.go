@@ -82,10 +82,11 @@ func newSite(t *testing.T) *site {
 		_ = r.Header.Write(w)
 	})
 	mux.HandleFunc("/br", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "br") })
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
 		mux.ServeHTTP(w, r)
 	}))
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
