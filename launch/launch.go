@@ -9,11 +9,11 @@
 //
 // # Guarantees
 //
-//   - - A command is started only as the entry has it, never through a shell. It ends with the
+//   - A command is started only as the entry has it, never through a shell. It ends with the
 //     session, together with all processes it has started, however this program ends. On Unix a
 //     guard does that: this program again, with the hidden first argument "__guard", which package
 //     launch handles before main.
-//   - - A command gets the variables of its entry and a few that every program needs, unless the
+//   - A command gets the variables of its entry and a few that every program needs, unless the
 //     entry says "inheritEnv". It also gets PATCHBAY_PARENT, so that a command that leads back to
 //     this program is not started again.
 //   - Credentials go only to the address they are for: stored logins over https or loopback, and to an

@@ -19,13 +19,13 @@ import (
 
 // All functions of this file that ask follow these rules:
 //
-//   - - If the caller did not declare what the question needs, the error is ErrNotSupported and
+//   - If the caller did not declare what the question needs, the error is ErrNotSupported and
 //     nothing is sent.
-//   - - Toward 2026-07-28 an unanswered question returns [ErrPending]. The handler must return that
+//   - Toward 2026-07-28 an unanswered question returns [ErrPending]. The handler must return that
 //     error, wrapped or not. It may ask more questions first: all of them then travel in one round.
 //     The handler runs again with the answers. A pending question takes precedence over anything
 //     else the handler returns.
-//   - - A question is identified by its position among the questions of the call and by its
+//   - A question is identified by its position among the questions of the call and by its
 //     content. [Key] identifies it by a name instead. Questions asked from several goroutines at
 //     once have no fixed position and need a Key.
 

@@ -200,7 +200,7 @@ func (e *lostError) Unwrap() error { return e.cause }
 
 // Dial opens a session with the server at a URL. The context bounds the opening only.
 //
-//   - - http and https: Streamable HTTP or, if the server does not serve that, HTTP+SSE of
+//   - http and https: Streamable HTTP or, if the server does not serve that, HTTP+SSE of
 //     2024-11-05. HTTP+SSE cannot resume: the end of its stream ends the session.
 //   - ws and wss: WebSocket, as [Server.WebSocket] serves it.
 //   - unix:///path and tcp://host:port: messages in lines, as [Server.ServeListener]

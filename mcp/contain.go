@@ -17,13 +17,13 @@ import (
 
 // User code runs behind usercode.Runner.Run, which turns a panic into an error:
 //
-//   - - Every request, because the engine runs its handler behind one, and every step from one
+//   - Every request, because the engine runs its handler behind one, and every step from one
 //     middleware to the next, so that middleware gets the error and not the panic. The functions of
 //     tools, resources, prompts and completion, and Server.Visible, are called in dispatch, behind
 //     the last of these steps.
 //   - A task, which goes on without a request.
 //   - The stores, because they are used on both sides of a call.
-//   - - The functions of a Client, of a call and of a server that run on other goroutines: those of
+//   - The functions of a Client, of a call and of a server that run on other goroutines: those of
 //     a connection or a timer.
 //
 // A test in internal/layers finds calls elsewhere.

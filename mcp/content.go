@@ -15,10 +15,8 @@ import (
 // Content is one block of a result, prompt message or sampling message: a
 // [TextContent], [ImageContent], [AudioContent], [ResourceLink],
 // [EmbeddedResource], [ToolUseContent], [ToolResultContent], or [RawContent] for a kind that this
-// package does not know.
-// Content that the caller's revision lacks is replaced by the nearest equivalent, for instance a
-// resource link by text before 2025-06-18.
-// instance a resource link by text before 2025-06-18.
+// package does not know. Content that the caller's revision lacks is replaced by the nearest
+// equivalent, for instance a resource link by text before 2025-06-18.
 type Content interface {
 	// appendJSON appends the block and returns the newer features it uses.
 	appendJSON(dst []byte) ([]byte, revision.Feature)

@@ -37,7 +37,7 @@
 //
 // # Guarantees
 //
-//   - - A panic in a handler, in middleware, in a store or in another function of the program fails
+//   - A panic in a handler, in middleware, in a store or in another function of the program fails
 //     only the operation that called it: a call is answered with an internal error. The same holds
 //     for runtime.Goexit, for an error that cannot be used, such as a nil [*Error], and for a
 //     result that is not valid JSON. Middleware gets the error, except for faults that are found

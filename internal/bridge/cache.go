@@ -14,13 +14,13 @@ import (
 
 // The cache of a client for the results of a modern server (2026-07-28, server/utilities/caching):
 //
-//   - - It holds complete results of the six cacheable methods, for ttlMs after they arrived. It
+//   - It holds complete results of the six cacheable methods, for ttlMs after they arrived. It
 //     does not prefetch.
-//   - - Each Session has one cache, because it is one principal to its server: private results are
+//   - Each Session has one cache, because it is one principal to its server: private results are
 //     not shared. Results of forwarded requests are cached only if they are public.
-//   - - A notification of a change drops the results it affects, including the answer to an earlier
+//   - A notification of a change drops the results it affects, including the answer to an earlier
 //     request that has not arrived yet.
-//   - - Answers to questions are not part of a key, so the results of a call that asked are not
+//   - Answers to questions are not part of a key, so the results of a call that asked are not
 //     cached.
 
 // cacheUse says how a request uses the cache.

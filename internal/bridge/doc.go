@@ -9,11 +9,11 @@
 //
 // # Guarantees
 //
-//   - - A call ends with its context, at its limits, and when the Remote closes. A task that its
+//   - A call ends with its context, at its limits, and when the Remote closes. A task that its
 //     server has made of it is then cancelled.
-//   - - A question reaches the caller of the call that caused it, or it is refused. It never
+//   - A question reaches the caller of the call that caused it, or it is refused. It never
 //     reaches another principal.
-//   - - A result that is private to one caller is never cached for another.
+//   - A result that is private to one caller is never cached for another.
 //   - A request that has run at the server is not sent again.
 //
 // To begin, fill in the fields of a Remote, give it a wire whose inbox is the Remote, and call

@@ -14,11 +14,11 @@ import (
 // A task goes on after its caller has left, so the server is notified when nothing waits for the
 // task:
 //
-//   - - A call that waits for a task and is given up cancels the task.
-//   - - A call that is given up before its answer arrives cancels the task that a late answer
+//   - A call that waits for a task and is given up cancels the task.
+//   - A call that is given up before its answer arrives cancels the task that a late answer
 //     names.
 //   - A task whose handle did not reach the caller in front is cancelled.
-//   - - Close does the same for all pending calls, and then closes the wire.
+//   - Close does the same for all pending calls, and then closes the wire.
 //
 // One case remains: if a server answers over HTTP just when its caller disconnects, the task goes
 // on for its time to live.

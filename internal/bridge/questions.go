@@ -22,14 +22,14 @@ import (
 // question:
 //
 //   - A question of a task goes to the caller of that task.
-//   - - If only one request can have caused it, it goes to the caller of that request.
-//   - - If several calls of one session can have caused it, it goes to the session, and lasts as
+//   - If only one request can have caused it, it goes to the caller of that request.
+//   - If several calls of one session can have caused it, it goes to the session, and lasts as
 //     long as one of the calls.
-//   - - If several calls of one principal can have caused it, it goes to the oldest that has no
+//   - If several calls of one principal can have caused it, it goes to the oldest that has no
 //     open question. If that call ends first, the question goes to the next.
-//   - - If calls of different callers can have caused it, it is refused (errWhose). From then on
+//   - If calls of different callers can have caused it, it is refused (errWhose). From then on
 //     the calls take turns (turns.go), so that this does not happen again.
-//   - - If no call can have caused it, it goes to the session that the connection is for
+//   - If no call can have caused it, it goes to the session that the connection is for
 //     (Client.Front), or else to the functions of the client.
 //
 // A question is never declined on behalf of a person who was not asked.

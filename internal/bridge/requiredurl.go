@@ -19,10 +19,10 @@ import (
 // refuses the call with -32042 (2025-11-25, client/elicitation, URL Elicitation Required Error).
 // Its client:
 //
-//   - - asks the user about each page once;
-//   - - waits until the server notifies it that the visits are complete. The server need not do so,
+//   - asks the user about each page once;
+//   - waits until the server notifies it that the visits are complete. The server need not do so,
 //     therefore the call is also retried at intervals. A refused call has not run;
-//   - - gives up when the user declines, or after a time limit.
+//   - gives up when the user declines, or after a time limit.
 
 // Bounds of waiting for visits.
 const (

@@ -6,10 +6,10 @@
 //
 // # Guarantees
 //
-//   - - Only the user of the machine gets the names, states and errors from servers: other callers
+//   - Only the user of the machine gets the names, states and errors from servers: other callers
 //     get only the state of the gateway as a whole.
-//   - - Requests from web pages and with rebound host names are refused, as for the server itself.
-//   - - The search for gateways takes at most 3 seconds, and removes the sockets of killed ones that
+//   - Requests from web pages and with rebound host names are refused, as for the server itself.
+//   - The search for gateways takes at most 3 seconds, and removes the sockets of killed ones that
 //     are older than a minute.
 package health
 

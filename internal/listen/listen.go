@@ -5,14 +5,14 @@
 //
 // # Guarantees
 //
-//   - - At most 16384 connections are open at once, 1024 of one address on another machine. Of
+//   - At most 16384 connections are open at once, 1024 of one address on another machine. Of
 //     these, 32 speak HTTP/2, 8 of one address. A connection beyond the bounds is closed, or
 //     offered HTTP/1.1; open ones go on.
-//   - - A request header has at most 64 KiB and arrives within 10 seconds. A body that pauses is
+//   - A request header has at most 64 KiB and arrives within 10 seconds. A body that pauses is
 //     given up, on every path. A client that does not read for 30 seconds is disconnected.
-//   - - The limiter runs first, because it also bounds guesses of credentials, then the guard, then
+//   - The limiter runs first, because it also bounds guesses of credentials, then the guard, then
 //     the server.
-//   - - A request that this process has sent itself, on any route, is refused (package hop).
+//   - A request that this process has sent itself, on any route, is refused (package hop).
 package listen
 
 import (

@@ -8,9 +8,9 @@
 // # Guarantees
 //
 //   - Only https is fetched, and http on loopback if the server itself is there ([CheckURL]).
-//   - - An address further inside than those of the server is not connected to. The check applies
+//   - An address further inside than those of the server is not connected to. The check applies
 //     to the dialled address, so a name cannot change between check and connection.
 //   - A document has at most 256 KiB and one exchange takes at most 30 seconds. Redirects of a GET
 //     are followed 3 times within the origin, those of a POST never.
-//   - - Text of others in errors is quoted and bounded. Errors never contain the body of an answer.
+//   - Text of others in errors is quoted and bounded. Errors never contain the body of an answer.
 package oauth
