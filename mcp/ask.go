@@ -224,7 +224,7 @@ func Roots(ctx context.Context, opts ...AskOption) ([]Root, error) {
 
 // Once runs fn at most once per call, even if the call takes several rounds of questions, and
 // returns the same result in each round. T is kept as JSON in the sealed requestState, so it should
-// be small. An error of fn is returned and not kept.
+// be small. An error from fn is returned and not kept.
 //
 // A client that sends an old state again makes fn run again. An effect that must never happen
 // twice, such as a payment, needs [StateConfig.Store] or an idempotency key.

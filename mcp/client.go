@@ -34,22 +34,22 @@ type Client struct {
 
 	// OnElicit answers questions to the user. Nil: elicitation is not declared. Fields that the
 	// answer leaves out get the defaults of the form. If the question belongs to a call, ctx has
-	// the values of that call's context. A question from a 2026-07-28 server always does. A
-	// question from an older server does if it arrives on the stream of the call or only one call
-	// is in progress. The same holds for OnSample and Roots.
+	// the values of that call's context. With a server that speaks 2026-07-28 it always does. A
+	// question from an older server belongs to a call if it arrives on the stream of the call or
+	// only one call is in progress. The same holds for OnSample and Roots.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
 	// OnSample answers requests for a language model's completion. ErrDeclined says
 	// that the user refused. Nil: sampling is not declared.
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
-	// Roots answers requests for the client's roots: file: URIs without ".." in their paths,
-	// otherwise the answer is an error. Nil: roots are not declared. The result may change between
-	// calls; [Client.RootsChanged] notifies legacy servers of that.
+	// Roots answers requests for the client's roots: file: URIs without ".." in their paths. With
+	// any other URI the server gets an error. Nil: roots are not declared. The result may change
+	// between calls; [Client.RootsChanged] notifies legacy servers of that.
 	Roots func(ctx context.Context) ([]Root, error)
 
 	// Capabilities restrict the declared settings of elicitation, sampling and roots to the given
-	// ones, such as {"elicitation": {"form": {}}}; {} stands for forms there. A capability without
+	// ones, such as {"elicitation": {"form": {}}}; where {} stands for forms. A capability without
 	// its function above is never declared. Nil: no restriction.
 	Capabilities Capabilities
 
@@ -60,9 +60,10 @@ type Client struct {
 	// capabilities. Nil, or the context of a call without a session: the functions above answer.
 	Front context.Context
 
-	// Extensions are declared to servers of every revision: settings, {} for none, by identifier,
-	// such as "io.modelcontextprotocol/ui". The tasks extension is always declared. The application
-	// implements everything else that an extension asks of a client.
+	// Extensions holds the settings of each extension to declare to servers of every revision, by
+	// identifier, such as "io.modelcontextprotocol/ui". The settings are a JSON object, {} for
+	// none. The tasks extension is always declared. The application implements everything else that
+	// an extension asks of a client.
 	Extensions map[string]json.RawMessage
 
 	// OnEvent is called with the notifications that a server sends outside of calls, one at a time.
@@ -120,15 +121,15 @@ type Event struct {
 	Log *LogMessage // for notifications/message
 }
 
-// LogMessage is a log record of a server.
+// LogMessage is a log record from a server.
 type LogMessage struct {
 	Level  slog.Level // with LevelNotice and others where slog has no name
 	Logger string
 	Data   json.RawMessage
 }
 
-// HTTPError is an HTTP answer with a status other than success and without a JSON-RPC error in its
-// body.
+// HTTPError is an HTTP response with a status other than success and without a JSON-RPC error in
+// its body.
 type HTTPError struct {
 	Status int
 	Header http.Header
@@ -159,7 +160,7 @@ func (e *ExitError) Error() string {
 	return s
 }
 
-// publicError turns an error of a transport into one of this package.
+// publicError turns an error from a transport into one of this package.
 func publicError(err error) error {
 	if err == nil {
 		return nil
@@ -207,8 +208,8 @@ func (e *lostError) Unwrap() error { return e.cause }
 //     serves them, without authentication and encryption.
 //
 // Dial finds the era of the server by asking it: server/discover first, then initialize if the
-// answer is not one of the modern era. Later Dials remember the era. Answers such as 401 or 503 do
-// not decide it and are returned as [*HTTPError].
+// answer is not one of the modern era. Later Dials remember the era. A status such as 401 or 503
+// does not decide the era, and Dial returns it as an [*HTTPError].
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
 func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {

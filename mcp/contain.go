@@ -17,7 +17,7 @@ import (
 
 // User code runs behind usercode.Runner.Run, which turns a panic into an error:
 //
-//   - Every request, because the engine runs its handler behind one, and every step from one
+//   - Every request, because the engine runs its handler behind a Runner, and every step from one
 //     middleware to the next, so that middleware gets the error and not the panic. The functions of
 //     tools, resources, prompts and completion, and Server.Visible, are called in dispatch, behind
 //     the last of these steps.

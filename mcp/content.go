@@ -326,8 +326,8 @@ func textOf(cs []Content) string {
 	return strings.Join(parts, "\n")
 }
 
-// encode marshals a value of this package. It fails only for invalid JSON in a raw field, a mistake
-// of the program: it panics, and the call gets an internal error.
+// encode marshals a value of this package. It panics if a raw field has invalid JSON, which is a
+// mistake of the program; the call then gets an internal error.
 func encode(v any) json.RawMessage {
 	b, err := jsonx.Marshal(v)
 	if err != nil {

@@ -19,7 +19,7 @@
 //	res, err := s.CallTool(ctx, "add", map[string]any{"a": 1, "b": 2})
 //
 // [Client.Open] does the same with a Handler of this process, and [Client.Use] puts middleware
-// around the requests from a client, as [Server.Use] does for a server.
+// around a client's requests, as [Server.Use] does for a server.
 //
 // # Revisions
 //

@@ -217,8 +217,8 @@ func (s *Session) discover(ctx context.Context, modern *revision.Table) (verdict
 	return verdictLegacy, err
 }
 
-// choose picks the newest revision that both sides speak. It is done if that is a
-// legacy one; else s.remote.Rev is it, nil if there is none.
+// choose picks the newest revision that both sides speak. If it is a legacy one, choose returns
+// true; else it sets s.remote.Rev, to nil if there is none.
 func (s *Session) choose(versions json.RawMessage) (verdict, bool) {
 	var names []string
 	if err := jsonx.Unmarshal(versions, &names); err != nil {

@@ -9,8 +9,8 @@ import (
 
 // Eras remembers how best to open sessions with servers: which servers are legacy, and which
 // commands end by themselves at any first request. Clients that share one probe fewer servers
-// twice, and start fewer commands twice. An entry expires after an hour, as another version of the
-// server may have taken its place.
+// twice, and start fewer commands twice. An entry expires after an hour, because another version of
+// the server may have taken its place.
 //
 // The zero value is ready for use. Several Clients may use one at once.
 type Eras struct {

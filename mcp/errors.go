@@ -52,8 +52,9 @@ type Denial interface {
 
 var _ engine.Denial = Denial(nil)
 
-// BegunError is an error of a call that the server had begun: it has asked a question in the call,
-// or made a task of it. The call may therefore have had an effect. [errors.As] finds a BegunError.
+// BegunError is the error of a call that the server had begun: the server had asked a question in
+// the call, or made a task of it. The call may therefore have had an effect. Find it with
+// [errors.As].
 type BegunError interface {
 	error
 

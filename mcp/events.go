@@ -6,9 +6,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 )
 
-// EventStore keeps the events of the streams of legacy calls ([HTTPConfig.Events]).
-// Positions count from 1 within a stream and come in order; names of streams are
-// unguessable. Its methods are used by several goroutines.
+// EventStore keeps the events that legacy calls send on their streams ([HTTPConfig.Events]).
+// Positions count from 1 within a stream and come in order; names of streams are unguessable. Its
+// methods are used by several goroutines.
 //
 // Specification: 2025-11-25, basic/transports, Resumability and Redelivery.
 type EventStore interface {

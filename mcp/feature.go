@@ -118,9 +118,9 @@ type PromptArgument struct {
 	Required    bool   `json:"required,omitzero"`
 }
 
-// CompleteFunc suggests values that start with, or otherwise suit, prefix. Others
-// holds the values of the other arguments, as far as the client sent them (never
-// before 2025-06-18). At most 100 values reach the client.
+// CompleteFunc suggests values that start with, or otherwise suit, prefix. The map others holds the
+// values of the other arguments, as far as the client sent them (never before 2025-06-18). At most
+// 100 values reach the client.
 type CompleteFunc func(ctx context.Context, prefix string, others map[string]string) ([]string, error)
 
 // Kind is a kind of feature.

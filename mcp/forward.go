@@ -21,14 +21,14 @@ import (
 //
 // Each forwarded request carries the list of its forwarders, in _meta as dev.patchbay/hops and in
 // the HTTP header Patchbay-Hops. Handle refuses a request that this session, or the gateway it
-// belongs to, has already forwarded, since it is in a loop, and a request that 8 others have
+// belongs to, has already forwarded, because it is in a loop, and a request that 8 others have
 // forwarded.
 //
 // Of the results that the server allows clients to cache, only public ones are cached here: a
 // result that is private to one caller is never given to another.
 //
-// If the server asks by requests, and the caller is asked by results, the server's call stays open
-// until the caller comes back with the answer, for at most 15 minutes.
+// If the server asks in requests of its own, and the caller gets questions in results, the call to
+// the server stays open until the caller comes back with the answer, for at most 15 minutes.
 //
 // A question from a legacy server that names no call goes to the session of the caller. If it could
 // belong to several callers it is refused; from then on the calls of different callers take turns.
@@ -85,7 +85,7 @@ func (s *Session) forwardInfo() *ServerInfo {
 	return &info
 }
 
-// forwardListen answers subscriptions/listen of a caller in front.
+// forwardListen answers subscriptions/listen from a caller in front.
 func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Request) (Result, error) {
 	if call == nil {
 		return nil, ErrNoCall

@@ -60,8 +60,8 @@ func (r *Request) Param(name string) json.RawMessage {
 	return v
 }
 
-// exactNames refuses requests that a lax reader reads differently from an exact one. It protects a
-// handler that reads the request itself, or that others decide in front of.
+// exactNames refuses requests that a lax reader reads differently from an exact one. Otherwise
+// middleware could decide about another request than the one that the handler reads.
 func exactNames(next Handler) Handler {
 	return HandlerFunc(func(ctx context.Context, req *Request) (Result, error) {
 		if err := req.checkNames(); err != nil {

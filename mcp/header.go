@@ -37,12 +37,12 @@ func (s *Session) learn(t *Tool) error {
 }
 
 // CheckTool returns an error if a listed tool with this input schema must not be used in this
-// session, else nil. Since 2026-07-28 that is a tool over HTTP with x-mcp-header annotations that
-// break the rules. The error is logged once, and later calls of the tool are refused. For any other
-// tool, later calls send the annotated arguments in headers.
+// session, else nil. In 2026-07-28 over HTTP, that is a tool whose x-mcp-header annotations break
+// the rules. The error is logged once, and later calls of the tool are refused. For any other tool,
+// later calls send the annotated arguments in headers.
 //
-// [Session.Tools] calls CheckTool by itself. Programs that read the list with [Session.Raw] call
-// it.
+// [Session.Tools] calls CheckTool by itself. Programs that read the list with [Session.Raw] must
+// call it.
 //
 // Specification: 2026-07-28, basic/transports/streamable-http, Custom Headers from Tool Parameters.
 func (s *Session) CheckTool(name string, inputSchema json.RawMessage) error {

@@ -29,8 +29,8 @@ type Limits struct {
 
 	// CallTimeout bounds a call. On a server the handler's context ends. On a client the call fails
 	// with a [*LimitError] when no answer, progress, question or log message arrives for this time.
-	// Negative: no bound. Zero: no bound on a server, 1 minute on a client, but 5 for a tool call
-	// that [Session.Handle] forwards.
+	// Negative: no bound. Zero: no bound on a server, 1 minute on a client, but 5 minutes for a
+	// tool call that [Session.Handle] forwards.
 	CallTimeout time.Duration
 
 	// CallLimit bounds the total time of a client's call. Zero or negative: no bound. Neither
@@ -38,9 +38,9 @@ type Limits struct {
 	// a task is waited for.
 	CallLimit time.Duration
 
-	// Mute is the number of consecutive calls, each begun after the one before had ended, that may
-	// reach a limit without any message from the server. Then the session with a command that a
-	// client has started ([Client.Start]) ends. Zero: no bound.
+	// Mute ends the session with a command ([Client.Start]) when this many consecutive calls have
+	// reached a time limit without any message from the server. Only a call that began after the
+	// one before had ended counts as the next. Zero: no bound.
 	Mute int
 
 	// Cache bounds, in bytes, the results that a client's session caches for as long as the server

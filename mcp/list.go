@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// List is a page of a list of a server. It marshals to the result of the method: the member tools,
-// prompts, resources or resourceTemplates holds the Items.
+// List is one page of a list that a server offers, such as its tools. It marshals to the result of
+// the list method, with the Items as the member tools, prompts, resources or resourceTemplates.
 type List[T Tool | Prompt | Resource | ResourceTemplate] struct {
 	Items      []*T
 	NextCursor string // empty on the last page

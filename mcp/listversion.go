@@ -18,7 +18,7 @@ func (c *changes) note(method string) {
 	}
 }
 
-// all counts a change of every list: one may have been missed.
+// all counts a change of every list, because a change may have been missed.
 func (c *changes) all() {
 	for i := range c {
 		c[i].Add(1)

@@ -23,8 +23,8 @@ import (
 // a function. Nothing is sent before the first call, and nothing is written to a wire. The handler
 // sees calls in the form of the newest revision, from a caller with a session that waits for the
 // answers to its questions, so the handler runs once per call. The principal of a call is that of
-// its context. Errors of the handler are [*Error] values, as from any server, and wrap the error
-// that it returned.
+// its context. Errors from the handler are [*Error] values, as from any server, and wrap the error
+// that the handler returned.
 //
 // A call ends with its context even if the handler does not return; the handler then goes on by
 // itself. Close ends the contexts of the calls but does not end h.
@@ -46,11 +46,11 @@ func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 
 // Use adds middleware around every request of the sessions that the client opens; the first added
 // is the outermost. Each poll of a task and each page of a list is a request of its own; an answer
-// from the session's cache does not make one. The middleware gets requests in the form of the
-// newest revision, whatever the server speaks, and [CallFrom] describes this client. Behind
-// middleware, [Session.StartTask] makes tasks at a server that speaks 2025-11-25 only of tools that
-// require one. Use panics if a session has been opened, because its requests would bypass the
-// middleware, and if a middleware is nil.
+// from the session's cache is not a request. The middleware gets requests in the form of the newest
+// revision, whatever the server speaks, and [CallFrom] describes this client. Behind middleware,
+// [Session.StartTask] makes a task at a server that speaks 2025-11-25 only if the tool requires
+// one. Use panics if a session has been opened, because its requests would bypass the middleware,
+// and if a middleware is nil.
 func (c *Client) Use(mw ...Middleware) {
 	for i, m := range mw {
 		if m == nil {

@@ -15,9 +15,9 @@ import (
 //
 //	mcp.WithMeta(mcp.Meta{"traceparent": json.RawMessage(`"00-0af7…-b7ad…-01"`)})
 //
-// A handler reads them as [Call.Meta]; a [Session] that forwards passes them on. The call fails
-// before anything is sent if a name is not a valid _meta name, if a value is not valid JSON, or if
-// traceparent, tracestate or baggage do not have the W3C form.
+// A handler reads them as [Call.Meta]; a [Session] that forwards the request passes them on. The
+// call fails before anything is sent if a name is not a valid _meta name, if a value is not valid
+// JSON, or if traceparent, tracestate or baggage do not have the W3C form.
 //
 // Specification: 2026-07-28, basic/index, _meta.
 func WithMeta(m Meta) CallOption { return func(o *callOptions) { o.meta = m } }

@@ -65,7 +65,7 @@ type snapshot[E entry] struct {
 	kept  int               // entries on pages; guarded by mu
 }
 
-// put adds an entry, or replaces the one of its name in its place.
+// put adds an entry, or puts it in the place of the one with the same name.
 func (s *set[E]) put(e E) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,8 @@ func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx contex
 	entries, next := snap.after(after, s.limits.PageSize, func(E) bool { return true })
 	l := build(entries, next)
 	l.memo = engine.NewMemo(l, encodePage(kind, entries, next))
-	// A client can make up cursors, so no more than the whole list once is kept.
+	// A client can make up cursors, so the kept pages together have at most as many entries as the
+	// list.
 	if n := snap.kept + max(len(entries), 1); n <= max(len(snap.order), 1) {
 		snap.pages[after], snap.kept = l, n
 	}

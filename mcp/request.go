@@ -11,9 +11,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// request sends a request of the API; the client's own functions answer questions. The params and
-// the result are objects in the inner form. If the server makes a task of the request, request
-// waits for it.
+// request sends a request that the program makes; the client's own functions answer questions. The
+// params and the result are objects in the inner form. If the server makes a task of the request,
+// request waits for it.
 func (s *Session) request(ctx context.Context, method string, params json.RawMessage, opts []CallOption) (raw json.RawMessage, err error) {
 	return s.outgoing(opts).send(ctx, s, method, params)
 }
@@ -42,7 +42,7 @@ func (x *outgoing) send(ctx context.Context, s *Session, method string, params j
 	if err := x.begin(ctx, s, method, params); err != nil {
 		return nil, err
 	}
-	defer func() { err = x.End(err) }() // what the call tells may end the goroutine
+	defer func() { err = x.End(err) }() // a function of the call may end the goroutine
 	return x.Wait()
 }
 

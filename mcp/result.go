@@ -164,7 +164,7 @@ type PromptMessage struct {
 	Content Content
 }
 
-// User returns a [PromptMessage] of the user with a text.
+// User returns a [PromptMessage] with the role "user" and a text.
 func User(text string) PromptMessage { return PromptMessage{Role: "user", Content: Text(text)} }
 
 func (r *PromptResult) appendJSON(dst []byte) ([]byte, revision.Feature) {

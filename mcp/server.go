@@ -69,7 +69,7 @@ type Server struct {
 
 	// Cache says how long clients that speak 2026-07-28 may cache the lists and the description of
 	// this server, unless a result says so itself ([ReadResult.Cache]). Set Public only if all
-	// callers see the same; it has no effect if Visible is set.
+	// callers see the same. Public has no effect if Visible is set.
 	Cache CacheHint
 
 	// OnPanic is called with the value and the stack of each panic in a handler, in middleware and
@@ -139,8 +139,8 @@ type HTTPConfig struct {
 	// every address.
 	AllowedHosts []string
 
-	// AllowedOrigins are the web origins, beside the server's own, whose pages may
-	// use it: "https://app.example.com", or "*" for all.
+	// AllowedOrigins are the web origins, besides the server's own, whose pages may use the server:
+	// "https://app.example.com", or "*" for all.
 	AllowedOrigins []string
 
 	// SessionIdle ends a legacy session without requests for this time. Zero: 30 minutes.
@@ -151,9 +151,9 @@ type HTTPConfig struct {
 	MaxSessions int
 
 	// Stateless serves clients that speak revisions before 2026-07-28 without sessions, for servers
-	// of many nodes. Each request stands alone, and GET and DELETE are refused. Features that need
-	// a session are not available: questions fail, and there are no log messages, subscriptions and
-	// list changes.
+	// that run on many nodes. Each request stands alone, and GET and DELETE are refused. Features
+	// that need a session are not available: questions fail, and there are no log messages,
+	// subscriptions and list changes.
 	Stateless bool
 
 	// KeepAlive is the interval of comments on quiet event streams. Zero: 15 seconds.
@@ -164,7 +164,7 @@ type HTTPConfig struct {
 	// minutes.
 	Events EventStore
 
-	// Retry is the time that a client that speaks 2025-11-25 waits before it reconnects to a closed
+	// Retry is how long a client that speaks 2025-11-25 waits before it reconnects to a closed
 	// stream. Zero: 1 second.
 	Retry time.Duration
 
@@ -203,7 +203,7 @@ type StateStore interface {
 var errShutdown = errors.New("the server is shutting down")
 
 // Use adds middleware around the server's handling of requests; the first added is the outermost.
-// Use panics if serving has started, since requests would bypass the middleware, and if a
+// Use panics if serving has started, because requests would bypass the middleware, and if a
 // middleware is nil.
 func (s *Server) Use(mw ...Middleware) {
 	for i, m := range mw {

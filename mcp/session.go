@@ -28,9 +28,9 @@ import (
 //
 // A legacy HTTP server may end the session on its side, for instance after a restart. The Session
 // then opens a new one with the same subscriptions and log level, and Watch reports everything
-// watched as changed. A read that the server refused for the lost session, and so has not run, is
-// sent once more. If the session has seen requests other than reads, the server may have kept state
-// for it: the next tool call, and those made at the same time, then fail once with
+// watched as changed. A read that the server refused because the session was lost has not run, and
+// is sent once more. If the session has seen requests other than reads, the server may have kept
+// state for it: the next tool call, and those made at the same time, then fail once with
 // [ErrSessionLost]. If the server loses the new session before it was used, the Session ends.
 type Session struct {
 	client *Client
@@ -134,7 +134,8 @@ func (s *Session) Server() *ServerInfo {
 	return s.local.info()
 }
 
-// capabilities are the server's, in the form of the revision that the session itself speaks.
+// capabilities returns the server's capabilities, in the form of the revision that the session
+// itself speaks.
 func (s *Session) capabilities() Capabilities {
 	if s.behind != nil {
 		return s.behind.forwardInfo().Capabilities

@@ -23,8 +23,8 @@ type subscription struct {
 // unsubscribeTime bounds the request to unsubscribe; the session may be closing.
 const unsubscribeTime = 2 * time.Second
 
-// subscribe subscribes to a resource unless another listener already has. An unsubscribe follows
-// each subscribe that succeeded.
+// subscribe subscribes to a resource unless another listener already has. Each subscribe that
+// succeeds must be followed by an unsubscribe.
 func (s *Session) subscribe(ctx context.Context, uri string) error {
 	s.mu.Lock()
 	sub := s.subscribed[uri]

@@ -59,7 +59,7 @@ func (t TaskInfo) Over() bool {
 // in the background, and the same methods work within this session. A server that speaks 2026-07-28
 // decides by itself, so StartTask returns with its first answer: the task, or the result.
 //
-// The functions of the [Client] answer questions of a task while [Task.Wait] runs.
+// The functions of the [Client] answer questions that the task asks while [Task.Wait] runs.
 func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...CallOption) (*Task, error) {
 	params, err := namedParams(name, args)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 // returned.
 var errTaskOnBehalf = errors.New("mcp: OnBehalf needs a call that waits for its result; use CallTool, which waits for a task")
 
-// answered makes the task one that has its result.
+// answered gives the task its result.
 func (t *Task) answered(raw json.RawMessage) {
 	t.raw, t.done, t.cancel = raw, make(chan struct{}), func() {}
 	close(t.done)

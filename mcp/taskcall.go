@@ -18,8 +18,8 @@ import (
 type ToolExecution struct {
 	// TaskSupport selects whether calls become tasks, which go on after the caller is answered. It
 	// applies to callers that speak 2026-07-28 and declare the extension, and to callers that speak
-	// 2025-11-25 and ask for a task. Questions of a task still reach the caller. All other callers
-	// wait for the result. Zero: never.
+	// 2025-11-25 and ask for a task. Questions that a task asks still reach the caller. All other
+	// callers wait for the result. Zero: never.
 	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
 
 	// OnRelease lets the handler choose the moment: the call becomes a task when the handler calls

@@ -27,7 +27,7 @@ type TaskConfig struct {
 	// that the server did not start counts as failed.
 	Store TaskStore
 
-	// TTL is how long a task may take and is kept, from its creation; a caller may ask for less.
+	// TTL is how long, from its creation, a task may run and is kept; a caller may ask for less.
 	// Zero: 1 hour.
 	TTL time.Duration
 
@@ -393,8 +393,8 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.Task
 	return nil, state, err
 }
 
-// read decodes a record. If it is at work and no task of this process, it ended with the process
-// that ran it.
+// read decodes a record. If its task is at work, but not in this process, the task ended with the
+// process that ran it.
 func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, error) {
 	var state engine.TaskState
 	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {

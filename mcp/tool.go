@@ -139,7 +139,7 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	return nil
 }
 
-// decodeFunc reads arguments. Valid reports whether they are known to be valid JSON.
+// decodeFunc reads arguments. If valid is set, they are known to be valid JSON.
 type decodeFunc[In any] func(args json.RawMessage, v *In, valid bool) error
 
 // decoderOf returns the decoder of arguments into an In, and their schema.

@@ -18,7 +18,7 @@ import (
 // Watch yields the changes that the server announces: those of its lists and of the resources named
 // by uris. The first event, notifications/subscriptions/acknowledged, means that no later change is
 // missed; its Params name the changes that the server honours. A change that the server does not
-// honour, although it offers it or uris names it, is logged. The iteration ends with ctx, without
+// honour is logged if the server offers it or uris names it. The iteration ends with ctx, without
 // an error, or with the error that ended it; if the server ends the subscription, that is such an
 // error.
 //

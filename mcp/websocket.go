@@ -15,9 +15,9 @@ import (
 //	mux.Handle("/ws", srv.WebSocket()) // for clients of ws://127.0.0.1:7420/ws
 //
 // [HTTPConfig] applies as for Streamable HTTP; MaxSessions bounds the connections of each WebSocket
-// handler, and KeepAlive is the time between pings. Messages may have 4 MiB unless [Limits] says
-// otherwise. Connections outlive http.Server.Shutdown; [Server.Shutdown] ends them, with status
-// 1001.
+// handler, and KeepAlive is the time between pings. A message may have at most 4 MiB unless
+// [Limits] says otherwise. Connections outlive http.Server.Shutdown; [Server.Shutdown] ends them,
+// with status 1001.
 //
 // Specification: 2026-07-28, basic/transports, Custom Transports.
 func (s *Server) WebSocket() http.Handler {
