@@ -192,7 +192,7 @@ func (c *CSP) check() error {
 	return nil
 }
 
-// checkOrigin refuses an invalid origin, since it becomes part of a content security policy.
+// checkOrigin refuses an invalid origin, because it becomes part of a content security policy.
 func checkOrigin(origin string) error {
 	scheme, rest, _ := strings.Cut(origin, "://")
 	host, port, hasPort := strings.Cut(rest, ":")

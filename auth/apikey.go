@@ -48,8 +48,8 @@ func hashKey(key string) string {
 	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
-// ParseAPIKeys reads entries in JSON, one a line. Empty lines, and those that begin with #, are
-// skipped. With an error, which names the invalid lines, it returns the entries of the others.
+// ParseAPIKeys reads entries in JSON, one per line. Empty lines, and those that begin with #, are
+// skipped. An error names the invalid lines; the entries of the other lines are returned with it.
 func ParseAPIKeys(file []byte) ([]APIKey, error) {
 	var list []APIKey
 	var faults faults

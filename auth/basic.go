@@ -26,7 +26,7 @@ import (
 )
 
 // Basic is a [Verifier] of user names and passwords (RFC 7617). One of Users and File is required.
-// Over plain HTTP the network between can read the password.
+// Over plain HTTP anybody on the network between can read the password.
 //
 // A password that was accepted is accepted again without its slow hash, until the entry of its
 // user changes. Four slow hashes are computed at a time; a request that waits more than 5 seconds
@@ -35,10 +35,10 @@ type Basic struct {
 	// Users are password hashes by user name, as [HashPassword] makes them.
 	Users map[string]string
 
-	// File has a user a line: name, hash, and scopes if there are any, with colons between them
-	// ("alice:$argon2id$...:read write"), which is what htpasswd -B writes. It is checked for
-	// changes once a second. A file that was deleted has no users, and an invalid line is not a
-	// user; while the file cannot be read, the entries read last stay valid.
+	// File has one user per line, as htpasswd -B writes it: name, hash, and scopes if there are
+	// any, with colons between them ("alice:$argon2id$...:read write"). It is checked for changes
+	// once a second. A file that was deleted has no users, and an invalid line is not a user; while
+	// the file cannot be read, the entries read last stay valid.
 	File string
 
 	// Logger logs errors in File after its first reading. Nil: they are not logged.
@@ -108,7 +108,7 @@ func (b *Basic) prepare() {
 	b.right, b.slots = newCache[string](maxKnown), make(chan struct{}, maxHashing)
 }
 
-// matches tells whether a password is that of a hash.
+// matches reports whether a password is that of a hash.
 func (b *Basic) matches(ctx context.Context, hash string, credential []byte, password string) (bool, error) {
 	mac := hmac.New(sha256.New, b.key)
 	mac.Write(credential)
@@ -252,7 +252,7 @@ func isPasswordHash(hash string) bool {
 	return err == nil && len(hash) == 60 && cost <= 16
 }
 
-// checkPassword tells whether a password is that of a hash.
+// checkPassword reports whether a password is that of a hash.
 func checkPassword(hash, password string) (bool, error) {
 	if hash == "" {
 		return false, nil // there are no users at all

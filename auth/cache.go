@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// cache holds what is known of credentials, by their hash. When it is full, it drops the least
+// cache holds what is known about credentials, by their hash. When it is full, it drops the least
 // recently used.
 type cache[V any] struct {
 	max int

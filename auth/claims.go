@@ -17,8 +17,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// claims are those of a token, or of an introspection answer, which have the same names (RFC 7519,
-// 4; RFC 7662, 2.2; RFC 9068, 2.2).
+// claims are the claims of a token, or the members of an introspection response, which have the
+// same names (RFC 7519, 4; RFC 7662, 2.2; RFC 9068, 2.2).
 type claims map[string]any
 
 func (c claims) text(names ...string) string {
@@ -47,7 +47,8 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// path reads a claim in claims: "realm_access.roles". A name with a dot in it comes first.
+// path reads a claim within other claims, such as "realm_access.roles". A claim with the dot in its
+// own name takes precedence.
 func (c claims) path(name string) any {
 	if v, ok := c[name]; ok {
 		return v
@@ -73,8 +74,8 @@ func (c claims) time(name string) (time.Time, error) {
 	return time.Unix(int64(whole), int64(part*1e9)), nil
 }
 
-// scopes reads the granted scopes: scope, a list with blanks (RFC 9068, 2.2.3), or scp, as some
-// issuers call it.
+// scopes reads the granted scopes: from scope, a list separated by blanks (RFC 9068, 2.2.3), or
+// from scp, as some issuers call it.
 func (c claims) scopes() (list []string) {
 	all := c.list("scope")
 	if all == nil {
@@ -135,7 +136,7 @@ func (c claims) party(allowed []string) error {
 	return nil
 }
 
-// principal makes a principal of verified claims. Without an issuer the ID begins with scheme.
+// principal makes a principal from verified claims. Without an issuer the ID begins with scheme.
 func (c claims) principal(scheme, issuer, rolesClaim string, expires time.Time) (*Principal, error) {
 	p := &Principal{
 		Scheme: scheme, Issuer: issuer, ClientID: c.text("client_id", "azp"), Name: c.text("name", "preferred_username", "username"),
@@ -158,7 +159,7 @@ func (c claims) principal(scheme, issuer, rolesClaim string, expires time.Time) 
 	return nil, errors.New("the token has no sub")
 }
 
-// includes tells whether any of the audiences is among those wanted.
+// includes reports whether any of the audiences is among those wanted.
 func includes(audiences, wanted []string) bool {
 	for _, a := range audiences {
 		for _, w := range wanted {
@@ -187,7 +188,7 @@ func (c claims) binding() (string, error) {
 	return thumb, nil
 }
 
-// checkBinding tells whether a request came over a connection with the certificate.
+// checkBinding reports whether a request came over a connection with the certificate.
 func checkBinding(r *http.Request, thumb string) error {
 	if thumb == "" {
 		return nil

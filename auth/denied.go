@@ -9,10 +9,10 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
 )
 
-// InsufficientScopeError says that the caller lacks scopes for an operation. A handler of MCP, or
-// a middleware before it, returns it, also wrapped. Over HTTP the answer is 403 with
+// InsufficientScopeError says that the caller lacks scopes for an operation. An MCP handler, or
+// middleware in front of it, returns it, wrapped or not. Over HTTP the answer is 403 with
 // error="insufficient_scope" (401 if the caller is not known), and a client can log in for more
-// scopes. After the answer has begun, and on other transports, it is a JSON-RPC error.
+// scopes. After the response has begun, and on other transports, it is a JSON-RPC error.
 // [RequireScopes] makes one.
 //
 // Specification: 2026-07-28, basic/authorization, Scope Challenge Handling.
@@ -46,7 +46,7 @@ func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h 
 }
 
 // RequireScopes returns nil if the caller of ctx is known and has all of the scopes, else an
-// [*InsufficientScopeError]. Without scopes any known caller will do.
+// [*InsufficientScopeError]. If scopes is empty, any known caller is enough.
 func RequireScopes(ctx context.Context, scopes ...string) error {
 	p := From(ctx)
 	if p != nil && !slices.ContainsFunc(scopes, func(s string) bool { return !p.HasScope(s) }) {

@@ -19,8 +19,8 @@
 //   - A credential over 16 KiB, several at once, or one in a query is refused unread.
 //   - A refusal does not say what is wrong with a credential. The log does, without the credential.
 //   - Keys and passwords are kept as hashes and compared in constant time.
-//   - Requests of strangers cause bounded work elsewhere: keys of an issuer are looked for once a
-//     minute, 32 tokens are asked about at once, 4 passwords are hashed at once.
+//   - Requests from strangers cause bounded work elsewhere: the keys of an issuer are fetched once
+//     a minute, 32 tokens are introspected at once, 4 passwords are hashed at once.
 //   - An issuer cannot send the server to addresses further inside of the network than its own.
 //
 // # Which specification

@@ -33,10 +33,10 @@ import (
 // well-known paths before it has seen a challenge needs Protect there too: around the whole mux,
 // or mounted at /.well-known/oauth-protected-resource and everything below.
 //
-// The answer is 401 to a request without a credential, or with one that is not valid; 403 if it is
-// valid, but lacks a scope; 400 if it is malformed, or stands in the query; 503 if it cannot be
-// checked at the moment. The answer does not say what is wrong with a credential; the Logger gets
-// that.
+// The answer is 401 to a request without a credential, or with one that is not valid; 403 if the
+// credential is valid, but lacks a scope; 400 if it is malformed, or is in the query; 503 if it
+// cannot be checked at the moment. The answer does not say what is wrong with a credential; the
+// Logger gets that.
 //
 // A stream of events, and a connection that was taken over, end when the credential of their
 // request expires. Once a second, the Verifiers see the headers of its request again: the stream
@@ -53,8 +53,8 @@ type Guard struct {
 	// needs its own Audience.
 	Resource *ResourceMetadata
 
-	// Scopes are those that every caller must have. Verifiers of credentials without scopes, such
-	// as client certificates, have to grant them.
+	// Scopes are the scopes that every caller must have. Verifiers of credentials without scopes,
+	// such as client certificates, have to grant them.
 	Scopes []string
 
 	// Implied are the scopes that a scope includes: {"admin": {"read", "write"}}.
@@ -229,7 +229,7 @@ func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (
 	}
 }
 
-// lasting tells whether a request may stay open for long: a stream of events, a WebSocket, or a
+// lasting reports whether a request may stay open for long: a stream of events, a WebSocket, or a
 // subscription of 2026-07-28, whose header is compared with its body later.
 func lasting(r *http.Request) bool {
 	return r.Method == http.MethodGet || strings.EqualFold(r.Header.Get("Mcp-Method"), "subscriptions/listen")

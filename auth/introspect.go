@@ -20,9 +20,10 @@ import (
 // (RFC 7662). It takes every Bearer token that no verifier before it knew, so it belongs at the
 // end. URL or Issuer is required.
 //
-// The answer must say that the token is active, and name its audience (aud). It is kept for TTL, a
-// refusal for 10 seconds; a revoked token stays valid that long. One question runs for each token,
-// and 32 in all: for more, and while the issuer cannot be reached, the answer is 503.
+// The answer must say that the token is active, and name its audience (aud). The answer is kept for
+// TTL, a refusal for 10 seconds; a revoked token stays valid that long. At most one question runs
+// for each token, and 32 in all. A request beyond that, or while the issuer cannot be reached, gets
+// 503.
 //
 // No field may change after the first use.
 type Introspection struct {

@@ -32,7 +32,7 @@ type publicKey struct {
 	key crypto.PublicKey
 }
 
-// suits tells whether the key can make signatures of an algorithm.
+// suits reports whether the key can make signatures of an algorithm.
 func (k *publicKey) suits(alg string) bool {
 	if k.alg != "" && k.alg != alg {
 		return false
@@ -48,7 +48,7 @@ func (k *publicKey) suits(alg string) bool {
 	return false
 }
 
-// checkKey tells whether a key is strong enough for signatures, and of a known kind.
+// checkKey reports whether a key is strong enough for signatures, and of a known kind.
 func checkKey(key crypto.PublicKey) error {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -221,8 +221,8 @@ type issuerDocument struct {
 	IntrospectURL string `json:"introspection_endpoint"`
 }
 
-// issuerFetcher returns what reads documents on behalf of an issuer, or of an endpoint of it. A
-// URL in the issuer's metadata cannot lead further inside of the network than the issuer is.
+// issuerFetcher returns a Fetcher for the documents of an issuer, or of one of its endpoints. A URL
+// in the issuer's metadata cannot lead further inside of the network than the issuer is.
 func issuerFetcher(raw string, base http.RoundTripper) (*oauth.Fetcher, error) {
 	u, err := url.Parse(raw)
 	if err == nil {

@@ -32,9 +32,9 @@ type ResourceMetadata struct {
 }
 
 const (
-	// metadataQuery after the URL of the server itself is the URL of its metadata that
-	// challenges name. It reaches the Guard wherever that is mounted; requests for
-	// wellKnownResource reach a Guard around a whole mux alone.
+	// metadataQuery, added to the URL of the server itself, makes the metadata URL that challenges
+	// name. A request for it reaches the Guard wherever the Guard is mounted; a request for
+	// wellKnownResource reaches only a Guard around a whole mux.
 	metadataQuery = "oauth-protected-resource"
 
 	maxChallengePath = 1 << 10 // bytes of a request's path that a challenge repeats
@@ -87,7 +87,7 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 	return res, err
 }
 
-// serves tells whether a request is for the metadata.
+// serves reports whether a request is for the metadata.
 func (res *resource) serves(r *http.Request) bool {
 	if res == nil || res.doc == nil {
 		return false

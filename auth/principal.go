@@ -12,9 +12,9 @@ import (
 // Principal is the caller that a verified credential names. All requests with the same credential
 // share one Principal, so it must not be changed.
 type Principal struct {
-	// ID tells principals apart: data of one ID is given to no other. It is made of the issuer and
-	// of the subject, "https://login.example.com#alice", and of the scheme where there is no
-	// issuer, "apikey#alice". It is never empty.
+	// ID tells principals apart: data of one ID is given to no other. It consists of the issuer and
+	// the subject, "https://login.example.com#alice", and of the scheme where there is no issuer,
+	// "apikey#alice". It is never empty.
 	ID string
 
 	// Scheme is the kind of the credential: "jwt", "introspection", "apikey", "basic" or "mtls",
@@ -31,22 +31,22 @@ type Principal struct {
 
 	Expires time.Time // when the credential expires; zero: not known
 
-	// Claims are those of a token, as the JSON of them decodes into any: a number is a
+	// Claims are the claims of a token, as encoding/json decodes them into any: a number is a
 	// float64. Nil for other credentials.
 	Claims map[string]any
 }
 
-// same tells whether two credentials give a caller the same identity and rights.
+// same reports whether two credentials give a caller the same identity and rights.
 func (p *Principal) same(q *Principal) bool {
 	return p != nil && q != nil && p.ID == q.ID && slices.Equal(p.Scopes, q.Scopes) && slices.Equal(p.Roles, q.Roles)
 }
 
-// HasScope tells whether a scope was granted. A nil principal has none.
+// HasScope reports whether a scope was granted. A nil principal has none.
 func (p *Principal) HasScope(scope string) bool {
 	return p != nil && slices.Contains(p.Scopes, scope)
 }
 
-// HasRole tells whether the principal has a role. A nil principal has none.
+// HasRole reports whether the principal has a role. A nil principal has none.
 func (p *Principal) HasRole(role string) bool {
 	return p != nil && slices.Contains(p.Roles, role)
 }
@@ -97,7 +97,7 @@ func callerOf(ctx context.Context) caller {
 	return caller{}
 }
 
-// From returns the caller, nil if it is not known. In a handler of MCP that is the sender of the
+// From returns the caller, nil if it is not known. In an MCP handler that is the sender of the
 // request; on a connection that stays open, such as a WebSocket, it is the client that opened it.
 func From(ctx context.Context) *Principal { return callerOf(ctx).principal }
 
@@ -110,8 +110,8 @@ func With(ctx context.Context, p *Principal) context.Context {
 }
 
 // ID returns the ID of the caller of an HTTP request, empty if the caller is not known. An
-// mcp.Server behind a [Guard] uses it without configuration; it is of use in the Principal of an
-// mcp.HTTPConfig that has another source too.
+// mcp.Server behind a [Guard] uses it without configuration; call ID in mcp.HTTPConfig.Principal if
+// that has another source too.
 func ID(r *http.Request) string {
 	if p := From(r.Context()); p != nil {
 		return p.ID

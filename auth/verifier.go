@@ -86,7 +86,7 @@ func bearer(r *http.Request) (string, error) {
 // maxSubject bounds the bytes of a subject, and of other names of principals.
 const maxSubject = 1024
 
-// checkName tells whether a text can name a principal.
+// checkName reports whether a text can name a principal.
 func checkName(what, s string) error {
 	if s == "" || len(s) > maxSubject || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("%s is empty, longer than %d bytes, or has characters that no name has", what, maxSubject)
@@ -94,5 +94,5 @@ func checkName(what, s string) error {
 	return nil
 }
 
-// expired tells whether the credential of a principal has expired.
+// expired reports whether the credential of a principal has expired.
 func (p *Principal) expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }

@@ -28,10 +28,10 @@ const (
 	maxWatchedFile = 16 << 20 // bytes
 )
 
-// get returns what parse makes of the file at path; an empty path is an empty file that never
-// changes. It returns an error of the first reading. Later, a file that was deleted is empty; the
-// value of parse is used, and its error logged; while the file cannot be read the value stays, and
-// the error is logged. A nil log is allowed.
+// get returns the result of parse for the file at path; an empty path is an empty file that never
+// changes. It returns errors of the first reading only, and logs later ones: a file that was
+// deleted then counts as empty, the value that parse returns with an error is used, and while the
+// file cannot be read the value stays. A nil log is allowed.
 func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, error)) (T, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

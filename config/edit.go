@@ -290,7 +290,7 @@ func (d *Document) Remove(name string) error {
 // pass, while other edits hold the file.
 //
 // The file is replaced atomically. Its mode is kept, and a symbolic link followed. A new file is
-// readable only by its owner, since it may hold secrets. An unchanged document is not written.
+// readable only by its owner, because it may hold secrets. An unchanged document is not written.
 func Edit(ctx context.Context, path string, change func(*Document) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, editTime, fmt.Errorf("other edits of %s take longer than %v; try again", path, editTime))
 	defer cancel()
@@ -317,7 +317,7 @@ func Edit(ctx context.Context, path string, change func(*Document) error) error 
 const editTime = 10 * time.Second
 
 // lockEdits takes the lock for edits of a file. The lock file is in the folder of the program's
-// data, since one beside the file would end up in people's repositories; without such a folder it
+// data, because one beside the file would end up in people's repositories; without such a folder it
 // is beside the file.
 func lockEdits(ctx context.Context, path string) (unlock func(), err error) {
 	name := sha256.Sum256([]byte(strings.ToLower(ownfile.RealPath(path)))) // some file systems ignore case

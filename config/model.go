@@ -75,8 +75,8 @@ func (m Model) Values() []Value { return slices.Clone(m.values) }
 // Inputs returns the inputs that the model needs: [Model.Resolve] inserts their values.
 func (m Model) Inputs() []Input { return slices.Clone(m.inputs) }
 
-// Missing returns the unset environment variables that the model needs. They are not faults of
-// the file, since a model must not prevent the use of the servers.
+// Missing returns the unset environment variables that the model needs. They are not faults of the
+// file, because a model must not prevent the use of the servers.
 func (m Model) Missing() Problems { return slices.Clone(m.missing) }
 
 // Secrets is [Server.Secrets] for a model, with the key.

@@ -113,7 +113,7 @@ func parseNode(d *jsontext.Decoder) (*node, error) {
 	}
 }
 
-// explain returns the fault at pos in words. It quotes only a single character, since the text
+// explain returns the fault at pos in words. It quotes only a single character, because the text
 // around it may be a secret.
 func explain(src []byte, pos int) *syntaxError {
 	e := &syntaxError{pos: pos, text: "this is not valid JSON", fix: "check the quotes, commas and braces around here"}

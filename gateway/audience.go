@@ -32,8 +32,8 @@ func audienceOf(ctx context.Context, call *mcp.Call, req *mcp.Request) audience 
 	return a
 }
 
-// to returns the audience as the server of c sees it. A server before 2026-07-28 sees nothing of
-// what single callers declare.
+// to returns the audience as the server of c sees it. A server before 2026-07-28 does not see what
+// single callers declare.
 func (a audience) to(c *conn) audience {
 	if !c.modern && a.says != "" {
 		a.says = "a call"

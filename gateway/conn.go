@@ -145,8 +145,7 @@ func newConn(up Upstream) *conn {
 	return c
 }
 
-// offers reports whether the server may have features of a kind, that is, did not declare
-// otherwise.
+// offers returns false if the server has declared that it has no features of a kind.
 func (c *conn) offers(k *listKind) bool {
 	if c.info == nil || k.Capability == "" {
 		return true
@@ -297,7 +296,7 @@ func (p *pool) unavailable() error {
 	return &UnavailableError{p.state, mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s: %s", p.src.Name, p.state, p.reason)}
 }
 
-// UnavailableError says that a request did not reach its server because that is unavailable.
+// UnavailableError says that a request did not reach its server because the server is unavailable.
 type UnavailableError struct {
 	State State // of the server
 	Err   error // a [*mcp.Error] for callers

@@ -13,7 +13,8 @@ import (
 // Requests fail while no server has that name.
 //
 // If there is middleware, a tool or prompt that the server does not list is refused without asking
-// the server: its answer would differ from that of the middleware for a hidden one.
+// the server, because the server's answer would differ from the one that the middleware gives for a
+// hidden tool or prompt.
 //
 // Direct is the basis of a bridge: it offers one server to clients of another transport or
 // revision.

@@ -28,8 +28,8 @@
 //     gateway tries the upstreams in turn until one has it.
 //   - A request that changes nothing is repeated once if the connection is lost. A tool is never
 //     called twice.
-//   - A server may ask only what the clients of its connection can answer; it is told so when the
-//     connection opens.
+//   - A server may ask only what the clients of its connection can answer; the server learns what
+//     that is when the connection opens.
 //   - Callers who listen are told when an upstream appears, disappears or changes. Changes that may
 //     have been missed during an interruption are reported as changes. The server has one
 //     subscription per connection, however many callers listen.

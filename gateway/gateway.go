@@ -91,7 +91,7 @@ func (g *Gateway) Remove(name string) {
 }
 
 // put adds an upstream and replaces the one of the same name. It does nothing if ctx has ended,
-// since a newer upstream may already have the name.
+// because a newer upstream may already have the name.
 func (g *Gateway) put(ctx context.Context, up *upstream) {
 	for _, old := range g.place(ctx, up) {
 		if old.pool != nil {
@@ -100,7 +100,8 @@ func (g *Gateway) put(ctx context.Context, up *upstream) {
 	}
 }
 
-// place is put without the consequences for clients of the replaced upstreams, which it returns.
+// place is put, except that it leaves the clients of the replaced upstreams alone. It returns those
+// upstreams.
 func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,7 +138,7 @@ func (g *Gateway) takeOut(up *upstream) {
 }
 
 // announceOf announces that lists of an upstream have changed, unless the upstream was removed,
-// which was announced then.
+// because the removal was announced.
 func (g *Gateway) announceOf(up *upstream) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

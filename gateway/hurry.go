@@ -28,8 +28,8 @@ const (
 // callers.
 const metaStarting = "dev.patchbay/starting"
 
-// hurry bounds the wait of a list. A context without one belongs to a request that cannot be
-// answered before the lists are known.
+// hurry bounds how long a list request waits. A context without one belongs to a request that
+// cannot be answered before the lists are known.
 type hurry struct {
 	until    time.Time
 	audience audience
@@ -75,8 +75,8 @@ func (h *hurry) appendMeta(out []byte, hide bool) []byte {
 	return append(appendStrings(out, names), '}')
 }
 
-// startWait returns how long after the start of the server has begun a list waits for it; mu is
-// held.
+// startWait returns how long a list waits for the server, from the beginning of the server's start;
+// mu is held.
 func (p *pool) startWait(ctx context.Context) time.Duration {
 	most := p.g.listTimeout()
 	switch {

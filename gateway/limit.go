@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// limited rewords for the caller an error about a limit of the session that [Source.Open] returned.
-// Other errors are returned unchanged.
+// limited rewords an error for the caller if it is about a limit of the session that [Source.Open]
+// returned. Other errors are returned unchanged.
 func (up *upstream) limited(method string, err error) error {
 	var limit *mcp.LimitError
 	if err == nil || !errors.As(err, &limit) {

@@ -10,8 +10,8 @@ import (
 )
 
 // LoginError says that a server needs a login. [Source.Open] may return it, and so may requests
-// over the connection that it opened. The state of the server is then [NeedsLogin], and callers are
-// told what to do.
+// over the connection that Open opened. The state of the server is then [NeedsLogin], and callers
+// are told what to do.
 type LoginError struct {
 	Do  string // what a person must do, such as a command to run
 	Err error  // the server's error
@@ -21,9 +21,9 @@ func (e *LoginError) Error() string { return string(NeedsLogin) + ": " + e.Do }
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// Retry says that somebody may have logged in at a server of Run. If the server waits for its next
-// connection attempt, it is made now. If it is connected, it counts as ready again until a request
-// fails.
+// Retry makes the gateway try a server again because somebody may have logged in there. If the
+// server waits for its next connection attempt, the attempt is made now. If the server is
+// connected, it counts as ready again until a request fails.
 func (g *Gateway) Retry(name string) {
 	for _, up := range g.upstreams() {
 		p := up.pool
@@ -56,8 +56,8 @@ type refusal struct {
 	do    string
 }
 
-// heard processes the error of a request and returns the error for its caller. A login may end, and
-// return, while the connection lasts.
+// heard processes the error of a request and returns the error for its caller. A login may expire,
+// and be renewed, while the connection lasts.
 func (p *pool) heard(err error) error {
 	if err == nil {
 		if p.refused.Load() != nil && p.refused.Swap(nil) != nil {

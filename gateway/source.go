@@ -31,7 +31,7 @@ type Source struct {
 	Share Share
 
 	// Alone says that there is only one client, even though the connection is Shared: state that a
-	// server before 2026-07-28 keeps belongs to that client, which is told if it is lost.
+	// server before 2026-07-28 keeps belongs to that client, which is told if the state is lost.
 	Alone bool
 
 	// Offers reports whether callers may see a tool, given the server's own name for it. A tool
@@ -179,8 +179,9 @@ type Status struct {
 	Share   Share // in effect now; ShareAuto while it is unknown
 	Roots   bool  // Share is PerPrincipal, but sessions with roots have their own connections because the server asks for roots
 
-	// For connections of single clients: clients that lost state of the server, each of which is
-	// told; quiet connections that made room; requests that did not get a place.
+	// These count, for connections of single clients, the clients that lost state which the server
+	// kept (each is told), the quiet connections that made room, and the requests that did not get
+	// a place.
 	Losses, Evicted, Refused int
 
 	// Asks says that the server has asked a question that does not name a call, so that callers who

@@ -17,9 +17,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// A task of an upstream has an id of the gateway: the upstream, a seal, a tag of the connection,
-// and the upstream's own id. All callers of the gateway may look alike to an upstream; the seal
-// ties a task to its principal, for the lifetime of the gateway (T-112).
+// The gateway gives each task of an upstream an id of its own: the upstream, a seal, a tag of the
+// connection, and the upstream's own id. All callers of the gateway may look alike to an upstream;
+// the seal ties a task to its principal, for the lifetime of the gateway (T-112).
 
 const extTasks = "io.modelcontextprotocol/tasks"
 
@@ -57,8 +57,8 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	return mcp.RawResult(g.ofTask(ctx, up, mcp.ResultJSON(res))), nil
 }
 
-// naming returns a context in which tasks of an upstream get ids of the gateway, which also decide
-// who may ask for them.
+// naming returns a context in which tasks of an upstream get ids from the gateway, which also
+// decide who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
 	tag := up.tagOf(ctx)
 	return forward.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, tag, id) })

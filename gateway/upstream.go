@@ -193,7 +193,8 @@ func (c *conn) lost(ctx context.Context, err error) bool {
 	return errors.Is(err, mcp.ErrClosed)
 }
 
-// lost words the loss of a connection for the caller, and tells it whether its state is lost too.
+// lost words the loss of a connection for the caller, and says whether the caller's state is lost
+// too.
 func (up *upstream) lost(ctx context.Context, c *conn, method string, err error) error {
 	unknown := ""
 	if method == "tools/call" {

@@ -160,7 +160,8 @@ func (s *server) question(ctx context.Context, c *Conversation) (context.Context
 	return ctx, q
 }
 
-// waits records a wait of the server in all calls in progress, since it is unknown which call asks.
+// waits records a wait of the server in all calls in progress, because it is unknown which call
+// asks.
 func (s *stats) waits() (over func()) {
 	var ends []func()
 	s.mu.Lock()

@@ -17,8 +17,8 @@ import (
 // Following holds the callbacks of [Servers.Follow]. They are called on its goroutine; nil ones are
 // not called.
 type Following struct {
-	// Accept decides whether to use a file that can be read, since others may have changed it. Nil:
-	// yes.
+	// Accept decides whether to use a file that can be read, because others may have changed it.
+	// Nil: yes.
 	Accept func(ctx context.Context, file *config.File, faults config.Problems) Decision
 
 	Changed func(change string) // a change as Set describes it

@@ -11,9 +11,9 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Upstream is a session on behalf of others than the person who runs the program: callers of a
-// gateway, or a language model. None of its errors contains a secret, and an error that a login
-// would fix is a [gateway.LoginError].
+// Upstream is a session for others than the person who runs the program: callers of a gateway, or a
+// language model. None of its errors contains a secret, and an error that a login would fix is a
+// [gateway.LoginError].
 type Upstream struct {
 	*Session
 	env   *Env

@@ -113,7 +113,7 @@ func (l *Limiter) trusted(a netip.Addr) bool {
 }
 
 // Network returns the network that counts as one sender: an IPv4 address itself, or the /64 of an
-// IPv6 address, since a sender has many of those.
+// IPv6 address, because a sender has many of those.
 func Network(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if !a.Is6() || a.IsLoopback() {

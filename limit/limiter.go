@@ -27,7 +27,7 @@ type Limiter struct {
 	// bound.
 	Concurrent int
 
-	// Address bounds the HTTP requests of each address, including those that fail authentication.
+	// Address bounds the HTTP requests from each address, including those that fail authentication.
 	// The address is that of the connection; for IPv6 it is the /64 network.
 	Address Rate
 

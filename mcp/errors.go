@@ -80,7 +80,7 @@ var (
 	ErrPending = engine.ErrSuspended
 	// ErrSessionLost says that a legacy server over HTTP has ended the session, and with it any
 	// state it kept for this client. The [Session] goes on with a new one. The request has not run
-	// and was not repeated in the new session, since it may depend on the lost state.
+	// and was not repeated in the new session, because it may depend on the lost state.
 	ErrSessionLost = errors.New("mcp: the server has ended the session")
 	// ErrClosed says that the session or server was closed on this side.
 	ErrClosed = bridge.ErrClosed

@@ -36,7 +36,7 @@
 //   - server/discover, ping and notifications pass. List change notifications do not name what
 //     has changed.
 //   - Results are for the caller alone: cacheScope "public" becomes private, and lists are not
-//     cached at all, since other scopes may show more.
+//     cached at all, because other scopes may show more.
 //   - A policy sees the annotations of trusted servers only: the program's own, and those that
 //     [Foreign] declares trusted.
 //   - Refusals are logged without arguments.

@@ -52,8 +52,8 @@ type Access struct {
 	// Arguments are an object, nil for none. A policy must not keep or change them.
 	Arguments json.RawMessage
 
-	// Partial reports that Arguments are not known, nor Name if it is empty. A policy must then
-	// refuse only what it would refuse for all their values.
+	// Partial reports that Arguments are not known, and that Name is not known if it is empty. A
+	// policy must then refuse only what it would refuse for all their values.
 	Partial bool
 
 	// Annotations returns the server's annotations of the feature, nil if there are none or the

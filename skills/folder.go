@@ -272,7 +272,7 @@ func (f *Folder) directory(ctx context.Context, req *mcp.Request) (mcp.Result, e
 	return result(res)
 }
 
-// cached holds the cache hints of results; these forbid caching, since the folder can change at
+// cached holds the cache hints of results; these forbid caching, because the folder can change at
 // any time and Server.Visible can depend on the caller.
 type cached struct {
 	TTL   int    `json:"ttlMs"`

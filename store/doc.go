@@ -10,6 +10,6 @@
 //	server.Tasks.Store = db.Tasks()
 //
 // Written data survives the end of the process at any moment; the writes just before a power
-// failure may be lost. Only the owner can read the file and its companions (-wal, -shm), since they
-// hold the messages from servers and clients.
+// failure may be lost. Only the owner can read the file and its companions (-wal, -shm), because
+// they hold the messages from servers and clients.
 package store

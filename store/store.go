@@ -19,7 +19,7 @@ var migrations = []string{
 		event    BLOB    NOT NULL,
 		UNIQUE (stream, position)
 	)`,
-	// The sum over all tasks is maintained as they come and go, since computing it is slow.
+	// The sum over all tasks is maintained as they come and go, because computing it is slow.
 	`CREATE TABLE tasks (
 		id      TEXT    PRIMARY KEY,
 		owner   TEXT    NOT NULL,

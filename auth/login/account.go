@@ -15,7 +15,7 @@ import (
 // The methods of this file are called for a person, and not because a server refused a request.
 
 // Login logs the user in again, even if there is a token. It asks for the scopes; without any, for
-// those that the server names. Unlike the login of a request, it ends with ctx. The error is
+// those that the server names. Unlike a login that a request causes, it ends with ctx. The error is
 // [ErrNeeded] if there is neither a Grant nor Visit.
 func (t *Transport) Login(ctx context.Context, scopes ...string) error {
 	if err := t.ready(); err != nil {
@@ -62,7 +62,7 @@ func (t *Transport) ready() error {
 }
 
 // probe sends a request without a token, to learn what the server asks for. It fails if the server
-// accepts that and names no authorization server.
+// accepts the request and names no authorization server.
 func (t *Transport) probe(ctx context.Context) (challenge, error) {
 	bounded, cancel := context.WithTimeout(ctx, oauth.Timeout)
 	defer cancel()
@@ -102,8 +102,8 @@ func (t *Transport) Logins(ctx context.Context) ([]Record, error) {
 	return nil, nil
 }
 
-// Token returns a login with a valid token, which it refreshes if that is about to expire. It
-// never asks the user: the error is [ErrNeeded] if only the user can help.
+// Token returns a login with a valid token. It refreshes a token that is about to expire. It never
+// asks the user: the error is [ErrNeeded] if only the user can help.
 func (t *Transport) Token(ctx context.Context) (*Record, error) {
 	if err := t.ready(); err != nil {
 		return nil, err

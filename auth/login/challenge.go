@@ -106,7 +106,7 @@ func cutToken(s string) (token, rest string) {
 	return s[:n], s[n:]
 }
 
-// isTokenByte tells whether c can be in a token (RFC 9110, 5.6.2).
+// isTokenByte reports whether c can be in a token (RFC 9110, 5.6.2).
 func isTokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }

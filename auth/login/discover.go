@@ -76,7 +76,7 @@ func (p *place) lasting(want []string) []string {
 	return oauth.Union(want, []string{oauth.OfflineAccess})
 }
 
-// covers tells whether a resource is the server or contains it: it has the same origin, and the
+// covers reports whether a resource is the server or contains it: it has the same origin, and the
 // path of the server or one above.
 func covers(resource string, server *url.URL) bool {
 	u, err := url.Parse(resource)
@@ -172,9 +172,9 @@ func (f *finder) placeOf(ctx context.Context, issuer, version string) (*place, e
 	return f.check(m)
 }
 
-// findLegacy finds the authorization 2025-03-26 server, which is the origin of the MCP server. That
-// revision does not check the issuer; here it must have that origin. The metadata need not mention
-// PKCE there.
+// findLegacy finds the authorization server as 2025-03-26 has it: it is the origin of the MCP
+// server. That revision does not check the issuer; here it must have that origin. The metadata need
+// not mention PKCE there.
 func (f *finder) findLegacy(ctx context.Context, version string) (*place, error) {
 	var m issuerMetadata
 	base := &url.URL{Scheme: f.Server.Scheme, Host: f.Server.Host}

@@ -64,7 +64,7 @@ func (d *prover) nonce(u *url.URL) string {
 	return d.nonces[oauth.Origin(u)]
 }
 
-// learn keeps the nonce of an answer, and tells whether the answer has one.
+// learn keeps the nonce of an answer, and reports whether the answer has one.
 func (d *prover) learn(u *url.URL, h http.Header) bool {
 	n := h.Get("DPoP-Nonce")
 	if len(n) > maxNonce || !oauth.IsHeaderToken(n) {

@@ -10,7 +10,7 @@ import (
 // [Transport] without one sends the user to a page in a browser. Of the grants only Device
 // registers a client by itself.
 type Grant interface {
-	// get gets a token of an authorization server, with the scopes that are wanted.
+	// get gets a token from an authorization server, with the scopes that are wanted.
 	get(ctx context.Context, t *Transport, p *place, want []string) (*token, error)
 	// check tells what is wrong with the fields, before the first request.
 	check() error

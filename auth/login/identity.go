@@ -223,7 +223,7 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
-// transient tells whether the same request may succeed later.
+// transient reports whether the same request may succeed later.
 func (e *RefusedError) transient() bool {
 	return e.Status/100 != 4 || e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests
 }
@@ -233,7 +233,7 @@ func refusal(r *oauth.Reply) *RefusedError {
 	return &RefusedError{code, description, r.Status}
 }
 
-// checkDocumentURL tells whether a URL can be a client id. Specification: 2025-11-25,
+// checkDocumentURL reports whether a URL can be a client id. Specification: 2025-11-25,
 // basic/authorization, Client ID Metadata Documents.
 func checkDocumentURL(raw string) error {
 	u, err := url.Parse(raw)

@@ -25,8 +25,8 @@ type Loopback struct {
 
 const visitTimeout = 5 * time.Minute
 
-// NewLoopback starts to listen; Close ends that. The function open brings the user to a page; it
-// must not wait for the user. See [OpenBrowser].
+// NewLoopback starts to listen; Close stops. The function open brings the user to a page; it must
+// not wait for the user. See [OpenBrowser].
 func NewLoopback(open func(ctx context.Context, page string) error) (*Loopback, error) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

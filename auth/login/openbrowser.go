@@ -71,9 +71,9 @@ func opener(system string, env func(string) string, has func(name string) bool) 
 	return nil
 }
 
-// checkPage tells whether the address of a page can be shown to a user and given to a program: it
-// has no characters but those of addresses (RFC 3986, 2), so that none means anything to a
-// terminal or a command line.
+// checkPage reports whether the address of a page can be shown to a user and given to a program: it
+// has no characters but those of addresses (RFC 3986, 2), so that none means anything to a terminal
+// or a command line.
 func checkPage(page string) error {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !oauth.IsLoopback(u.Hostname())) || u.Host == "" || u.User != nil {

@@ -15,8 +15,8 @@ import (
 // user pastes the address that the browser ends up at. In and Out are required, and no field may
 // change after the first visit.
 //
-// A visit that ends without an answer leaves a goroutine behind that reads a line of In, which the
-// next visit gets.
+// A visit that ends without an answer leaves a goroutine behind that reads a line from In, which
+// the next visit gets.
 type Paste struct {
 	In  io.Reader // an address a line
 	Out io.Writer

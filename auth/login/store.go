@@ -12,16 +12,16 @@ type Store interface {
 	// named as in [Key].
 	Load(ctx context.Context, server string) ([]Record, error)
 
-	// Save adds a login, or replaces that of its Key. When it returns nil, the login survives
-	// the end of the process and of the machine; when it fails, what was there before is there
-	// still.
+	// Save adds a login, or replaces the one with the same Key. When it returns nil, the login
+	// survives the end of the process and of the machine; when it fails, the previous login is
+	// still there.
 	Save(ctx context.Context, r *Record) error
 
 	// Delete forgets a login. If there is none of the Key, that is not an error.
 	Delete(ctx context.Context, k Key) error
 
-	// Lock waits until nobody else, in this process or another, holds the lock of that name.
-	// It ends with unlock, or with the process. An error is that of ctx, or of the store.
+	// Lock waits until nobody else, in this process or another, holds the lock of that name. The
+	// lock ends with unlock, or with the process. The error comes from ctx or from the store.
 	Lock(ctx context.Context, name string) (unlock func(), err error)
 }
 
@@ -52,7 +52,7 @@ type Record struct {
 	Got     time.Time // when the token was asked for
 	Expires time.Time // of Access; zero: not known
 
-	// Refreshing is when a refresh began of which no answer was stored yet; zero: none. It
-	// proves, before a refresh token is spent, that its successor can be stored.
+	// Refreshing is when a refresh began whose answer is not stored yet; zero: none. Saving it
+	// before the refresh token is spent proves that its successor can be stored.
 	Refreshing time.Time
 }

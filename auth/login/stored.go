@@ -19,7 +19,7 @@ import (
 // ErrNeeded says that there is no valid token, and that only the user can get one.
 var ErrNeeded = errors.New("login: nobody is logged in")
 
-// unattended tells whether the Transport has neither a user nor another way to tokens.
+// unattended reports whether the Transport has neither a user nor another way to tokens.
 func (t *Transport) unattended() bool { return t.Grant == nil && t.Visit == nil }
 
 func (t *Transport) storeName() string { return oauth.Canonical(t.server) }
@@ -86,8 +86,8 @@ func (t *Transport) stored(ctx context.Context) (*token, error) {
 	return nil, nil
 }
 
-// load takes over the token of the store. It reports no error: many servers need no token, and the
-// next use of the store fails likewise.
+// load takes over the token from the store. It returns no error, because many servers need no
+// token, and the next use of the store fails in the same way.
 func (t *Transport) load() {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (t *Transport) refreshStored(ctx context.Context, old *token, w why) (*toke
 	return t.spend(ctx, old)
 }
 
-// answers tells whether a token of another process has the scopes that are needed.
+// answers reports whether a token from another process has the scopes that are needed.
 func answers(kept *token, w why) bool {
 	return w.errorCode != oauth.InsufficientScope || len(oauth.Union(kept.asked, w.scope)) == len(kept.asked)
 }

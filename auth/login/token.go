@@ -44,14 +44,14 @@ func (*token) String() string       { return "[redacted]" }
 func (*token) GoString() string     { return "[redacted]" }
 func (*token) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// refreshable tells whether there is a refresh token, so that a new token needs no user.
+// refreshable reports whether there is a refresh token, so that a new token needs no user.
 func (k *token) refreshable() bool { return k != nil && k.refresh != "" && !k.spent.Load() }
 
 // freshness is how long a token counts as new. If the server has refused a new token and never
 // accepted it, it would refuse another one too.
 const freshness = time.Minute
 
-// unwanted tells whether a token is new and was never accepted. If the server refuses it, age is
+// unwanted reports whether a token is new and was never accepted. If the server refuses it, age is
 // not the reason.
 func (k *token) unwanted() bool {
 	return !k.adopted && !k.accepted.Load() && time.Since(k.got) < freshness
@@ -60,8 +60,8 @@ func (k *token) unwanted() bool {
 // refreshMargin is how long before its end a token is refreshed, at most.
 const refreshMargin = 10 * time.Second
 
-// request asks a token endpoint for a token. Values that the answer leaves out are those of old,
-// the token before; nil if there is none.
+// request asks a token endpoint for a token. Values that the answer leaves out are taken from old,
+// the previous token, which may be nil.
 //
 // Specification: OAuth 2.1, 3.2; RFC 8707, 2.2; RFC 9449, 5.
 func (t *Transport) request(ctx context.Context, p *place, id *identity, form url.Values, old *token) (*token, error) {
@@ -173,7 +173,7 @@ func staleFrom(got, expires time.Time) time.Time {
 	return expires.Add(-min(refreshMargin, expires.Sub(got)/2))
 }
 
-// aged tells whether it is time to refresh a token.
+// aged reports whether it is time to refresh a token.
 func (k *token) aged() bool { return !k.stale.IsZero() && time.Now().After(k.stale) }
 
 // seconds reads a number of seconds, written as a number or, by some servers, as a string. Zero:

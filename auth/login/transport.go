@@ -49,7 +49,7 @@ type Transport struct {
 	// the answer. RedirectURL is not needed then.
 	Visit func(ctx context.Context, page string) (back *url.URL, err error)
 
-	// Grant is the way to tokens. Nil: the user's browser, by RedirectURL and Visit.
+	// Grant is the way to get tokens. Nil: the user's browser, by RedirectURL and Visit.
 	Grant Grant
 
 	// DPoP binds all tokens to a key of this Transport (RFC 9449): a stolen token is useless
@@ -148,8 +148,8 @@ func (t *Transport) prepare() {
 	}
 }
 
-// fetchBase returns what sends requests to authorization servers, on behalf of a server; nil: the
-// default of the Fetcher.
+// fetchBase returns the RoundTripper for requests to authorization servers, on behalf of a server;
+// nil: the default of the Fetcher.
 func (t *Transport) fetchBase(server *url.URL) http.RoundTripper {
 	if t.Base != nil || t.TLS == nil {
 		return t.Base
@@ -284,7 +284,7 @@ func (t *Transport) roundTrip(req *http.Request, base http.RoundTripper) (*http.
 	}
 }
 
-// again tells whether a request can be sent once more.
+// again reports whether a request can be sent once more.
 func again(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
@@ -294,7 +294,7 @@ func discard(res *http.Response) {
 	res.Body.Close()
 }
 
-// final tells whether a refusal stands because no login would change it.
+// final reports whether a refusal stands because no login would change it.
 func (t *Transport) final(used *token, w why, stepUps int) bool {
 	if t.current() != used {
 		return false // there is a newer token to try

@@ -98,7 +98,7 @@ func (w *Workload) assertion(ctx context.Context, audience string) (string, erro
 	return string(raw), nil
 }
 
-// madeFor tells whether an authorization server is an audience of a JWT, by its issuer, with or
+// madeFor reports whether an authorization server is an audience of a JWT, by its issuer, with or
 // without a slash at the end, or by its token endpoint (RFC 7523, 3). It does not check the
 // signature, which that server does.
 func madeFor(assertion string, p *place) bool {

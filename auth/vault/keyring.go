@@ -84,8 +84,8 @@ func bounded(do func() error) error {
 	}
 }
 
-// offered tells whether the system may have a keyring. Without a session bus, asking for one would
-// start a bus.
+// offered reports whether the system may have a keyring. Without a session bus, asking for one
+// would start a bus.
 func offered() bool {
 	if os.Getenv("PATCHBAY_KEYRING") == "off" {
 		return false

@@ -76,7 +76,7 @@ func Open(dir string, opts *Options) (*Vault, error) {
 // Dir returns the folder.
 func (v *Vault) Dir() string { return v.dir }
 
-// file returns the name of the file of a server or secret. It is a hash, since a name may have
+// file returns the name of the file of a server or secret. It is a hash, because a name may have
 // characters that file names cannot have, and tells which servers are used.
 func file(kind, name string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + name))

@@ -137,7 +137,7 @@ func (a *app) listening() []mcp.CallOption {
 }
 
 // logLevel returns the minimum level of the server's log to show. A verb that only lists sets none,
-// since that takes another request up to 2025-11-25.
+// because that takes another request up to 2025-11-25.
 func (a *app) logLevel() slog.Leveler {
 	switch {
 	case a.Quiet, slices.Contains([]string{"tools", "resources", "templates", "prompts", "discover"}, a.verb):

@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
-// modelSet holds the models that a person can use here: those of mcp.json and, since models belong
-// to a person and not to a project, those of the person's own file.
+// modelSet holds the models that a person can use here: those of mcp.json and, because models
+// belong to a person and not to a project, those of the person's own file.
 type modelSet struct {
 	list   []config.Model
 	use    string // the default, a name or PROVIDER/NAME; empty: none

@@ -1,9 +1,9 @@
 // Package trust stores the files that a person has trusted, by content: files that run commands
 // and come with a folder, such as a cloned repository or an unpacked archive.
 //
-// The store has the path and the SHA-256 of the content, for one person. A file with other
-// content is not trusted, nor is a symbolic link to a trusted file, since relative paths in it
-// lead elsewhere. The package starts nothing and does not ask the person.
+// The store has the path and the SHA-256 of the content, for one person. A file with other content
+// is not trusted, nor is a symbolic link to a trusted file, because relative paths in it lead
+// elsewhere. The package starts nothing and does not ask the person.
 package trust
 
 import (

@@ -211,7 +211,7 @@ func (s *splitter) value(end bool) bool {
 			return false
 		}
 		// The bracket may belong to a sentence, and a call may follow. The attempts are bounded,
-		// since each reads all of the rest.
+		// because each reads all of the rest.
 		s.read = scan{}
 		s.gaveUp++
 		if s.cut || s.gaveUp > 8 {

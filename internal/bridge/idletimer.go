@@ -273,7 +273,7 @@ func (c *idleTimer) goOn() {
 // touch restarts the idle time, after a message from the server in the call.
 func (c *idleTimer) touch() { c.locked((*idleTimer).extend) }
 
-// pause pauses the timer, since the server waits for this side, until resume is called as many
+// pause pauses the timer, because the server waits for this side, until resume is called as many
 // times.
 func (c *idleTimer) pause() { c.locked((*idleTimer).stand) }
 

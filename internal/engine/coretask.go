@@ -285,7 +285,7 @@ const maxWaiting = 16
 var errTooManyWait = fmt.Errorf("%d later requests wait for the result of this task, which is the limit", maxWaiting)
 
 // ask lets a request for the result of a task ask the task's questions. The latest request asks,
-// since the client may have lost the streams of earlier ones; when it ends, the one before it
+// because the client may have lost the streams of earlier ones; when it ends, the one before it
 // asks again. If too many wait, the oldest fails.
 func (s *Session) ask(x *coreTask) {
 	s.mu.Lock()

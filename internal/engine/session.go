@@ -58,7 +58,7 @@ type watch struct {
 // saidYes is a closed channel, for subscriptions that need no wait.
 var saidYes = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// say sets the outcome of the subscription and wakes its waiters. The first call counts, since a
+// say sets the outcome of the subscription and wakes its waiters. The first call counts, because a
 // server behind the handler may acknowledge more than once.
 func (w *watch) say(err error) { w.once.Do(func() { w.err = err; close(w.said) }) }
 

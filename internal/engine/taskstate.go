@@ -26,7 +26,7 @@ type TaskState struct {
 	Error    *jsonrpc.Error  `json:"error,omitempty"`
 }
 
-// Over tells whether the state is final.
+// Over reports whether the state is final.
 func (t *TaskState) Over() bool {
 	return t.Status == "completed" || t.Status == "failed" || t.Status == "cancelled"
 }

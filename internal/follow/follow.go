@@ -91,7 +91,7 @@ func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
 	var faults <-chan error
 	if w.watcher != nil {
 		events, faults = w.watcher.Events, w.watcher.Errors
-		// Folders, since a file may be replaced. They may have been created again.
+		// Folders, because a file may be replaced. They may have been created again.
 		for _, path := range append([]string{w.path}, w.also...) {
 			w.watcher.Add(filepath.Dir(path))
 			if target, err := filepath.EvalSymlinks(path); err == nil {

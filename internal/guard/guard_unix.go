@@ -69,7 +69,7 @@ const (
 	// eofGrace is the time for a command that was handed over to end by itself.
 	eofGrace = 500 * time.Millisecond
 
-	// orphanGrace is shorter, since nobody waits once the parent is gone.
+	// orphanGrace is shorter, because nobody waits once the parent is gone.
 	orphanGrace = time.Second
 
 	// termGrace is how long the guard waits between SIGTERM and SIGKILL to the command. It is less

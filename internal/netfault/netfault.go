@@ -69,7 +69,7 @@ func Listen(address string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %s%w", address, Words(err), Quiet(err))
 }
 
-// addressInUse tells whether another listener has the address, on Windows too.
+// addressInUse reports whether another listener has the address, on Windows too.
 func addressInUse(err error) bool {
 	const windowsInUse = syscall.Errno(10048) // WSAEADDRINUSE
 	var no syscall.Errno
@@ -94,7 +94,7 @@ func IsPage(status *mcp.HTTPError) bool {
 	return strings.HasPrefix(body, "<!doctype html") || strings.HasPrefix(body, "<html")
 }
 
-// SpeaksPlain tells whether a server that was to speak TLS answered without it.
+// SpeaksPlain reports whether a server that was to speak TLS answered without it.
 func SpeaksPlain(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record)

@@ -76,7 +76,7 @@ func ReplaceMode(path string, content []byte, mode fs.FileMode) (err error) {
 const lockEvery = 50 * time.Millisecond
 
 // Lock takes a lock on a file, and creates it and its folder if needed. Unlocking does not remove
-// the file, since others may wait for its lock. The lock ends with the process. If another
+// the file, because others may wait for its lock. The lock ends with the process. If another
 // process holds the lock until ctx ends, the error wraps the cause of ctx.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

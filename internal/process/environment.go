@@ -7,7 +7,7 @@ import (
 
 // passed are the variables that every command of a configuration gets: name and home of the user,
 // locations of programs, settings and temporary files, language and time. None of them is meant for
-// secrets, unlike those of proxies.
+// secrets, unlike the variables for proxies.
 var passed = []string{
 	"HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
 	"XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME",

@@ -29,7 +29,7 @@ type Options struct {
 	Logs bool
 
 	// Each is called with each outcome as soon as it is known. It may be nil. Differences are set
-	// later, since volatile values are recognized only at the end.
+	// later, because volatile values are recognized only at the end.
 	Each func(*Outcome)
 
 	// Redactor is the redactor of the recording. Nil means the default.

@@ -298,7 +298,7 @@ func (w *writer) word(text string, s span) {
 }
 
 // escape writes text so that no part of it is read as a mark, with as few backslashes as possible,
-// since they make the source harder to read.
+// because they make the source harder to read.
 func (w *writer) escape(text string) {
 	before, _ := utf8.DecodeLastRuneInString(w.tail())
 	for len(text) > 0 {

@@ -2,8 +2,8 @@ package fetch
 
 import "strings"
 
-// table keeps its rows until it ends, since only then it is known whether it is a table of
-// data. Many pages use tables for layout; those become blocks.
+// table keeps its rows until it ends, because only then it is known whether it is a table of data.
+// Many pages use tables for layout; those become blocks.
 type table struct {
 	rows   [][]string
 	inCell bool

@@ -15,7 +15,7 @@ import (
 
 // Files and folders that usually hold secrets are kept back unless [Options.Secrets] is set: lists
 // do not show them, and a path to one is refused, also by a link within the root. A root itself may
-// be one, since the user has named it.
+// be one, because the user has named it.
 
 // secretNames are patterns of the names of such files, in lower case.
 var secretNames = []string{

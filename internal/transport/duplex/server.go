@@ -336,7 +336,7 @@ func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
 	return x, nil
 }
 
-// free makes the id of a request free for another. It is called before the answer is sent, since
+// free makes the id of a request free for another. It is called before the answer is sent, because
 // the peer may reuse the id as soon as it has the answer.
 func (p *peer) free(id jsonrpc.ID) {
 	p.mu.Lock()

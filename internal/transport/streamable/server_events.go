@@ -68,7 +68,7 @@ func (v *events) Open() bool {
 	return v.session != nil && len(v.listeners) > 0
 }
 
-// Request asks on the newest stream. If there is none, it waits for arrivalTime, since clients
+// Request asks on the newest stream. If there is none, it waits for arrivalTime, because clients
 // open theirs after the session has begun.
 func (v *events) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if v.session == nil {

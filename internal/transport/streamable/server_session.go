@@ -124,7 +124,7 @@ func (s *Server) reserve(principal string) (wait time.Duration, err error) {
 	}
 }
 
-// maxLooks bounds the sessions that quietest examines, since it runs for each session that is
+// maxLooks bounds the sessions that quietest examines, because it runs for each session that is
 // opened when there is no room. A sample is enough: a caller without room has a quarter of all.
 const maxLooks = 500
 

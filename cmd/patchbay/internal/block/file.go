@@ -33,8 +33,8 @@ func WriteNew(dir, stem, ext string, data []byte) (string, error) {
 	return "", fmt.Errorf("%s has ten thousand files named %s%s; empty it", dir, stem, ext)
 }
 
-// extensions are the file extensions of types that tools return. Only these are used, since systems
-// choose the program that opens a file by its extension.
+// extensions are the file extensions of types that tools return. Only these are used, because
+// systems choose the program that opens a file by its extension.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
 	"image/bmp": ".bmp", "image/tiff": ".tiff", "image/avif": ".avif",

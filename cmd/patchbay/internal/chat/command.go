@@ -33,7 +33,7 @@ type command struct {
 
 var commands []*command
 
-func init() { // in init, since commands refer to it
+func init() { // in init, because commands refer to it
 	commands = []*command{
 		{name: "help", says: "what there is", run: (*ui).help},
 		{name: "tools", args: "[on|off SERVER[/TOOL]]", says: "list tools, or give them to the model or not", run: (*ui).tools, offers: offerToolSwitch},

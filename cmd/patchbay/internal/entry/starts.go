@@ -166,8 +166,8 @@ func asWritten(raw json.RawMessage) string {
 	return secrets.Lookalikes(string(raw))
 }
 
-// inOneLine shows line breaks as characters, since a line of a question must not look like the next
-// one, and long runs of blanks as their number, since they push text off the screen.
+// inOneLine shows line breaks as characters, because a line of a question must not look like the
+// next one, and long runs of blanks as their number, because they push text off the screen.
 func inOneLine(s string) string {
 	s = strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
 	return blanks.ReplaceAllStringFunc(s, func(run string) string {

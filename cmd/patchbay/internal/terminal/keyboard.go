@@ -126,7 +126,7 @@ const (
 var ErrNeverQuiet = errors.New("the input never pauses")
 
 // Settle gives a person at a terminal time to read the screen. It drops input during that time, and
-// then until the input pauses, since a long paste comes in pieces. It reports whether lines were
+// then until the input pauses, because a long paste comes in pieces. It reports whether lines were
 // dropped. Input that does not pause is [ErrNeverQuiet].
 func (k *Keyboard) Settle(ctx context.Context) (dropped bool, err error) {
 	if k.tty == nil {

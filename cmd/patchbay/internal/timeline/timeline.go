@@ -5,7 +5,7 @@
 //
 //   - Control characters and line breaks of a frame do not reach the terminal.
 //   - A line is cut to the width; [View.Full] adds headers and the whole message.
-//   - The memory of a View grows with the requests of a recording, since a response shows the
+//   - The memory of a View grows with the requests of a recording, because a response shows the
 //     method of its request.
 package timeline
 
