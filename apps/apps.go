@@ -52,7 +52,7 @@ func Enable(s *mcp.Server) *Apps {
 func Settings() json.RawMessage { return json.RawMessage(`{"mimeTypes":["` + MIMEType + `"]}`) }
 
 // CanRender reports whether the caller of a handler's context declared that it renders views.
-// Callers of revisions before 2025-06-18 cannot: their tools have no _meta.
+// Callers that speak a revision before 2025-06-18 cannot, because their tools have no _meta.
 func CanRender(ctx context.Context) bool {
 	call := mcp.CallFrom(ctx)
 	if call == nil || call.Revision < mcp.V2025_06_18 {
@@ -87,7 +87,7 @@ type Link struct {
 }
 
 // For reports whether a tool is for an audience. A host gives a model only the tools for [Model],
-// and refuses calls by a view of tools that are not for [App] or belong to another server.
+// and refuses a view's calls of tools that are not for [App] or belong to another server.
 func (l Link) For(a Audience) bool { return l.Visibility == nil || slices.Contains(l.Visibility, a) }
 
 // LinkOf returns the link of a listed tool, the zero Link if it has none. An invalid link is an

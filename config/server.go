@@ -96,7 +96,7 @@ var kinds = []string{"command", "url", "builtin"}
 // known are the members this package reads.
 var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "type", "transport", "disabled", "builtin", "patchbay"}
 
-// elsewhere maps members of other hosts to the ones to write instead. Other members of theirs are
+// elsewhere maps members of other hosts to the ones to write instead. Their other members are
 // ignored.
 var elsewhere = map[string]string{
 	"environment": `write "env"`, "arguments": `write "args"`, "workingDirectory": `write "cwd"`, "dir": `write "cwd"`,

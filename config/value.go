@@ -75,7 +75,7 @@ func (s Server) CommandLine() []string {
 }
 
 // Resolve returns the server with the values of its inputs inserted. It calls value once for each
-// of them, and not at all if there are none. An error of value is returned with the names of the
+// of them, and not at all if there are none. An error from value is returned with the names of the
 // server and the input.
 func (s Server) Resolve(value func(Input) (string, error)) (Server, error) {
 	if len(s.inputs) == 0 {

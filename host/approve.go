@@ -31,7 +31,7 @@ type decision struct {
 	allowed bool
 	by      string
 	reason  string // of a denial
-	changed error  // the tool is not the one that the model was offered, so nothing was decided; nil: it is
+	changed error  // the tool is not the one that the model was offered, so nothing was decided; nil: it is the same
 }
 
 // words returns what the model is told about a denial.

@@ -31,7 +31,7 @@ type Conversation struct {
 	System  string      // system prompt; the instructions of servers follow it
 	Entries []Entry     // set it to resume a conversation; during a turn, use Snapshot to read it
 
-	// Usage and Cost are totals, set to resume a conversation. They include answers that Undo
+	// Usage and Cost are totals. Set them to resume a conversation. They include answers that Undo
 	// removed and completions for servers. During a turn, use Used to read them.
 	Usage model.Usage
 	Cost  float64 // 0: not known
@@ -128,11 +128,11 @@ var (
 
 // Send sends a message to the model and makes the calls that it asks for, until it answers.
 //
-// Text is written by a person. A mention @server:uri attaches a resource. A text that begins with
-// /server:prompt stands for the messages of that prompt, with arguments as in "/server:prompt
+// The text is what a person wrote. A mention @server:uri attaches a resource. A text that begins
+// with /server:prompt stands for the messages of that prompt, with arguments as in "/server:prompt
 // name=value other="two words"". A mention #tool makes the model begin with that tool, named as in
 // [Tool] or as server/tool. Mentions of unknown servers are plain text. Use more for content that
-// no person wrote: it is never searched for mentions.
+// no person wrote, because it is never searched for mentions.
 //
 // The conversation can always go on afterwards: each call in it has a result. The error is
 // ErrNoModel, ErrBusy, ErrSteps, ErrSchema, a *model.Error, the cause of ctx, or says that Schema

@@ -36,7 +36,7 @@
 // group. An approval applies to the whole group, which the person has configured as one; when a
 // server joins or leaves the group, the person is asked again.
 //
-// # Questions of servers
+// # Questions from servers
 //
 // Forms, pages to visit and sampling requests go to the [Person], with the conversation and the
 // call that they belong to. Each conversation has its own session with each server, so that

@@ -16,7 +16,7 @@ import (
 
 // A request to a server passes through:
 //
-//   - a session of the conversation with the server, or one for a single use. Questions of the
+//   - a session of the conversation with the server, or one for a single use. Questions from the
 //     server return through it, so that they reach their conversation and their call;
 //   - for a group, the choice of a member (group.go);
 //   - the gateway, which waits for the connection and applies Host.Middleware;
@@ -176,7 +176,8 @@ func (a *attempt) choose() {
 	a.here = false
 }
 
-// reached reports whether a request has reached a connection of the chosen member, and its error.
+// reached reports whether a request has reached a connection of the chosen member, and returns its
+// error.
 func (a *attempt) reached() (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -126,8 +126,8 @@ func (s *server) tell() {
 	}
 }
 
-// status completes the status that the gateway has of the server. The zero Status stands for a
-// server that is not in the gateway yet.
+// status adds what the host knows to the gateway's status of the server. The zero Status stands for
+// a server that is not in the gateway yet.
 func (s *server) status(st gateway.Status) ServerStatus {
 	if st.Name == "" {
 		st = gateway.Status{Name: s.Name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
@@ -162,8 +162,9 @@ func (s *server) gone() error {
 	return fmt.Errorf("server %q: %w", s.Name, errGone)
 }
 
-// orGone returns the error of a request to the server: that the server is gone if it is, because
-// sessions and connections end with it, unless the server itself has refused the request.
+// orGone returns the error of a request to the server. If the server is gone, that is the error,
+// because sessions and connections end with the server, unless the server itself has refused the
+// request.
 func (s *server) orGone(err error) error {
 	var refused *mcp.Error
 	if err == nil || s.ctx.Err() == nil || errors.As(err, &refused) {

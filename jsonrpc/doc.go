@@ -1,5 +1,4 @@
-// Package jsonrpc is JSON-RPC 2.0: messages, ids and framing. It knows nothing
-// of MCP.
+// Package jsonrpc is JSON-RPC 2.0: messages, ids and framing. It knows nothing about MCP.
 //
 // [Decode] reads one message and [DecodeBatch] an array of them, and check all of it in one pass.
 // [AppendRequest], [AppendResult] and the other Append functions write messages. A [Conn] carries
@@ -18,5 +17,5 @@
 //   - Ids are compared by kind and value and never pass through float64.
 //   - The output of the Append functions has no newline, whatever the raw values hold, so it can
 //     be a line of the stdio transport.
-//   - Text of the peer in errors is quoted and bounded in length.
+//   - Text from the peer in errors is quoted and bounded in length.
 package jsonrpc

@@ -24,8 +24,8 @@ type Error struct {
 	Data    json.RawMessage `json:"data,omitzero"` // nil if absent
 }
 
-// Error returns the message and the code. The message is cut to 500 bytes; it
-// may be the peer's.
+// Error returns the message and the code. The message is cut to 500 bytes; it may come from the
+// peer.
 func (e *Error) Error() string {
 	const most = 500
 	return fmt.Sprintf("%q (code %d)", text.Clip(e.Message, most), e.Code)
@@ -39,8 +39,8 @@ func (e *Error) Is(target error) bool {
 
 // DecodeError reports why bytes are not a message, and holds the error to answer with.
 type DecodeError struct {
-	// Err is the error to answer with: code [CodeParse] or [CodeInvalidRequest]. Its Message
-	// quotes only short names of the peer.
+	// Err is the error to answer with: code [CodeParse] or [CodeInvalidRequest]. Its Message quotes
+	// only short names from the peer.
 	Err *Error
 	// ID is the id of the message when it could be read, else zero.
 	ID ID
@@ -61,8 +61,8 @@ var ErrClosed = errors.New("connection is closed")
 // The next Read skips the rest of the frame.
 type FrameTooLargeError struct {
 	Limit int // bytes allowed
-	// Head is the beginning of the frame, up to 512 bytes. The error of [Decode] for it has the
-	// id of the message if the id is in Head.
+	// Head is the beginning of the frame, up to 512 bytes. The error that [Decode] returns for Head
+	// has the id of the message if the id is in Head.
 	Head []byte
 }
 

@@ -59,8 +59,9 @@ func Context(t testing.TB, answers ...any) context.Context {
 // the same questions and end in the same way, or the test fails: the handler then has a side effect
 // between two questions that belongs in [mcp.Once].
 //
-// Answers are as for [Context]; each of the three gets all of them. Run cannot find side effects
-// that change neither a question nor the result, but they happen more than once: count them.
+// The answers are as for [Context]; each of the three runs gets all of them. Run cannot find side
+// effects that change neither a question nor the result, but they happen more than once: count
+// them.
 func Run[In, Out any](t testing.TB, handler func(context.Context, In) (Out, error), in In, answers ...any) (Out, error) {
 	t.Helper()
 	first := runOnce(t, mcp.V2025_11_25, handler, in, answers)

@@ -14,7 +14,7 @@
 // leaked goroutines.
 //
 // Every frame of a session that this package opens is checked against the schema of its revision;
-// an invalid one, of either side, fails the test. For the official extensions, and for methods
+// an invalid one, from either side, fails the test. For the official extensions, and for methods
 // with a vendor's domain such as "com.example/audit", only the envelope is checked.
 //
 // The package registers the test flags -update and -mcptest.seed, so a test

@@ -24,9 +24,9 @@ type Fleet struct {
 	served []int          // requests by node; guarded by mu
 }
 
-// Nodes starts n servers that share their State.Keys behind one URL. Requests of
-// 2026-07-28 are spread over them at random (the seed is logged, and set by
-// -mcptest.seed); those of older revisions belong to a session and go to the first.
+// Nodes starts n servers that share their State.Keys behind one URL. Requests of revision
+// 2026-07-28 are spread over them at random (the seed is logged, and set by -mcptest.seed); those
+// of older revisions belong to a session and go to the first.
 func Nodes(t testing.TB, n int, newServer func() *mcp.Server) *Fleet {
 	t.Helper()
 	seed := *seedFlag

@@ -11,13 +11,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Replay plays the client's side of a recording against s, in memory and in the recorded
-// revision, and fails the test for each answer that differs from the recorded one. Ids, times,
-// states and cursors may differ, and the members named in ignore. A request that cannot be played
-// is logged.
+// Replay plays the client's side of a recording against s, in memory and in the recorded revision,
+// and fails the test for each answer that differs from the recorded one. Ids, times, states,
+// cursors and the members named in ignore may differ. A request that cannot be played is logged.
 //
-// File is a trace of package trace, for instance by the flag --trace of the program patchbay, or
-// an archive of [Golden].
+// The file is a trace in the format of package trace, for instance from "patchbay --trace", or an
+// archive of [Golden].
 func Replay(t testing.TB, file string, s *mcp.Server, ignore ...string) {
 	t.Helper()
 	rec := readRecording(t, file)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// explain reports why none of the alternatives in list fits. It disregards alternatives for
-// another type of value or with another tag; if one is left, it reports the faults of that one.
-// It returns false.
+// explain reports why none of the alternatives in list fits. It disregards alternatives for another
+// type of value or with another tag; if one is left, it reports the faults of that one. It always
+// returns false.
 func (r *run) explain(list []*subschema, at int32) bool {
 	var meant []faults
 	var types typeSet

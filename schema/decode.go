@@ -153,7 +153,7 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 	return d.texty(n, r, v, c)
 }
 
-// numeric reports whether a value that begins with c is a number, or else not JSON, which take
+// numeric reports whether a value that begins with c is a number, unless it is not JSON, which take
 // then reports.
 func numeric(c byte) bool { return kindName(c) == "number" }
 

@@ -259,7 +259,7 @@ func (e *emitter) object(n *node) {
 	e.raw("additionalProperties", "false")
 }
 
-// hook writes the schema that a type returns of itself, with the annotations of the place.
+// hook writes the schema that a type's own method returns, with the annotations of the place.
 func (e *emitter) hook(s *spec, root bool) {
 	raw := string(s.node.raw)
 	if root {

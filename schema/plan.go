@@ -114,8 +114,8 @@ func implements(t reflect.Type, any []reflect.Type) bool {
 // between.
 const maxTypeDepth = 100
 
-// builder turns Go types into nodes: as JSON is read into them or, with out, as
-// they are written.
+// builder turns Go types into nodes, for reading JSON into them or, if out is set, for writing
+// them.
 type builder struct {
 	nodes map[reflect.Type]*node
 	depth int

@@ -10,8 +10,7 @@ import (
 // base is the URI of schemas without one. It cannot be fetched.
 const base = "schema://local/"
 
-// maxURI bounds the URIs of resources, in bytes. Each is made of those around
-// it.
+// maxURI bounds the URIs of resources, in bytes. Each includes parts of the ones around it.
 const maxURI = 4096
 
 // resource is a schema with a URI, whole or embedded in another. References in it are resolved

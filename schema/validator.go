@@ -33,8 +33,8 @@ type Validator struct{ root *subschema }
 // and older check it. contentEncoding and contentMediaType are never checked.
 func Compile(raw json.RawMessage) (*Validator, error) { return newValidator(raw, false) }
 
-// newValidator is Compile. With strict set format and the contentEncoding base64
-// are checked in every dialect.
+// newValidator is Compile. If strict is set, format and the contentEncoding base64 are checked in
+// every dialect.
 func newValidator(raw json.RawMessage, strict bool) (*Validator, error) {
 	s, err := compile(raw, strict)
 	if err != nil {

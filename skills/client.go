@@ -16,9 +16,9 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// ErrUnverified is wrapped by the error for content that differs from the skill's entry: it was
-// changed since, or tampered with. The content is not returned. [Get] fetches the current entry;
-// an approval of the old one does not apply to it.
+// ErrUnverified is wrapped by the error for content that differs from the skill's entry: the
+// content was changed since, or tampered with. The content is not returned. [Get] fetches the
+// current entry; an approval of the old one does not apply to it.
 var ErrUnverified = errors.New("skills: not what the entry describes")
 
 // Bounds of a listing, for servers whose pages have no end.

@@ -26,5 +26,5 @@
 //     match the entry, and a SKILL.md only if its front matter does too; no file of a skill is
 //     read before its SKILL.md is verified.
 //   - A digest proves that the server is consistent, not that it can be trusted. The text of a
-//     skill is input of the server; run nothing of it without asking.
+//     skill is input from the server; run nothing in it without asking.
 package skills

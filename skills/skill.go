@@ -26,7 +26,7 @@ const manifest = "SKILL.md"
 // Skill is the entry of one skill, which a host gets before it reads any of its files.
 type Skill struct {
 	URI  string // of its SKILL.md
-	Name string // of the front matter; the last segment of the skill's path
+	Name string // from the front matter; the last segment of the skill's path
 
 	// Description is that of the front matter.
 	Description string

@@ -44,17 +44,17 @@ type WriterOptions struct {
 	MaxQueuedBytes int64
 
 	// MaxWait bounds the time that Record waits for room in the queue before it drops the frame.
-	// Zero means 50 ms; negative means no wait. After a drop, Record does not wait until the sink
-	// has taken a frame.
+	// Zero means 50 ms; negative means no wait. After a drop, Record does not wait at all until the
+	// sink has taken a frame.
 	MaxWait time.Duration
 
 	// MaxFrame bounds the bytes of a message that are written; the rest is cut. Zero means 16
 	// MiB. A cut message can be read but not replayed.
 	MaxFrame int
 
-	// OnFault is called with the first loss of a frame, because of an error of the sink or
-	// because it is slow. It runs on the goroutine of Record or of the Writer and must not call
-	// the Writer. It may be nil; see [Writer.Err].
+	// OnFault is called with the first loss of a frame, because the sink failed or is slow. It runs
+	// on the goroutine of Record or of the Writer and must not call the Writer. It may be nil; see
+	// [Writer.Err].
 	OnFault func(error)
 }
 
@@ -286,8 +286,8 @@ func (t *Writer) take() []Frame {
 	return batch
 }
 
-// Flush waits until the sink has the frames recorded before it, at most five seconds, and returns
-// [Writer.Err] or an error that it gave up.
+// Flush waits until the sink has the frames recorded before the call, at most five seconds. It
+// returns [Writer.Err] or, if it gave up, an error that says so.
 func (t *Writer) Flush() error {
 	timeout := time.NewTimer(closeGrace)
 	defer timeout.Stop()

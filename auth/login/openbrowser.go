@@ -64,7 +64,7 @@ func opener(system string, env func(string) string, has func(name string) bool) 
 	if env("WSL_DISTRO_NAME") != "" && has("wslview") {
 		return []string{"wslview"}
 	}
-	// Without a screen, xdg-open takes a browser for terminals, and this one with it.
+	// Without a screen, xdg-open starts a text browser, which would take over this terminal.
 	if (env("DISPLAY") != "" || env("WAYLAND_DISPLAY") != "") && has("xdg-open") {
 		return []string{"xdg-open"}
 	}

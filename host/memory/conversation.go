@@ -47,7 +47,7 @@ func newID() string {
 }
 
 // Create stores a new conversation and returns it, with an ID if it had none, and the times. It
-// keeps ID, Title, Created, Updated, Model, Folder, Usage and Cost of c. An ID that is in use is
+// stores ID, Title, Created, Updated, Model, Folder, Usage and Cost of c. An ID that is in use is
 // an error.
 func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error) {
 	given := c.ID

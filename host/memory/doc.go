@@ -21,6 +21,6 @@
 //   - Several processes may have the file open. Each change waits up to 5 seconds for another. If
 //     two continue one conversation, the second gets an error and overwrites nothing.
 //   - The file and its companions (-wal, -shm) are readable only by their owner.
-//   - No search text is an error.
+//   - Every search text is valid.
 //   - Lists and searches do not read messages, so large results do not slow them down.
 package memory

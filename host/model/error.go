@@ -25,7 +25,7 @@ type Error struct {
 	Kind    Kind
 	Model   string        // name of the model
 	Status  int           // of HTTP; 0: there was none
-	Message string        // of the provider, or a description of the failure
+	Message string        // from the provider, or a description of the failure
 	After   time.Duration // retry time of the provider; 0: none
 	Err     error         // the cause; nil: none
 }

@@ -39,7 +39,7 @@ type Media struct {
 type Call struct {
 	ID        string          `json:"id"` // of its result too
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // as of [Arguments]; an object if the model followed the rules
+	Arguments json.RawMessage `json:"arguments"` // in the form that [Arguments] returns; an object if the model followed the rules
 }
 
 // Result is the result of a call.

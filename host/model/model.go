@@ -14,9 +14,9 @@ type Model interface {
 	// called with each piece of it, in order and on the goroutine of the caller. The response has
 	// the whole answer. Generate does not change the request and keeps no reference to it.
 	//
-	// The error is an [*Error] of the provider or the connection, or the cause of ctx. An answer
-	// that broke off is an error too; its beginning is returned with the error, without
-	// incomplete calls.
+	// The error is an [*Error] from the provider or the connection, or the cause of ctx. An answer
+	// that broke off is an error too; its beginning is returned with the error, without incomplete
+	// calls.
 	Generate(ctx context.Context, req *Request, emit func(Delta)) (*Response, error)
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// reader reads a request and keeps its first error. Each message begins with the path, as those
-// of the real servers do.
+// reader reads a request and keeps its first error. Each error message begins with the path, as the
+// real servers' messages do.
 type reader struct{ err error }
 
 func (r *reader) wrong(path, format string, args ...any) {

@@ -17,7 +17,7 @@ type Request struct {
 	Body     []byte
 }
 
-// Message is a message of a request. Those of the same role that follow each other are one.
+// Message is a message of a request. Consecutive messages with the same role are one.
 type Message struct {
 	Assistant bool
 	Text      string

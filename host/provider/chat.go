@@ -95,7 +95,7 @@ type chatSignature struct {
 	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// chatKept is what a [model.Opaque] holds of a message: what goes back as it came.
+// chatKept is the content of a [model.Opaque]: the parts of a message that go back unchanged.
 type chatKept struct {
 	chatThoughts
 	Calls []chatKeptCall `json:"tool_calls,omitempty"`

@@ -173,7 +173,7 @@ func (w *written) UnmarshalJSON(data []byte) error {
 }
 
 // settle converts the arguments of the calls of an answer. From an answer that was too long it
-// removes incomplete calls: those whose arguments are not an object or missing.
+// removes incomplete calls: those whose arguments are missing or not an object.
 func settle(resp *model.Response) {
 	resp.Message.Parts = slices.DeleteFunc(resp.Message.Parts, func(p model.Part) bool {
 		if p.Call == nil {

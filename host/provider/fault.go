@@ -20,7 +20,7 @@ const (
 	maxSaid   = 500      // characters of it that an error quotes
 )
 
-// failed returns the error of a request: of the context, of the provider, or of the way there.
+// failed returns the error of a request: from the context, from the provider, or from the network.
 func (x *exchange) failed(err error) error {
 	var e *model.Error
 	switch cause := context.Cause(x.ctx); {

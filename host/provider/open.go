@@ -27,7 +27,7 @@ type Options struct {
 	Key string
 
 	// API is "chat", "responses", "messages" or "text" and overrides the API in the model's name.
-	// Empty means that of the name.
+	// Empty: the API that the name says.
 	API string
 
 	Header     http.Header  // sent with each request; overrides other headers

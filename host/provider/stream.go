@@ -207,8 +207,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// decode reads JSON. A member of another type than its field leaves the field as it is: servers
-// differ in the members besides the answer.
+// decode reads JSON. A member whose type differs from that of its field leaves the field unchanged,
+// because servers differ in the members besides the answer.
 func decode(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var other *json.UnmarshalTypeError

@@ -12,12 +12,12 @@ import (
 
 const maxRedirects = 5
 
-// NewClient returns an HTTP client that follows only redirects that keep the origin, the method
-// and the body: headers must not go to other servers, and any other redirect is returned as an
-// error response. It is a copy of theirs, whose CheckRedirect is called afterwards. If theirs is
-// nil, it has its own connections, and release closes the idle ones.
+// NewClient returns an HTTP client that follows only redirects that keep the origin, the method and
+// the body: headers must not go to other servers, and any other redirect is returned as an error
+// response. The client is a copy of theirs, whose CheckRedirect is called afterwards. If theirs is
+// nil, the client has its own connections, and release closes the idle ones.
 //
-// Tap, if not nil, gets every exchange.
+// The tap, if not nil, gets every exchange.
 func NewClient(theirs *http.Client, tap engine.Tap) (c *http.Client, release func()) {
 	release = func() {}
 	c = &http.Client{}
