@@ -65,9 +65,9 @@ func (e *Env) Check(s config.Server) error {
 }
 
 // environment returns the environment of a command: the variables that its configuration declares
-// and, of the environment of this program, all if it inherits that, else those of [process.Passes]. Answers
-// to the inputs of one server are not given to another, and the passphrase of the vault is given to
-// none.
+// and, of this program's environment, all if the entry inherits it, else those that
+// [process.Passes] allows. Answers to the inputs of one server are not given to another, and the
+// passphrase of the vault is given to none.
 func environment(s config.Server) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, value, _ := strings.Cut(e, "=")
