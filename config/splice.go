@@ -56,9 +56,8 @@ func indentOf(data []byte, pos int) (indent string, first bool) {
 	return string(line[:len(line)-len(rest)]), len(rest) == 0
 }
 
-// skip returns the offset of the next byte that is neither white space nor in a
-// comment. With sameLine it stops at the end of the line, or where a comment goes
-// over it.
+// skip returns the offset of the next byte that is neither white space nor in a comment. If
+// sameLine is set, it stops at the end of the line, or where a comment goes over it.
 func skip(data []byte, pos int, sameLine bool) int {
 	for pos < len(data) {
 		rest := data[pos:]

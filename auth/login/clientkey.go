@@ -97,7 +97,7 @@ func (k *ClientKey) assert(client, issuer string) (string, error) {
 	})
 }
 
-// sign returns a signed JWT. With embed its header has the public key.
+// sign returns a signed JWT. If embed is set, its header has the public key.
 func sign(key jose.SigningKey, kind jose.ContentType, embed bool, claims map[string]any) (string, error) {
 	s, err := jose.NewSigner(key, (&jose.SignerOptions{EmbedJWK: embed}).WithType(kind))
 	if err != nil {

@@ -107,7 +107,7 @@ func rootsOf(dirs []string) ([]mcp.Root, error) {
 	return roots, nil
 }
 
-// newPerson returns the person of a host. With silent, nobody is asked, even at a terminal.
+// newPerson returns the person of a host. If silent is set, nobody is asked, even at a terminal.
 func (a *app) newPerson(silent bool, sampling []string) (*person.Person, error) {
 	p := person.New(a.talk, a.tty.errWidth)
 	p.Sampling = sampling

@@ -35,8 +35,8 @@ func (a *app) wantsLogin(err error, s *config.Server) bool {
 }
 
 // loginFor returns the command that fixes an error by a login or by another answer to an input;
-// empty: neither does. S is the server before its inputs were resolved. A refused answer is
-// forgotten for this run.
+// empty: neither does. The argument s is the server before its inputs were resolved. A refused
+// answer is forgotten for this run.
 func (a *app) loginFor(s config.Server, err error) (do string, reopen bool) {
 	switch {
 	case launch.Refused(err) && len(a.answers.Refusable(&s)) > 0:

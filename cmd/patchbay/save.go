@@ -7,8 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 )
 
-// Bytes of servers go to the file of --output, to the folder of --save or, if standard output is a
-// terminal, to a new temporary folder. Otherwise nothing is saved. File names come from the names
+// Bytes from servers go to the file of --output, to the folder of --save or, if standard output is
+// a terminal, to a new temporary folder. Otherwise nothing is saved. File names come from the names
 // that a server gives, and cannot leave the folder; only the file of --output is overwritten.
 
 // keep saves the bytes of a block and returns the name of the file; empty if nothing is to be

@@ -61,7 +61,7 @@ func wayTo(e *listen.Endpoint) health.Way {
 	return health.OverLoopback
 }
 
-// explainTaken adds to the error of a taken address which up has it, if one does.
+// explainTaken adds to the error for a taken address which "patchbay up" has taken it, if one has.
 func (a *app) explainTaken(address string, err error) error {
 	var f *fault
 	if !errors.As(err, &f) || f.code != exitLocal {

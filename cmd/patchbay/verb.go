@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
 
-// verbs are the verbs of the program, in the order of the overview. Each is in the file of its
-// name.
+// verbs are the subcommands of the program, in the order of the overview. Each is in the file of
+// its name.
 var verbs = []*verb{
 	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb,
 	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &statusVerb, &bridgeVerb,
@@ -19,8 +19,8 @@ var verbs = []*verb{
 	&loginVerb, &logoutVerb, &whoamiVerb, &versionVerb, &helpVerb,
 }
 
-// verb is a word of the command line with everything that the program knows about it. The parser of
-// the command line, help, completion and docs/command-line.md are generated from it.
+// verb is a subcommand with everything that the program knows about it. The parser of the command
+// line, help, completion and docs/command-line.md are generated from it.
 type verb struct {
 	name     string
 	summary  string         // one sentence

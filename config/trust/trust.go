@@ -18,7 +18,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
-// Store is the file of trusted files. It is safe for concurrent use, by several processes too.
+// Store is the file that lists the trusted files. It is safe for concurrent use, by several
+// processes too.
 type Store struct{ path string }
 
 // Open returns the store at a path; empty means trust.json in the folder of the program's data.

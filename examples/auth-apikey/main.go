@@ -1,4 +1,4 @@
-// Command auth-apikey serves callers with a key of keys.jsonl. To make a key:
+// Command auth-apikey serves callers with a key from keys.jsonl. To make a key:
 //
 //	patchbay token key alice --file keys.jsonl
 package main

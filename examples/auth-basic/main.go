@@ -1,4 +1,4 @@
-// Command auth-basic serves callers with a password of the file users. To make a line of it:
+// Command auth-basic serves callers with a password from the file users. To make a line for it:
 //
 //	patchbay token password alice
 package main

@@ -1,5 +1,5 @@
-// Command auth-jwt is a resource server of OAuth 2.1: it serves callers with an access
-// token of the issuer, and names the issuer to others.
+// Command auth-jwt is a resource server of OAuth 2.1: it serves callers with an access token from
+// the issuer, and names the issuer to others.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command auth-mtls serves callers with a client certificate of the authority in ca.pem.
+// Command auth-mtls serves callers with a client certificate from the authority in ca.pem.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command launch calls a tool of a server of mcp.json: go run ./examples/launch db list_tables
+// Command launch calls a tool of a server in mcp.json: go run ./examples/launch db list_tables
 package main
 
 import (

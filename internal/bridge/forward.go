@@ -241,9 +241,9 @@ func (r *Remote) Hops(call *engine.Call, params json.RawMessage) (list json.RawM
 	return list, nil
 }
 
-// EnvelopeOf describes a caller in front to a modern server for a subscription. With tasks it
-// declares tasks too: a caller that speaks 2025-11-25 cannot declare them there. The Envelope may
-// share bytes with the request of the call.
+// EnvelopeOf describes a caller in front to a modern server for a subscription. If tasks is set, it
+// declares tasks too, because a caller that speaks 2025-11-25 cannot declare them there. The
+// Envelope may share bytes with the request of the call.
 func EnvelopeOf(call *engine.Call, tasks bool) Envelope {
 	e := Envelope{Self: forwardIdentity(call), Caps: forwardCapabilities(call)}
 	if tasks {
@@ -291,8 +291,8 @@ func hides(capability []byte) bool {
 const MaxIdentity = 4 << 10
 
 // forwardIdentity returns the caller's Implementation for a modern server (T-11). It is nil if the
-// caller's does not conform to the specification; this client then names itself. It may share bytes
-// with the request.
+// caller's Implementation does not conform to the specification; this client then names itself. It
+// may share bytes with the request.
 func forwardIdentity(call *engine.Call) json.RawMessage {
 	info := call.Peer.Info
 	if len(info) > MaxIdentity {
@@ -379,8 +379,8 @@ func (r *Remote) forwardNote(call *engine.Call, method string, params json.RawMe
 	_ = call.Emit(method, params)
 }
 
-// comesBack reports whether a caller can be asked by a result and come back with the answer: it
-// does not wait, and it declares something to answer.
+// comesBack reports whether a caller can be asked in a result and come back with the answer: the
+// caller does not wait, and declares something that it can answer.
 func comesBack(call *engine.Call) bool {
 	if call.Peer.Revision.Sessions || call.Peer.Local {
 		return false

@@ -7,9 +7,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 )
 
-// late holds notifications that were read by a goroutine other than that of the call, one which
-// must go on reading. It owns a goroutine while it holds some; the goroutine ends before the call
-// does.
+// late holds notifications that were read by a goroutine other than that of the call, which must go
+// on reading. It owns a goroutine while it holds some; the goroutine ends before the call does.
 type late struct {
 	mu      sync.Mutex
 	notes   *engine.Notes // nil before the first; guarded by mu

@@ -15,9 +15,10 @@ import (
 // Questions, progress and log messages go to the caller of another call. If the server makes a task
 // of the request, OnBehalf waits for it. Of the options, it uses Idle and Header.
 //
-// If the caller is asked by results, the error is engine.ErrSuspended until the answer is there:
-// the handler of the other call returns it, runs again with the answer, and calls OnBehalf again.
-// Meanwhile a server that asks by requests keeps waiting, as with [Remote.Forward].
+// If the caller gets questions in results, the error is engine.ErrSuspended until the answer is
+// there: the handler of the other call returns it, runs again with the answer, and calls OnBehalf
+// again. Meanwhile a server that asks in requests of its own keeps waiting, as with
+// [Remote.Forward].
 func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string, params json.RawMessage, o Options) (json.RawMessage, error) {
 	var caps json.RawMessage
 	if !call.While(func() { caps = bytes.Clone(forwardCapabilities(call)) }) {
@@ -37,7 +38,7 @@ func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string,
 	var x *Call
 	var raw json.RawMessage
 	var err error
-	byResult := !r.Rev.Sessions && !r.Local // the server asks by results, so it does not wait
+	byResult := !r.Rev.Sessions && !r.Local // the server asks in results, so it does not wait
 	if byResult {
 		x = begin(withoutTasks(caps))
 		x.memo, x.turn = call, nil

@@ -15,10 +15,10 @@ import (
 // hop it came over.
 //
 // Each server matches names as its language does: encoding/json accepts "Name" for "name", and
-// pydantic "task_id" for "taskId". The server must not read other params than the checks before it
-// did. So params with a member that could be taken for one of the protocol are refused (-32602); in
-// _meta that holds for the members of a hop. Other members pass, and so do the arguments: only the
-// server knows which names a tool accepts.
+// pydantic "task_id" for "taskId". The server must not read the params differently from the checks
+// in front of it. So params with a member that could be taken for one of the protocol are refused
+// (-32602); in _meta that holds for the members of a hop. Other members pass, and so do the
+// arguments: only the server knows which names a tool accepts.
 func forwardParams(method string, params json.RawMessage) (json.RawMessage, error) {
 	params = jsonx.OrObject(params)
 	p := strip{meta: hopMeta, known: revision.ParamNames(method), method: method}

@@ -393,7 +393,7 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	at := engine.TaskTime()
 	state := engine.TaskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: time.Second.Milliseconds()}
 	t := &proxyTask{Task: engine.NewTask(state.ID, func() {}, func(string) {}), owner: call.Peer.Principal, done: make(chan struct{}), here: &state}
-	x.memo, x.caps, x.self = own, bytes.Clone(x.caps), bytes.Clone(x.self) // they are of the request, which is soon over
+	x.memo, x.caps, x.self = own, bytes.Clone(x.caps), bytes.Clone(x.self) // they are part of the request, which is soon over
 	x.timer.idle, x.timer.total = 0, 0                                     // a task may be silent; ttl bounds it
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) { return own.Ask(ctx, qs...) }
 	x.note = func(method string, params json.RawMessage) { r.forwardNote(own, method, params) }

@@ -59,7 +59,8 @@ type openCalls struct {
 	queue  []*turn            // forwarded calls that wait for their turn; guarded by mu
 }
 
-// by returns the caller of a forwarded call, the zero value for a call of the API.
+// by returns the caller of a forwarded call, the zero value for a call that the program itself
+// makes.
 func (x *Call) by() caller {
 	if x.turn == nil {
 		return caller{}

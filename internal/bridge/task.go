@@ -86,8 +86,8 @@ func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
 }
 
 // StartTask sends a tool call and returns when the server has begun, with the id of the task that
-// it has made, or else with the result. Progress of a task of 2025-11-25 reaches the listener until
-// Forget. After an error nothing goes on.
+// the server has made, or else with the result. Progress of a 2025-11-25 task reaches the listener
+// until Forget. After an error nothing is left running.
 func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
 	if !x.r.Rev.Sessions {
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {

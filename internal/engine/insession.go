@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Questions of a server behind a handler that may belong to any of several calls of one legacy
+// Questions from a server behind a handler that may belong to any of several calls of one legacy
 // session, or to none: the session is asked, on its stream for messages outside of calls.
 
 // InSession returns a call like c whose questions and notifications use the session's stream for

@@ -34,8 +34,8 @@ type Look struct {
 }
 
 // File calls look at once, and whenever a file may have changed, until ctx ends. It calls fault
-// with each new fault, and right when the file has no fault any more. All are called on the
-// goroutine of File.
+// with each new fault, and calls right when the file has no fault any more. All three are called on
+// the goroutine of File.
 func File(ctx context.Context, path string, look func() Look, fault func(text string), right func()) {
 	w := Start(path)
 	defer w.Close()

@@ -18,7 +18,7 @@ const (
 	maxConnections = 16 << 10         // of all addresses
 	maxOfAddress   = 1 << 10          // of one address on another machine
 	maxHTTP2       = 32               // of all addresses, that speak HTTP/2
-	maxHTTP2Of     = maxHTTP2 / 4     // of one address on another machine, that speak HTTP/2
+	maxHTTP2Of     = maxHTTP2 / 4     // from one address on another machine, that speak HTTP/2
 	writeTime      = 30 * time.Second // for one write, if no other deadline is set
 )
 

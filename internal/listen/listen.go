@@ -5,8 +5,8 @@
 //
 // # Guarantees
 //
-//   - At most 16384 connections are open at once, 1024 of one address on another machine. Of
-//     these, 32 speak HTTP/2, 8 of one address. A connection beyond the bounds is closed, or
+//   - At most 16384 connections are open at once, 1024 from one address on another machine. Of
+//     these, 32 speak HTTP/2, 8 from one address. A connection beyond the bounds is closed, or
 //     offered HTTP/1.1; open ones go on.
 //   - A request header has at most 64 KiB and arrives within 10 seconds. A body that pauses is
 //     given up, on every path. A client that does not read for 30 seconds is disconnected.

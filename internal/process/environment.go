@@ -21,8 +21,8 @@ var passedOnWindows = []string{
 	"USERPROFILE", "WINDIR",
 }
 
-// Passes reports whether every command gets a variable of the environment on a system, named as in
-// runtime.GOOS.
+// Passes reports whether every command gets a variable from the environment on a system, named as
+// in runtime.GOOS.
 func Passes(name, value, goos string) bool {
 	if goos == "windows" {
 		return slices.Contains(passedOnWindows, strings.ToUpper(name))

@@ -31,8 +31,8 @@ import (
 
 // Known are the secrets of a run. Once learned, they are removed from all output that the program
 // writes itself: lines on standard error, recordings, reports, and a gateway's descriptions of its
-// servers. Results of servers are data and pass unchanged. Create it with [New]. It may be used by
-// several goroutines.
+// servers. Results from servers are data and pass unchanged. Create it with [New]. It may be used
+// by several goroutines.
 type Known struct {
 	lines *trace.Redactor // redacts values only; cheap to make
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Client returns how connections to a server are secured; nil without files, which stands for the
-// authorities of the system and no certificate. The authorities of the file ca count beside those of
-// the system. An empty key is in the file cert, which is read again for each connection.
+// authorities of the system and no certificate. The authorities in the file ca count besides those
+// of the system. An empty key is in the file cert, which is read again for each connection.
 func Client(ca, cert, key string) (*tls.Config, error) {
 	if ca == "" && cert == "" {
 		return nil, nil

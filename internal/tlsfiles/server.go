@@ -52,8 +52,8 @@ func Open(cert, key, clientCA string, log *slog.Logger) (*Server, error) {
 	return f, f.read()
 }
 
-// Config returns what a listener is configured with. HTTP2 reports whether a new connection may
-// speak HTTP/2; if not, it is offered HTTP/1.1 alone.
+// Config returns what a listener is configured with. The function http2 reports whether a new
+// connection may speak HTTP/2; if not, it is offered HTTP/1.1 alone.
 func (f *Server) Config(http2 func(*tls.ClientHelloInfo) bool) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		return f.current(http2(hello)), nil

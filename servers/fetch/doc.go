@@ -29,8 +29,8 @@
 // The server connects to public addresses. Addresses of this machine, of private, shared,
 // link-local and reserved networks, and IPv6 addresses that stand for such ones, are refused when
 // they are dialled: also after a redirect, and after a DNS name has changed. [Options.AllowPrivate]
-// and [Options.AllowHosts] permit them. Proxies of the environment are not used, because they would
-// bypass this check.
+// and [Options.AllowHosts] permit them. Proxies from the environment are not used, because they
+// would bypass this check.
 //
 // At most [Options.MaxRedirects] redirects are followed, but not from https to http. URLs with a
 // user name or password are refused. No cookies, credentials or referrer are sent.

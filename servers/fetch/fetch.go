@@ -30,8 +30,8 @@ type Options struct {
 	// host is a name or an IP address, as it is written in URLs.
 	AllowHosts []string
 
-	// Proxy is the proxy for all connections: http, https or socks5. The proxy, and not the
-	// server, then checks addresses. Nil: none; proxies of the environment are ignored.
+	// Proxy is the proxy for all connections: http, https or socks5. The proxy, and not the server,
+	// then checks addresses. Nil: none; proxies from the environment are ignored.
 	Proxy *url.URL
 
 	// MaxBytes bounds a body, after decompression, and the text made from it. The rest is cut.

@@ -23,7 +23,7 @@ import (
 //
 //   - Addresses are checked as they are dialled, so that a name cannot resolve differently
 //     afterwards.
-//   - Requests do not carry cookies, credentials or a referrer, and do not use a proxy of the
+//   - Requests do not carry cookies, credentials or a referrer, and do not use a proxy from the
 //     environment.
 //   - Redirects, headers, bytes after decompression, and time in all are bounded.
 

@@ -81,7 +81,7 @@ func (s *server) addTables() {
 	})
 }
 
-// tables lists the tables and views of people, without the engine's internal ones.
+// tables lists the tables and views that people made, without the engine's internal ones.
 func (db *database) tables(ctx context.Context) (*tableList, error) {
 	out := &tableList{Tables: []tableEntry{}}
 	err := db.each(ctx, func(rows *sql.Rows) error {

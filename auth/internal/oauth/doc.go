@@ -12,5 +12,5 @@
 //     to the dialled address, so a name cannot change between check and connection.
 //   - A document has at most 256 KiB and one exchange takes at most 30 seconds. Redirects of a GET
 //     are followed 3 times within the origin, those of a POST never.
-//   - Text of others in errors is quoted and bounded. Errors never contain the body of an answer.
+//   - Text from others in errors is quoted and bounded. Errors never contain the body of an answer.
 package oauth

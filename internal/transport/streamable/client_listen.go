@@ -96,7 +96,8 @@ func (c *Client) listenLoop(settled func()) {
 }
 
 // Streams returns the number of times the GET stream was opened or ended, and whether it is open.
-// It carries the server's messages outside of calls, which may be lost while it is closed.
+// The stream carries the server's messages outside of calls, which may be lost while the stream is
+// closed.
 func (c *Client) Streams() (times uint64, open bool) {
 	ended := c.ended.Load()
 	opened := c.streams.Load()

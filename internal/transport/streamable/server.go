@@ -365,7 +365,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// cancelRuns ends the runs; with onlyEndless only those that do not end by themselves.
+// cancelRuns ends the runs; if onlyEndless is set, only those that do not end by themselves.
 func (s *Server) cancelRuns(onlyEndless bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -89,9 +89,9 @@ func (g *Guard) checkHost(r *http.Request) string {
 // shown returns text from a client, quoted and clipped, for a refusal.
 func shown(s string) string { return strconv.Quote(text.Clip(s, 100)) }
 
-// checkOrigin refuses requests of pages that are neither from this server nor listed (HTTP-26-002,
-// -003; SHTTP-25-002, -003). The result listed is the Origin if it is allowed and not this server's
-// own.
+// checkOrigin refuses requests from pages that are neither from this server nor listed
+// (HTTP-26-002, -003; SHTTP-25-002, -003). The result listed is the Origin if it is allowed and not
+// this server's own.
 func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 	values := r.Header["Origin"]
 	if len(values) == 0 {

@@ -24,7 +24,7 @@ const (
 const RequiredMark = " *"
 
 // Outline returns a row for each member that a schema of objects names, indented below its parent,
-// and the number of members left out. With marks, required members carry [RequiredMark].
+// and the number of members left out. If marks is set, required members carry [RequiredMark].
 func Outline(raw []byte, marks bool) (rows []screen.Row, more int) {
 	root := schema.Outline(raw)
 	o := outline{marks: marks}

@@ -6,7 +6,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 )
 
-// mailbox queues events of other goroutines for the UI. Putting one in never blocks, so a blocked
+// mailbox queues events from other goroutines for the UI. Putting one in never blocks, so a blocked
 // terminal does not delay calls.
 type mailbox struct {
 	wake chan struct{} // capacity 1: there is mail

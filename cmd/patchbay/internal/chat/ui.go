@@ -49,7 +49,7 @@ type canvas interface {
 	emit(s string)
 }
 
-// ui is the state of the terminal. It belongs to the loop of tea; events of other goroutines come
+// ui is the state of the terminal. It belongs to the loop of tea; events from other goroutines come
 // through the mailbox.
 type ui struct {
 	c       *Chat

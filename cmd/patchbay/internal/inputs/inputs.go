@@ -158,7 +158,8 @@ func (a *Answers) askToKeep(s config.Server, in config.Input, kept *Kept) answer
 }
 
 // Ask asks at the terminal on behalf of the server asker; empty: the program itself. A password is
-// not shown while it is typed. With there, a kept answer exists, and an empty line stands for it.
+// not shown while it is typed. If there is set, a kept answer exists, and an empty line stands for
+// it.
 func (a *Answers) Ask(asker string, in config.Input, there bool) (string, error) {
 	a.Talk.Hold()
 	defer a.Talk.Release()

@@ -50,7 +50,8 @@ func Path() string {
 	return exe
 }
 
-// byGoRun reports whether "go run" built an executable; it removes it when the program ends.
+// byGoRun reports whether "go run" built an executable, which "go run" removes when the program
+// ends.
 func byGoRun(exe string) bool {
 	dir, name := filepath.Split(exe)
 	return filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") && strings.HasPrefix(name, "patchbay")

@@ -11,7 +11,7 @@ import (
 // it supports headings, lists, quotes, code, tables, rules, emphasis and links.
 
 // Markdown renders a text in at most width columns; 0: lines are not wrapped. Without colour,
-// inline marks stay, as nothing would replace them. The text must have been made visible.
+// inline marks stay, because nothing would replace them. The text must have been made visible.
 func Markdown(text string, width int, color bool) string {
 	m := &markdownText{lines: strings.Split(strings.TrimRight(text, "\n"), "\n"), width: width, color: color}
 	for len(m.lines) > 0 {

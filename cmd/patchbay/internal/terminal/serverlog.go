@@ -26,7 +26,7 @@ const (
 	maxHeld     = 16 << 10
 )
 
-// NewServerLog holds back the output of a server until its opening is slow; with all it holds
+// NewServerLog holds back the output of a server until its opening is slow. If all is set, it holds
 // nothing back.
 func NewServerLog(to *Talk, all bool) *ServerLog {
 	l := &ServerLog{to: to}

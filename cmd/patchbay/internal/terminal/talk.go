@@ -7,7 +7,7 @@
 //
 // # Guarantees
 //
-//   - Text of a server never moves the cursor, sets colours or looks like another line.
+//   - Text from a server never moves the cursor, sets colours or looks like another line.
 //   - No line holds a secret that [Talk.Clean] knows.
 //   - Text that was typed before a question was on the screen does not answer it.
 package terminal
