@@ -187,7 +187,7 @@ func TestEveryClientCanUseTheTools(t *testing.T) {
 		if err != nil || res.Text() != `{"sky":"blue"}` {
 			t.Errorf("forecast = %+v, %v, want its text", res, err)
 		}
-		view, err := s.Read(t.Context(), forecastURI)
+		view, err := s.ReadResource(t.Context(), forecastURI)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestViewMeta(t *testing.T) {
 			t.Errorf("listed as %s %s, want %s", r.MIMEType, r.Meta["ui"], want)
 		}
 	}
-	res, err := s.Read(t.Context(), forecastURI)
+	res, err := s.ReadResource(t.Context(), forecastURI)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestToolsAnswerInText(t *testing.T) {
 		t.Errorf("empty = %+v, %v, want an error", res, err)
 	}
 	// The output of Render is checked when it is read.
-	if res, err := s.Read(t.Context(), "ui://v"); err == nil {
+	if res, err := s.ReadResource(t.Context(), "ui://v"); err == nil {
 		t.Errorf("a view that is no document = %+v", res)
 	}
 }

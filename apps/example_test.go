@@ -37,7 +37,7 @@ func Example() {
 	}
 	fmt.Println(res.Text())
 	// A host reads the view that the tool names, and shows the result in it.
-	view, err := session.Read(context.Background(), "ui://dice/cup")
+	view, err := session.ReadResource(context.Background(), "ui://dice/cup")
 	if err != nil {
 		log.Fatal(err)
 	}

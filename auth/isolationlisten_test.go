@@ -60,7 +60,7 @@ func TestSubscriptionIsolationByProtectAlone(t *testing.T) {
 			bobEnds()
 			for range bobs { // until it has ended
 			}
-			if _, err := bob.Read(t.Context(), "house:door"); err != nil { // which comes after the end
+			if _, err := bob.ReadResource(t.Context(), "house:door"); err != nil { // which comes after the end
 				t.Error(err)
 			}
 			h.srv.ResourceUpdated("house:door")

@@ -31,7 +31,7 @@ func BenchmarkList(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				n := 0
-				for _, err := range s.Tools(b.Context(), mcp.Fresh()) {
+				for _, err := range s.Tools(b.Context(), mcp.WithoutCache()) {
 					if err != nil {
 						b.Fatal(err)
 					}

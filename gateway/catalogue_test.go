@@ -77,7 +77,7 @@ func addTool(s *mcp.Server, name string) {
 func named(t *testing.T, s *mcp.Session) string {
 	t.Helper()
 	var names []string
-	for tool, err := range s.Tools(t.Context(), mcp.Fresh()) {
+	for tool, err := range s.Tools(t.Context(), mcp.WithoutCache()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +405,7 @@ func TestKeptListsKeepTheFirst(t *testing.T) {
 		s := connect(t, g, mcp.V2026_07_28)
 		for range 2 {
 			n := 0
-			for r, err := range s.Resources(t.Context(), mcp.Fresh()) {
+			for r, err := range s.Resources(t.Context(), mcp.WithoutCache()) {
 				if err != nil {
 					t.Fatal(err)
 				}

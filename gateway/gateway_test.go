@@ -94,7 +94,7 @@ func TestListsAreMergedAndCallsRouted(t *testing.T) {
 				t.Errorf("call %s = %v, %v, want %q", tool, res, err, want)
 			}
 		}
-		p, err := s.Prompt(ctx, gateway.Name("weekly news", "brief"), map[string]string{"topic": "rain"})
+		p, err := s.GetPrompt(ctx, gateway.Name("weekly news", "brief"), map[string]string{"topic": "rain"})
 		if err != nil || p.Messages[0].Content.(mcp.TextContent).Text != "weekly on rain" {
 			t.Errorf("prompt = %v, %v", p, err)
 		}
@@ -107,7 +107,7 @@ func TestListsAreMergedAndCallsRouted(t *testing.T) {
 			"weekly://item/7": "weekly item 7",
 			"shared://page":   "page of daily", // belongs to the first server by name
 		} {
-			r, err := s.Read(ctx, uri)
+			r, err := s.ReadResource(ctx, uri)
 			if err != nil || r.Contents[0].Text != want {
 				t.Errorf("read %s = %v, %v, want %q", uri, r, err, want)
 			}
@@ -128,7 +128,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		if s.Revision() == mcp.V2026_07_28 {
 			want = jsonrpc.CodeInvalidParams
 		}
-		if _, err := s.Read(t.Context(), "nobody://has/this"); !errors.As(err, &rpc) || rpc.Code != want {
+		if _, err := s.ReadResource(t.Context(), "nobody://has/this"); !errors.As(err, &rpc) || rpc.Code != want {
 			t.Errorf("read of an unknown resource = %v, want %d", err, want)
 		}
 	})

@@ -191,11 +191,11 @@ var silentCalls = map[string]struct {
 		return err
 	}},
 	"resources/read": {time.Minute, func(ctx context.Context, s *mcp.Session) error {
-		_, err := s.Read(ctx, "db://x")
+		_, err := s.ReadResource(ctx, "db://x")
 		return err
 	}},
 	"prompts/get": {time.Minute, func(ctx context.Context, s *mcp.Session) error {
-		_, err := s.Prompt(ctx, "db_brief", map[string]string{"topic": "x"})
+		_, err := s.GetPrompt(ctx, "db_brief", map[string]string{"topic": "x"})
 		return err
 	}},
 	"completion/complete": {time.Minute, func(ctx context.Context, s *mcp.Session) error {

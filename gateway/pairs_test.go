@@ -237,10 +237,10 @@ func (p *pair) testCalls(t *testing.T) {
 		if got, err := s.Complete(ctx, mcp.Feature{Kind: mcp.KindPrompt, Name: name + "_brief"}, "topic", "", nil); err != nil || fmt.Sprint(got.Values) != "["+name+"-topic]" {
 			t.Errorf("completion = %v, %v", got, err)
 		}
-		if got, err := s.Prompt(ctx, name+"_brief", map[string]string{"topic": "rain"}); err != nil || len(got.Messages) != 1 {
+		if got, err := s.GetPrompt(ctx, name+"_brief", map[string]string{"topic": "rain"}); err != nil || len(got.Messages) != 1 {
 			t.Errorf("prompt = %v, %v", got, err)
 		}
-		if got, err := s.Read(ctx, name+"://item/7"); err != nil || got.Contents[0].Text != name+" item 7" {
+		if got, err := s.ReadResource(ctx, name+"://item/7"); err != nil || got.Contents[0].Text != name+" item 7" {
 			t.Errorf("read = %v, %v", got, err)
 		}
 		res, err = s.CallTool(ctx, name+"_visit", nil)
@@ -259,7 +259,7 @@ func (p *pair) testCalls(t *testing.T) {
 	if p.front == mcp.V2026_07_28 {
 		missing = jsonrpc.CodeInvalidParams
 	}
-	if _, err := s.Read(ctx, "one://none"); !errors.Is(err, &mcp.Error{Code: missing}) {
+	if _, err := s.ReadResource(ctx, "one://none"); !errors.Is(err, &mcp.Error{Code: missing}) {
 		t.Errorf("a missing resource = %v, want %d", err, missing)
 	}
 	// Calls to both servers at once keep apart what they ask.

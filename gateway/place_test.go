@@ -63,7 +63,7 @@ func called(t *testing.T, s *mcp.Session, tool string, args any) string {
 // read reads a resource, which leaves no state at the server.
 func read(t *testing.T, s *mcp.Session) string {
 	t.Helper()
-	res, err := s.Read(t.Context(), "news://front")
+	res, err := s.ReadResource(t.Context(), "news://front")
 	if err != nil {
 		return err.Error()
 	}

@@ -128,7 +128,7 @@ func state(g *gateway.Gateway) string {
 
 func tools(t *testing.T, s *mcp.Session) (n int) {
 	t.Helper()
-	for _, err := range s.Tools(t.Context(), mcp.Fresh()) {
+	for _, err := range s.Tools(t.Context(), mcp.WithoutCache()) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,10 +96,10 @@ func TestListsAreOfPrincipals(t *testing.T) {
 		if res, err := eve.CallTool(t.Context(), name, nil); err == nil {
 			t.Errorf("eve's call = %v", res)
 		}
-		if res, err := ada.Read(t.Context(), "secret://page"); err != nil || res.Contents[0].Text != "told" {
+		if res, err := ada.ReadResource(t.Context(), "secret://page"); err != nil || res.Contents[0].Text != "told" {
 			t.Errorf("ada reads %v, %v", res, err)
 		}
-		if res, err := eve.Read(t.Context(), "secret://page"); err == nil {
+		if res, err := eve.ReadResource(t.Context(), "secret://page"); err == nil {
 			t.Errorf("eve reads %v", res)
 		}
 	}

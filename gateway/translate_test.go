@@ -72,7 +72,7 @@ func TestAskedAgainAfterALoss(t *testing.T) {
 				time.Sleep(10 * time.Minute) // the loss before must not count any more
 				reads.Store(0)
 				fatal.Store(tt.fatal)
-				res, err := s.Read(t.Context(), "frail://page")
+				res, err := s.ReadResource(t.Context(), "frail://page")
 				switch {
 				case reads.Load() != tt.reads:
 					t.Errorf("%s: read %d times, want %d", share, reads.Load(), tt.reads)
@@ -240,7 +240,7 @@ func TestShadowedResources(t *testing.T) {
 				t.Errorf("%s shadows %s, want %s", g.Status()[i].Name, got, want)
 			}
 		}
-		if res, err := connect(t, g, mcp.V2025_06_18).Read(t.Context(), "both://page"); err != nil || res.Contents[0].Text != "a" {
+		if res, err := connect(t, g, mcp.V2025_06_18).ReadResource(t.Context(), "both://page"); err != nil || res.Contents[0].Text != "a" {
 			t.Errorf("read = %v, %v, want that of a", res, err)
 		}
 	})

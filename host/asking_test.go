@@ -28,7 +28,7 @@ func inquirer() *mcp.Server {
 		Times int `json:"times,omitempty"`
 	}) (string, error) {
 		for n := range max(in.Times, 1) {
-			f, err := mcp.Elicit[form](ctx, fmt.Sprintf("How old, for the %dth time?", n+1), mcp.Key(fmt.Sprint(n)))
+			f, err := mcp.Elicit[form](ctx, fmt.Sprintf("How old, for the %dth time?", n+1), mcp.QuestionKey(fmt.Sprint(n)))
 			switch {
 			case errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed), errors.Is(err, mcp.ErrNotSupported):
 				return "no answer: " + err.Error(), nil
@@ -59,7 +59,7 @@ func inquirer() *mcp.Server {
 	mcp.AddTool(s, mcp.Tool{Name: "think"}, func(ctx context.Context, _ struct{}) (string, error) {
 		req := &mcp.SampleRequest{Messages: userSays("What is 2+3?"), MaxTokens: 10, Tools: []*mcp.Tool{{Name: "add.numbers", InputSchema: []byte(`{"type":"object"}`)}}}
 		for n := range 3 {
-			res, err := mcp.Sample(ctx, req, mcp.Key(fmt.Sprint("think", n)))
+			res, err := mcp.Sample(ctx, req, mcp.QuestionKey(fmt.Sprint("think", n)))
 			if errors.Is(err, mcp.ErrNotSupported) {
 				return "no tools", nil
 			}

@@ -99,7 +99,7 @@ func probe(a asker) error {
 	if a.Revision().Sessions() {
 		method = "ping"
 	}
-	_, err := a.Raw(ctx, method, nil, mcp.Fresh())
+	_, err := a.Raw(ctx, method, nil, mcp.WithoutCache())
 	var rpc *mcp.Error
 	var login *gateway.LoginError
 	var refused *mcp.HTTPError

@@ -76,7 +76,7 @@ func (h *Host) resourcesOf(ctx context.Context, s *server, patience time.Duratio
 
 func (h *Host) templatesOf(ctx context.Context, s *server, patience time.Duration) []Template {
 	list, err := listOf(ctx, h, s, &s.templates, "resources", patience, func(ctx context.Context, session *mcp.Session) ([]Template, error) {
-		found, err := gather(ctx, session.Templates)
+		found, err := gather(ctx, session.ResourceTemplates)
 		list := make([]Template, len(found))
 		for i, t := range found {
 			list[i] = Template{s.Name, t}
@@ -238,7 +238,7 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 	var res *mcp.PromptResult
 	session, err := c.session(s)
 	if err == nil {
-		res, err = session.Prompt(ctx, name, args)
+		res, err = session.GetPrompt(ctx, name, args)
 		err = s.orGone(err)
 	}
 	if err == nil && len(res.Messages) == 0 {

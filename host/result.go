@@ -304,7 +304,7 @@ func (c *Conversation) read(ctx context.Context, s *server, uri string) ([]model
 	var res *mcp.ReadResult
 	session, err := c.session(s)
 	if err == nil {
-		res, err = session.Read(ctx, uri)
+		res, err = session.ReadResource(ctx, uri)
 		err = s.orGone(err)
 	}
 	if err != nil {

@@ -155,14 +155,14 @@ func askOurs(ctx context.Context, to target) (report, error) {
 		return r.Text(), nil
 	}
 	c.read = func(ctx context.Context, uri string) (string, error) {
-		r, err := s.Read(ctx, uri)
+		r, err := s.ReadResource(ctx, uri)
 		if err != nil {
 			return "", err
 		}
 		return r.Contents[0].Text, nil
 	}
 	c.prompt = func(ctx context.Context, name string, args map[string]string) (string, error) {
-		r, err := s.Prompt(ctx, name, args)
+		r, err := s.GetPrompt(ctx, name, args)
 		if err != nil {
 			return "", err
 		}

@@ -112,8 +112,8 @@ func TestOldWiresGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if !strings.Contains(s.How(), "HTTP+SSE") {
-			t.Errorf("opened by %q", s.How())
+		if !strings.Contains(s.Negotiation(), "HTTP+SSE") {
+			t.Errorf("opened by %q", s.Negotiation())
 		}
 		var progress []float64
 		r, err := s.CallTool(t.Context(), "echo", in{"plug"}, mcp.OnProgress(func(e mcp.ProgressEvent) { progress = append(progress, e.Done) }))

@@ -26,17 +26,17 @@ import (
 //     The handler runs again with the answers. A pending question takes precedence over anything
 //     else the handler returns.
 //   - A question is identified by its position among the questions of the call and by its
-//     content. [Key] identifies it by a name instead. Questions asked from several goroutines at
-//     once have no fixed position and need a Key.
+//     content. [QuestionKey] identifies it by a name instead. Questions asked from several
+//     goroutines at once have no fixed position and need a QuestionKey.
 
 // AskOption changes one question.
 type AskOption func(*askOptions)
 
 type askOptions struct{ key string }
 
-// Key names a question, so that its answer is found even when the wording or the order of questions
-// differs between two runs of the handler. Keys must be unique within a call.
-func Key(key string) AskOption { return func(o *askOptions) { o.key = key } }
+// QuestionKey names a question, so that its answer is found even when the wording or the order of
+// questions differs between two runs of the handler. Keys must be unique within a call.
+func QuestionKey(key string) AskOption { return func(o *askOptions) { o.key = key } }
 
 // ElicitRequest is a question to the user.
 type ElicitRequest struct {
@@ -173,7 +173,7 @@ func RequireURL(ctx context.Context, message, url string) error {
 	q := engine.Question{Method: revision.MethodElicit, Params: bridge.URLParams(message, url)}
 	rev := call.Peer.Revision
 	if !rev.Sessions {
-		if err := ElicitURL(ctx, message, url, Key("visit:"+bridge.Place(url))); err != nil { // the query may change
+		if err := ElicitURL(ctx, message, url, QuestionKey("visit:"+bridge.Place(url))); err != nil { // the query may change
 			return err
 		}
 		return fmt.Errorf("%s: finish at %s, then call again", message, url)

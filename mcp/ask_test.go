@@ -77,7 +77,7 @@ func TestSeveralQuestionsAtOnce(t *testing.T) {
 			runs.Add(1)
 			a, errA := mcp.Elicit[color](ctx, "First?")
 			b, errB := mcp.Elicit[color](ctx, "Second?")
-			c, errC := mcp.Elicit[color](ctx, "Third?", mcp.Key("third"))
+			c, errC := mcp.Elicit[color](ctx, "Third?", mcp.QuestionKey("third"))
 			if err := errors.Join(errA, errB, errC); err != nil {
 				return "", err
 			}
@@ -108,10 +108,10 @@ func TestVolatileWording(t *testing.T) {
 	}
 	client := answering("accept", map[string]any{"color": "red"})
 	_, err := mcp.CallAs[string](t.Context(), mcptest.Connect(t, ask(), client, mcp.V2026_07_28), "ask", nil)
-	if err == nil || !strings.Contains(err.Error(), "mcp.Key") {
-		t.Errorf("without a name: %v; want an error that names mcp.Key", err)
+	if err == nil || !strings.Contains(err.Error(), "mcp.QuestionKey") {
+		t.Errorf("without a name: %v; want an error that names mcp.QuestionKey", err)
 	}
-	got, err := mcp.CallAs[string](t.Context(), mcptest.Connect(t, ask(mcp.Key("which")), client, mcp.V2026_07_28), "ask", nil)
+	got, err := mcp.CallAs[string](t.Context(), mcptest.Connect(t, ask(mcp.QuestionKey("which")), client, mcp.V2026_07_28), "ask", nil)
 	if err != nil || got != "red" {
 		t.Errorf("with a name: %q, %v; want red", got, err)
 	}
@@ -119,8 +119,8 @@ func TestVolatileWording(t *testing.T) {
 
 func TestTwoQuestionsOfOneKey(t *testing.T) {
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {
-		_, errA := mcp.Elicit[color](ctx, "First?", mcp.Key("k"))
-		_, errB := mcp.Elicit[color](ctx, "Second?", mcp.Key("k"))
+		_, errA := mcp.Elicit[color](ctx, "First?", mcp.QuestionKey("k"))
+		_, errB := mcp.Elicit[color](ctx, "Second?", mcp.QuestionKey("k"))
 		return "", errors.Join(errA, errB)
 	})
 	session := mcptest.Connect(t, s, answering("accept", map[string]any{"color": "red"}), mcp.V2026_07_28)

@@ -82,7 +82,7 @@ func TestCacheTimes(t *testing.T) {
 	}
 }
 
-// CACHE-26-003: a cached result answers only the same method and params. Fresh, and a Client
+// CACHE-26-003: a cached result answers only the same method and params. WithoutCache, and a Client
 // without a cache, ask the server; a caller's trace context makes no difference.
 func TestCacheKeys(t *testing.T) {
 	c := &counting{answer: func(r *mcp.Request, n int) (mcp.Result, error) {
@@ -93,14 +93,14 @@ func TestCacheKeys(t *testing.T) {
 	}}
 	s := unchecked(t, c.server(), nothing())
 	read := func(s *mcp.Session, uri string, opts ...mcp.CallOption) string {
-		res, err := s.Read(t.Context(), uri, opts...)
+		res, err := s.ReadResource(t.Context(), uri, opts...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return res.Contents[0].URI + res.Contents[0].Text
 	}
 	got := []string{
-		read(s, "a:"), read(s, "b:"), read(s, "a:"), read(s, "b:"), read(s, "a:", mcp.Fresh()), read(s, "a:"),
+		read(s, "a:"), read(s, "b:"), read(s, "a:"), read(s, "b:"), read(s, "a:", mcp.WithoutCache()), read(s, "a:"),
 		read(s, "a:", mcp.WithMeta(mcp.Meta{"traceparent": []byte(`"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"`)})),
 		read(s, "a:", mcp.WithMeta(mcp.Meta{"com.example/view": []byte(`1`)})),
 	}
@@ -136,7 +136,7 @@ func TestCacheAndQuestions(t *testing.T) {
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
 	}})
 	for range 3 {
-		if _, err := s.Read(t.Context(), "a:"); err != nil {
+		if _, err := s.ReadResource(t.Context(), "a:"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,10 +230,10 @@ func TestCacheIsInvalidated(t *testing.T) {
 			must(gather(s.Tools(t.Context()), func(t *mcp.Tool) string { return t.Name })),
 			must(gather(s.Prompts(t.Context()), func(t *mcp.Prompt) string { return t.Name })),
 			must(gather(s.Resources(t.Context()), func(t *mcp.Resource) string { return t.Name })),
-			must(gather(s.Templates(t.Context()), func(t *mcp.ResourceTemplate) string { return t.Name })),
+			must(gather(s.ResourceTemplates(t.Context()), func(t *mcp.ResourceTemplate) string { return t.Name })),
 		}
 		for _, uri := range []string{"f:", "g:"} {
-			res, err := s.Read(t.Context(), uri)
+			res, err := s.ReadResource(t.Context(), uri)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +264,7 @@ func TestCacheIsInvalidated(t *testing.T) {
 		emit <- "tools/list_changed {}"
 		<-events
 	}
-	if _, err := gather(s.Tools(t.Context(), mcp.Fresh()), func(t *mcp.Tool) string { return t.Name }); err != nil {
+	if _, err := gather(s.Tools(t.Context(), mcp.WithoutCache()), func(t *mcp.Tool) string { return t.Name }); err != nil {
 		t.Fatal(err)
 	}
 	if got := all(); !strings.HasPrefix(got, "n4 ") {
@@ -280,7 +280,7 @@ func TestCacheIsBounded(t *testing.T) {
 	s := unchecked(t, c.server(), &mcp.Client{Name: "c", Limits: mcp.Limits{Cache: 5000}})
 	for i := range 100 {
 		for _, uri := range []string{"hot:", fmt.Sprintf("cold:%d", i)} {
-			if _, err := s.Read(t.Context(), uri); err != nil {
+			if _, err := s.ReadResource(t.Context(), uri); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -288,7 +288,7 @@ func TestCacheIsBounded(t *testing.T) {
 	if n := c.seen["resources/read"]; n != 101 {
 		t.Errorf("%d reads reached the server, want 101", n)
 	}
-	if _, err := s.Read(t.Context(), "cold:0"); err != nil || c.seen["resources/read"] != 102 {
+	if _, err := s.ReadResource(t.Context(), "cold:0"); err != nil || c.seen["resources/read"] != 102 {
 		t.Errorf("the oldest is still there: %d reads, %v", c.seen["resources/read"], err)
 	}
 }

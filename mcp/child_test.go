@@ -80,7 +80,7 @@ func TestStart(t *testing.T) {
 			}
 			defer s.Close()
 			if s.Revision() != rev {
-				t.Errorf("revision %s, %s", s.Revision(), s.How())
+				t.Errorf("revision %s, %s", s.Revision(), s.Negotiation())
 			}
 			if got, err := mcp.CallAs[string](t.Context(), s, "deploy", service{"api"}); err != nil || got != "plan-1 of api at 4" {
 				t.Errorf("deploy = %q, %v", got, err)
@@ -105,8 +105,8 @@ func TestStartAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Revision() != mcp.V2025_11_25 || !strings.Contains(s.How(), "legacy before") {
-			t.Errorf("start %d: revision %s, %s", i, s.Revision(), s.How())
+		if s.Revision() != mcp.V2025_11_25 || !strings.Contains(s.Negotiation(), "legacy before") {
+			t.Errorf("start %d: revision %s, %s", i, s.Revision(), s.Negotiation())
 		}
 		if got, err := mcp.CallAs[string](t.Context(), s, "book", trip{"2026-12-24"}); err != nil || got != "booked 2026-12-27" {
 			t.Errorf("book = %q, %v", got, err)
@@ -158,6 +158,6 @@ func TestServerDies(t *testing.T) {
 	}
 	defer again.Close()
 	if again.Revision() != mcp.V2026_07_28 {
-		t.Errorf("after it broke once the server speaks %s: %s", again.Revision(), again.How())
+		t.Errorf("after it broke once the server speaks %s: %s", again.Revision(), again.Negotiation())
 	}
 }

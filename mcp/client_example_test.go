@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A list is fetched once while the server says that it is good; Fresh asks again.
-func ExampleFresh() {
+// A list is fetched once while the server says that it is valid; WithoutCache fetches it again.
+func ExampleWithoutCache() {
 	srv := &mcp.Server{Name: "s", Cache: mcp.CacheHint{TTL: time.Hour}}
 	mcp.AddTool(srv, mcp.Tool{Name: "one"}, func(context.Context, struct{}) (string, error) { return "", nil })
 	s := connect(srv, &mcp.Client{})
@@ -23,7 +23,7 @@ func ExampleFresh() {
 	}
 	fmt.Println(count())
 	mcp.AddTool(srv, mcp.Tool{Name: "two"}, func(context.Context, struct{}) (string, error) { return "", nil })
-	fmt.Println(count(), count(mcp.Fresh()))
+	fmt.Println(count(), count(mcp.WithoutCache()))
 	// Output:
 	// 1
 	// 1 2

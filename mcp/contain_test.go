@@ -194,7 +194,7 @@ func misbehave(n int) (any, error) { return oddities[n].do() }
 
 func newHazard() *hazard {
 	h := &hazard{Server: &mcp.Server{Name: "hazard", Version: "1", Tasks: mcp.TaskConfig{Poll: time.Millisecond}}}
-	h.HTTP.Retry = time.Millisecond // a client behind middleware follows a released call
+	h.HTTP.Retry = time.Millisecond // a client behind middleware follows a detached call
 	h.OnPanic = func(context.Context, any, []byte) { h.panics.Add(1) }
 	h.Visible = func(_ context.Context, f mcp.Feature) bool {
 		if n := h.hidden.Swap(0); n > 0 {
@@ -229,9 +229,9 @@ func newHazard() *hazard {
 	mcp.AddTool(h.Server, mcp.Tool{Name: "echo"}, func(_ context.Context, in text) (string, error) { return in.Text, nil })
 	mcp.AddTool(h.Server, mcp.Tool{Name: "tool"}, func(_ context.Context, in odd) (any, error) { return misbehave(in.N) })
 	mcp.AddTool(h.Server, mcp.Tool{Name: "task", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(_ context.Context, in odd) (any, error) { return misbehave(in.N) })
-	mcp.AddTool(h.Server, mcp.Tool{Name: "release", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true}}, func(ctx context.Context, in odd) (any, error) {
+	mcp.AddTool(h.Server, mcp.Tool{Name: "detach", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnDetach: true}}, func(ctx context.Context, in odd) (any, error) {
 		if in.N%2 == 0 {
-			mcp.Release(ctx)
+			mcp.Detach(ctx)
 		}
 		return misbehave(in.N)
 	})
@@ -276,7 +276,7 @@ func newHazard() *hazard {
 func answered(t *testing.T, kind string, o oddity, err error) {
 	t.Helper()
 	var rpc *mcp.Error
-	sane := o.sane || o.result && kind != "tool" && kind != "task" && kind != "release" || kind == "Visible"
+	sane := o.sane || o.result && kind != "tool" && kind != "task" && kind != "detach" || kind == "Visible"
 	switch {
 	case err == nil && !sane:
 		t.Errorf("%s, %s: a result, want an error", kind, o.name)
@@ -305,7 +305,7 @@ func TestContain(t *testing.T) {
 		}
 		for n := range oddities {
 			call("tool", n, func(ctx context.Context) error { _, err := s.CallTool(ctx, "tool", odd{n}); return err })
-			for _, name := range []string{"task", "release"} {
+			for _, name := range []string{"task", "detach"} {
 				if s.Revision() < mcp.V2025_11_25 {
 					continue
 				}
@@ -318,10 +318,10 @@ func TestContain(t *testing.T) {
 					return err
 				})
 			}
-			call("resource", n, func(ctx context.Context) error { _, err := s.Read(ctx, fmt.Sprintf("fixed:%d", n)); return err })
-			call("template", n, func(ctx context.Context) error { _, err := s.Read(ctx, fmt.Sprintf("odd:%d", n)); return err })
+			call("resource", n, func(ctx context.Context) error { _, err := s.ReadResource(ctx, fmt.Sprintf("fixed:%d", n)); return err })
+			call("template", n, func(ctx context.Context) error { _, err := s.ReadResource(ctx, fmt.Sprintf("odd:%d", n)); return err })
 			call("prompt", n, func(ctx context.Context) error {
-				_, err := s.Prompt(ctx, "prompt", map[string]string{"n": fmt.Sprint(n)})
+				_, err := s.GetPrompt(ctx, "prompt", map[string]string{"n": fmt.Sprint(n)})
 				return err
 			})
 			call("completion", n, func(ctx context.Context) error {

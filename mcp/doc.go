@@ -29,11 +29,21 @@
 //
 // # Asking
 //
-// [Elicit], [Confirm], [ElicitURL], [Sample] and [Roots] ask the caller a question from inside a
-// handler. Up to 2025-11-25 the question travels as a request from the server, and the handler
-// waits. In 2026-07-28 it travels in the result: the handler returns the error it got, and runs
-// again from the top when the answer has come. Code between two questions therefore runs once per
-// round; [Once] runs a function once per call.
+// Five functions ask the user from inside a handler:
+//
+//   - [Confirm]: a yes-or-no question.
+//   - [Elicit]: a form that is a Go struct.
+//   - [ElicitForm]: a form whose schema is known only at run time.
+//   - [ElicitURL]: a page to visit. The handler goes on when the user agrees to open it.
+//   - [RequireURL]: a page to visit before the call can work. It ends the call, and the client calls
+//     again after the visit.
+//
+// [Sample] asks the model of the caller, and [Roots] asks for the folders it works on.
+//
+// Up to 2025-11-25 the question travels as a request from the server, and the handler waits. In
+// 2026-07-28 it travels in the result: the handler returns the error it got, and runs again from the
+// top when the answer has come. Code between two questions therefore runs once per round; [Once]
+// runs a function once per call.
 //
 // # Guarantees
 //

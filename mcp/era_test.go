@@ -142,8 +142,8 @@ func TestEraOnAPipe(t *testing.T) {
 				t.Fatalf("Connect = %v", err)
 			}
 			defer s.Close()
-			if s.Revision() != tt.want || s.How() == "" || s.Server().Name != "stub" && tt.name != "discover" {
-				t.Errorf("revision %s, %q, server %+v", s.Revision(), s.How(), s.Server())
+			if s.Revision() != tt.want || s.Negotiation() == "" || s.Server().Name != "stub" && tt.name != "discover" {
+				t.Errorf("revision %s, %q, server %+v", s.Revision(), s.Negotiation(), s.Server())
 			}
 		})
 	}

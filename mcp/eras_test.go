@@ -49,7 +49,7 @@ func TestStartsPerTry(t *testing.T) {
 						t.Errorf("try %d: %s: process %d of the command is not the one that runs, %d", i, try.kind, pid, last)
 					}
 					if try.rev == "" || s.Revision() != try.rev {
-						t.Errorf("try %d: %s speaks %s (%s), want %q", i, try.kind, s.Revision(), s.How(), try.rev)
+						t.Errorf("try %d: %s speaks %s (%s), want %q", i, try.kind, s.Revision(), s.Negotiation(), try.rev)
 					}
 					s.Close()
 				}

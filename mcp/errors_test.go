@@ -103,7 +103,7 @@ func TestOldCodeOfAMissingResource(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Read(t.Context(), "a:b"); !errors.Is(err, mcp.ResourceNotFound("a:b")) {
+		if _, err := s.ReadResource(t.Context(), "a:b"); !errors.Is(err, mcp.ResourceNotFound("a:b")) {
 			t.Errorf("%s: read = %v", rev, err)
 		}
 		p := rawClient(t, &mcp.Server{Name: "front", Version: "1", Handler: s})

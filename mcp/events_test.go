@@ -10,21 +10,21 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A handler lets go of its connection and works on; what it sends and its answer reach
+// A handler detaches its caller and works on; what it sends and its answer reach
 // the client all the same, questions too.
-func TestReleaseEverywhere(t *testing.T) {
+func TestDetachEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	newServer := func() *mcp.Server {
 		s := one(func(ctx context.Context, _ struct{}) (string, error) {
-			mcp.Release(ctx)
+			mcp.Detach(ctx)
 			mcp.Progress(ctx, 1, 3, "")
 			roots, err := mcp.Roots(ctx)
 			if err != nil {
 				return "", err
 			}
 			mcp.Progress(ctx, 2, 3, "")
-			mcp.Release(ctx)
-			mcp.Release(ctx)
+			mcp.Detach(ctx)
+			mcp.Detach(ctx)
 			mcp.Progress(ctx, 3, 3, "")
 			return roots[0].Name, nil
 		})

@@ -45,7 +45,7 @@ func TestAnswersStayWithTheirServer(t *testing.T) {
 				server := func(name string, seen *[]string, mu *sync.Mutex) mcp.Handler {
 					s := &mcp.Server{Name: name, Version: "1"}
 					mcp.AddResource(s, mcp.Resource{URI: "test://x", Name: "x"}, func(ctx context.Context) (string, error) {
-						v, err := mcp.Elicit[text](ctx, name+"'s password?", mcp.Key("k"))
+						v, err := mcp.Elicit[text](ctx, name+"'s password?", mcp.QuestionKey("k"))
 						if err != nil {
 							return "", err
 						}
@@ -72,7 +72,7 @@ func TestAnswersStayWithTheirServer(t *testing.T) {
 				user := &mcp.Client{Name: "c", OnElicit: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"text": "secret of " + r.Message[:1]}}, nil
 				}}
-				res, err := mcptest.Connect(t, gw, user, front).Read(t.Context(), "test://x")
+				res, err := mcptest.Connect(t, gw, user, front).ReadResource(t.Context(), "test://x")
 				if err != nil || res.Contents[0].Text != "secret of b" {
 					t.Errorf("read = %v, %v; want what b was told", res, err)
 				}

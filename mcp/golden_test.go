@@ -34,8 +34,8 @@ func TestGolden(t *testing.T) {
 				s.CallTool(ctx, "add", map[string]any{"a": 1})
 				s.CallTool(ctx, "sub", Sum{1, 2})
 				s.CallTool(ctx, "book", trip{"2026-12-24"})
-				s.Read(ctx, "calc:pi")
-				s.Read(ctx, "calc:e")
+				s.ReadResource(ctx, "calc:pi")
+				s.ReadResource(ctx, "calc:e")
 			})
 		})
 	}

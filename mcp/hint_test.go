@@ -80,7 +80,7 @@ func TestHints(t *testing.T) {
 			if _, err := s.CallTool(t.Context(), "t003", nil); (err != nil) != (srv.Visible != nil) {
 				t.Errorf("a call of t003: %v", err)
 			}
-			res, err := s.Read(t.Context(), "lib:text")
+			res, err := s.ReadResource(t.Context(), "lib:text")
 			if err != nil || fmt.Sprintf("%d %t", res.Cache.TTL.Milliseconds(), res.Cache.Public) != strings.NewReplacer(`"private"`, "false", `"public"`, "true").Replace(tt.read) {
 				t.Errorf("read: %+v, %v", res, err)
 			}
@@ -132,7 +132,7 @@ func TestQuestionsHaveNoHints(t *testing.T) {
 			}
 		}
 	}}
-	if _, err := unchecked(t, srv, c).Read(t.Context(), "a:"); err != nil || asked != 1 {
+	if _, err := unchecked(t, srv, c).ReadResource(t.Context(), "a:"); err != nil || asked != 1 {
 		t.Errorf("read: %v, asked %d times", err, asked)
 	}
 }

@@ -93,7 +93,7 @@ func hostileTarget(t testing.TB) *mcp.Server {
 		mcp.Progress(ctx, 1, 2, "m")
 		mcp.Log(ctx).Error("m")
 		mcp.CallFrom(ctx)
-		c, err := mcp.Elicit[color](ctx, "Which?", mcp.Key("k"))
+		c, err := mcp.Elicit[color](ctx, "Which?", mcp.QuestionKey("k"))
 		return c.Color, err
 	})
 	s.OnPanic = func(_ context.Context, v any, stack []byte) { t.Errorf("panic: %v\n%s", v, stack) }
@@ -220,10 +220,10 @@ func TestHostileResults(t *testing.T) {
 				"tools/list":               func() { drainSeq(s.Tools(t.Context())) },
 				"prompts/list":             func() { drainSeq(s.Prompts(t.Context())) },
 				"resources/list":           func() { drainSeq(s.Resources(t.Context())) },
-				"resources/templates/list": func() { drainSeq(s.Templates(t.Context())) },
+				"resources/templates/list": func() { drainSeq(s.ResourceTemplates(t.Context())) },
 				"tools/call":               func() { mcp.CallAs[map[string]any](t.Context(), s, "x", nil) },
-				"prompts/get":              func() { s.Prompt(t.Context(), "x", nil) },
-				"resources/read":           func() { s.Read(t.Context(), "test://a") },
+				"prompts/get":              func() { s.GetPrompt(t.Context(), "x", nil) },
+				"resources/read":           func() { s.ReadResource(t.Context(), "test://a") },
 				"completion/complete": func() {
 					s.Complete(t.Context(), mcp.Feature{Kind: mcp.KindPrompt, Name: "x"}, "a", "b", nil)
 				},

@@ -172,11 +172,11 @@ func TestVisibleEverywhere(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), "t001", nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("a call of a hidden tool = %v", err)
 		}
-		if _, err := s.Prompt(t.Context(), "greet", map[string]string{"name": "x"}); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
+		if _, err := s.GetPrompt(t.Context(), "greet", map[string]string{"name": "x"}); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("a hidden prompt = %v", err)
 		}
 		for _, uri := range []string{"lib:text", "page://de/x"} {
-			if _, err := s.Read(t.Context(), uri); err == nil {
+			if _, err := s.ReadResource(t.Context(), uri); err == nil {
 				t.Errorf("a hidden resource %s can be read", uri)
 			}
 		}
@@ -236,7 +236,7 @@ func TestMalformedLists(t *testing.T) {
 		check(t, names, err, "method=resources/list index=1")
 	})
 	t.Run("a template", func(t *testing.T) {
-		names, err := gather(fake(`{"resourceTemplates":[{"uriTemplate":"a"},{"uriTemplate":"t","icons":7},{"uriTemplate":"b"}]}`).Templates(t.Context()), func(r *mcp.ResourceTemplate) string { return r.URITemplate })
+		names, err := gather(fake(`{"resourceTemplates":[{"uriTemplate":"a"},{"uriTemplate":"t","icons":7},{"uriTemplate":"b"}]}`).ResourceTemplates(t.Context()), func(r *mcp.ResourceTemplate) string { return r.URITemplate })
 		check(t, names, err, "method=resources/templates/list index=1")
 	})
 	t.Run("pages without end", func(t *testing.T) {

@@ -112,7 +112,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		// without the entries that were already yielded.
 		l.before, l.told, l.kept = l.told, map[mark]bool{}, false
 		l.cursor, l.pages, l.items, l.seen = nil, 0, 0, map[mark]bool{}
-		l.opts = append(append([]CallOption(nil), l.opts...), Fresh())
+		l.opts = append(append([]CallOption(nil), l.opts...), WithoutCache())
 	}
 }
 

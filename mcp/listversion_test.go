@@ -140,7 +140,7 @@ func TestKeptResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			got, err := b.Raw(t.Context(), "tools/list", nil, mcp.Fresh())
+			got, err := b.Raw(t.Context(), "tools/list", nil, mcp.WithoutCache())
 			if err != nil || string(got) != string(want) {
 				t.Errorf("%s: %s, %v, want %s", rev, got, err, want)
 			}

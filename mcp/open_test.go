@@ -124,11 +124,11 @@ func TestOpenPasses(t *testing.T) {
 	if n != 3 {
 		t.Errorf("%d tools, want 3", n)
 	}
-	if p, err := s.Prompt(t.Context(), "p", nil); err != nil || len(p.Messages) != 1 {
+	if p, err := s.GetPrompt(t.Context(), "p", nil); err != nil || len(p.Messages) != 1 {
 		t.Errorf("prompt = %v, %v", p, err)
 	}
 	var rpc *mcp.Error
-	if _, err := s.Read(t.Context(), "no:where"); !errors.As(err, &rpc) {
+	if _, err := s.ReadResource(t.Context(), "no:where"); !errors.As(err, &rpc) {
 		t.Errorf("read of an unknown resource: %v, want an *Error", err)
 	}
 	if _, err := s.CallTool(t.Context(), "nothing", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams {

@@ -136,7 +136,7 @@ func testPair(t *testing.T, f *far, s *mcp.Session, front, back mcp.Revision) {
 	if front == mcp.V2026_07_28 {
 		missing = jsonrpc.CodeInvalidParams
 	}
-	if _, err := s.Read(ctx, "lib:none"); !errors.Is(err, &mcp.Error{Code: missing}) {
+	if _, err := s.ReadResource(ctx, "lib:none"); !errors.Is(err, &mcp.Error{Code: missing}) {
 		t.Errorf("a missing resource = %v, want %d", err, missing)
 	}
 	refused := -32000 // T-139
@@ -146,10 +146,10 @@ func testPair(t *testing.T, f *far, s *mcp.Session, front, back mcp.Revision) {
 	if _, err := s.CallTool(ctx, "busy", nil); !errors.Is(err, &mcp.Error{Code: refused}) {
 		t.Errorf("an error of the server's own range = %v, want %d", err, refused)
 	}
-	if got, err := s.Read(ctx, "page://de/x"); err != nil || got.Contents[0].Text != "de of x" {
+	if got, err := s.ReadResource(ctx, "page://de/x"); err != nil || got.Contents[0].Text != "de of x" {
 		t.Errorf("read = %v, %v", got, err)
 	}
-	if got, err := s.Prompt(ctx, "greet", map[string]string{"name": "Ada"}); err != nil || len(got.Messages) != 1 {
+	if got, err := s.GetPrompt(ctx, "greet", map[string]string{"name": "Ada"}); err != nil || len(got.Messages) != 1 {
 		t.Errorf("prompt = %v, %v", got, err)
 	}
 	if got, err := s.Complete(ctx, mcp.Feature{Kind: mcp.KindPrompt, Name: "greet"}, "name", "ad", nil); err != nil || fmt.Sprint(got.Values) != "[Ada]" {

@@ -230,7 +230,7 @@ func TestTemplateVariables(t *testing.T) {
 			"i:%201/1/true/a/1/t":     "error: id: must be an integer, got string",
 			"m:7,8":                   "error: id: must be an integer, got array",
 		} {
-			res, err := c.Read(t.Context(), uri)
+			res, err := c.ReadResource(t.Context(), uri)
 			if wrong, bad := strings.CutPrefix(want, "error: "); bad {
 				var rpc *mcp.Error
 				if !errors.As(err, &rpc) || !strings.Contains(rpc.Message, wrong) || rpc.Code != jsonrpc.CodeInvalidParams {

@@ -150,7 +150,7 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 // F3: the loss of state that a server kept for a session over HTTP is always reported, whatever
 // discovers it, and no loss is reported where the server kept nothing.
 func TestSessionIsNotLostInSilence(t *testing.T) {
-	read := func(s *mcp.Session) error { _, err := s.Read(t.Context(), "lib:text"); return err }
+	read := func(s *mcp.Session) error { _, err := s.ReadResource(t.Context(), "lib:text"); return err }
 	run := func(s *mcp.Session) error { _, err := s.CallTool(t.Context(), "run", nil); return err }
 	type step struct {
 		name string

@@ -102,7 +102,7 @@ func TestResourcesEverywhere(t *testing.T) {
 	}
 	mcptest.Every(t, library, func() *mcp.Client { return answering("accept", map[string]any{"color": "red"}) }, func(t *testing.T, s *mcp.Session) {
 		for uri, contents := range want {
-			got, err := s.Read(t.Context(), uri)
+			got, err := s.ReadResource(t.Context(), uri)
 			if err != nil {
 				t.Errorf("%s: %v", uri, err)
 				continue
@@ -117,14 +117,14 @@ func TestResourcesEverywhere(t *testing.T) {
 		}
 		for _, uri := range []string{"lib:none", "page://xx/y"} {
 			var rpc *mcp.Error
-			if _, err := s.Read(t.Context(), uri); !errors.As(err, &rpc) || rpc.Code != missing {
+			if _, err := s.ReadResource(t.Context(), uri); !errors.As(err, &rpc) || rpc.Code != missing {
 				t.Errorf("read %q = %v, want error %d", uri, err, missing)
 			}
 		}
-		if _, err := s.Read(t.Context(), "lib:broken"); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInternal}) || !strings.Contains(err.Error(), "disk on fire") { // RES-26-010
+		if _, err := s.ReadResource(t.Context(), "lib:broken"); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInternal}) || !strings.Contains(err.Error(), "disk on fire") { // RES-26-010
 			t.Errorf("a resource that fails = %v", err)
 		}
-		got, err := s.Read(t.Context(), "lib:asks")
+		got, err := s.ReadResource(t.Context(), "lib:asks")
 		if !asks(s.Revision()) {
 			if err == nil {
 				t.Errorf("a resource that asks = %v, want an error", got)
@@ -142,7 +142,7 @@ func TestResourcesEverywhere(t *testing.T) {
 		if got := strings.Join(names, " "); got != "text empty blob nil json typed folder result broken asks" {
 			t.Errorf("resources %s", got)
 		}
-		for r, err := range s.Templates(t.Context()) {
+		for r, err := range s.ResourceTemplates(t.Context()) {
 			if err != nil || r.URITemplate != "page://{lang}/{+path}" || r.MIMEType != "text/html" {
 				t.Errorf("template %+v, %v", r, err)
 			}
@@ -156,7 +156,7 @@ func TestResourcesEverywhere(t *testing.T) {
 func TestPromptsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	mcptest.Every(t, library, func() *mcp.Client { return answering("accept", map[string]any{"color": "red"}) }, func(t *testing.T, s *mcp.Session) {
-		res, err := s.Prompt(t.Context(), "greet", map[string]string{"name": "Ada"})
+		res, err := s.GetPrompt(t.Context(), "greet", map[string]string{"name": "Ada"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,11 +164,11 @@ func TestPromptsEverywhere(t *testing.T) {
 			t.Errorf("greet (-want +got):\n%s", d)
 		}
 		for name, args := range map[string]map[string]string{"greet": nil, "none": {}} {
-			if _, err := s.Prompt(t.Context(), name, args); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
+			if _, err := s.GetPrompt(t.Context(), name, args); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 				t.Errorf("%s with %v = %v, want %d", name, args, err, jsonrpc.CodeInvalidParams)
 			}
 		}
-		res, err = s.Prompt(t.Context(), "asks", nil)
+		res, err = s.GetPrompt(t.Context(), "asks", nil)
 		if asks(s.Revision()) && (err != nil || res.Messages[0].Content.(mcp.TextContent).Text != "red" || res.Messages[0].Role != "assistant") {
 			t.Errorf("asks = %+v, %v", res, err)
 		}

@@ -125,8 +125,8 @@ func TestKeysOfQuestions(t *testing.T) {
 // missing is asked again instead of failing the call (MRTR-26-024).
 func TestAnswersThatDoNotMatch(t *testing.T) {
 	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
-		a, errA := mcp.Elicit[color](ctx, "First?", mcp.Key("first"))
-		b, errB := mcp.Elicit[color](ctx, "Second?", mcp.Key("second"))
+		a, errA := mcp.Elicit[color](ctx, "First?", mcp.QuestionKey("first"))
+		b, errB := mcp.Elicit[color](ctx, "Second?", mcp.QuestionKey("second"))
 		return a.Color + " " + b.Color, errors.Join(errA, errB)
 	}))
 	p.send(modern(1, "tools/call", canElicit, `"name":"ask"`))

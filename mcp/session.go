@@ -143,8 +143,9 @@ func (s *Session) capabilities() Capabilities {
 	return s.Server().Capabilities
 }
 
-// How describes in words how the server's era was found.
-func (s *Session) How() string { return s.server().how }
+// Negotiation describes in words how the revision was negotiated: with which request, and why not
+// with another. It is for people; its words may change.
+func (s *Session) Negotiation() string { return s.server().how }
 
 // Done is closed when the session is over; [Session.Err] then returns the reason.
 func (s *Session) Done() <-chan struct{} { return s.remote.Wire.Done() }
@@ -211,11 +212,11 @@ func OnLog(f func(LogMessage)) CallOption { return func(o *callOptions) { o.log 
 // [Limits.CallTimeout]; negative: no bound. It does not run while the call waits for a task.
 func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.idle = d } }
 
-// Fresh fetches a list, a resource or server/discover from the server even if the session has a
+// WithoutCache fetches a list, a resource or server/discover from the server even if the session has a
 // cached result that is still valid. The new result is cached.
 //
 // Specification: 2026-07-28, server/utilities/caching.
-func Fresh() CallOption { return func(o *callOptions) { o.fresh = true } }
+func WithoutCache() CallOption { return func(o *callOptions) { o.fresh = true } }
 
 // OnBehalf sends questions, progress and log messages of one call to the caller of ctx instead of
 // the functions of the [Client] and of the call. It is for a tool that calls another [Handler].
@@ -294,8 +295,8 @@ func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opt
 	return out, nil
 }
 
-// Prompt gets a prompt. Its arguments are all strings; args may be nil.
-func (s *Session) Prompt(ctx context.Context, name string, args map[string]string, opts ...CallOption) (*PromptResult, error) {
+// GetPrompt gets a prompt. Its arguments are all strings; args may be nil.
+func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]string, opts ...CallOption) (*PromptResult, error) {
 	var a any
 	if args != nil {
 		a = args
@@ -311,8 +312,8 @@ func (s *Session) Prompt(ctx context.Context, name string, args map[string]strin
 	return decodePromptResult(raw)
 }
 
-// Read reads a resource.
-func (s *Session) Read(ctx context.Context, uri string, opts ...CallOption) (*ReadResult, error) {
+// ReadResource reads a resource.
+func (s *Session) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ReadResult, error) {
 	params := append(jsonx.AppendString([]byte(`{"uri":`), uri), '}')
 	raw, err := s.request(ctx, revision.MethodRead, params, opts)
 	if err != nil {
@@ -384,9 +385,9 @@ func (s *Session) Raw(ctx context.Context, method string, params any, opts ...Ca
 }
 
 // Tools iterates over the server's tools. Pages are fetched as needed, unless the session has a
-// cached page that is still valid ([Fresh]). An error ends the iteration. A tool that cannot be
-// decoded, or that must not be used because of its x-mcp-header annotations ([Session.CheckTool]),
-// is left out and logged.
+// cached page that is still valid ([WithoutCache]). An error ends the iteration. A tool that cannot
+// be decoded, or that must not be used because of its x-mcp-header annotations
+// ([Session.CheckTool]), is left out and logged.
 func (s *Session) Tools(ctx context.Context, opts ...CallOption) iter.Seq2[*Tool, error] {
 	return func(yield func(*Tool, error) bool) {
 		for t, err := range listOf[Tool](ctx, s, feature.Tools, opts) {
@@ -410,8 +411,8 @@ func (s *Session) Resources(ctx context.Context, opts ...CallOption) iter.Seq2[*
 	return listOf[Resource](ctx, s, feature.Resources, opts)
 }
 
-// Templates iterates over the server's resource templates, like [Session.Tools].
-func (s *Session) Templates(ctx context.Context, opts ...CallOption) iter.Seq2[*ResourceTemplate, error] {
+// ResourceTemplates iterates over the server's resource templates, like [Session.Tools].
+func (s *Session) ResourceTemplates(ctx context.Context, opts ...CallOption) iter.Seq2[*ResourceTemplate, error] {
 	return listOf[ResourceTemplate](ctx, s, feature.Templates, opts)
 }
 

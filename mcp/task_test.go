@@ -46,12 +46,12 @@ func taskServer() *mcp.Server {
 	} {
 		mcp.AddTool(s, mcp.Tool{Name: name, Execution: how}, twice)
 	}
-	mcp.AddTool(s, mcp.Tool{Name: "late", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true}},
+	mcp.AddTool(s, mcp.Tool{Name: "late", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnDetach: true}},
 		func(ctx context.Context, in struct{}) (string, error) {
 			if ok, err := mcp.Confirm(ctx, "before?"); err != nil && !errors.Is(err, mcp.ErrNotSupported) || err == nil && !ok {
 				return "", errors.Join(err, errors.New("not confirmed"))
 			}
-			mcp.Release(ctx)
+			mcp.Detach(ctx)
 			return twice(ctx, in)
 		})
 	mcp.AddTool(s, mcp.Tool{Name: "fail", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},

@@ -22,10 +22,10 @@ type ToolExecution struct {
 	// callers wait for the result. Zero: never.
 	TaskSupport TaskSupport `json:"taskSupport,omitempty"`
 
-	// OnRelease lets the handler choose the moment: the call becomes a task when the handler calls
-	// [Release], for instance after its questions. A caller that speaks 2025-11-25 and asks for a
+	// OnDetach lets the handler choose the moment: the call becomes a task when the handler calls
+	// [Detach], for instance after its questions. A caller that speaks 2025-11-25 and asks for a
 	// task gets it at once.
-	OnRelease bool `json:"-"`
+	OnDetach bool `json:"-"`
 }
 
 // TaskSupport selects whether calls of a tool become tasks.
@@ -66,8 +66,8 @@ func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.Ra
 		return nil, Errorf(jsonrpc.CodeMethodNotFound, "this tool does not run as a task; call it without a task member") // TASK-25-006
 	}
 	args = slices.Clone(args)
-	if !how.OnRelease || call.Peer.Revision.Sessions {
-		own := call.Detach(nil)
+	if !how.OnDetach || call.Peer.Revision.Sessions {
+		own := call.Detachable(nil)
 		t, err := s.jobs.create(ctx, own)
 		if err != nil {
 			return nil, err
@@ -75,11 +75,11 @@ func (s *Server) callAsTask(ctx context.Context, how ToolExecution, args json.Ra
 		s.jobs.start(ctx, own, t, func(ctx context.Context) (Result, error) { return run(ctx, args) })
 		return s.jobs.handle(t), nil
 	}
-	return s.callUntilRelease(ctx, call, args, run)
+	return s.callUntilDetach(ctx, call, args, run)
 }
 
-// callUntilRelease runs a handler that becomes a task when it releases its caller.
-func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
+// callUntilDetach runs a handler that becomes a task when it calls Detach.
+func (s *Server) callUntilDetach(ctx context.Context, call *engine.Call, args json.RawMessage, run func(context.Context, json.RawMessage) (Result, error)) (Result, error) {
 	type outcome struct {
 		res Result
 		err error
@@ -93,7 +93,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	)
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	attached := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	own = call.Detach(func() {
+	own = call.Detachable(func() {
 		once.Do(func() {
 			if !attached() { // the caller is gone, so the work is about to be cancelled
 				answer <- outcome{err: context.Cause(ctx)}
@@ -113,7 +113,7 @@ func (s *Server) callUntilRelease(ctx context.Context, call *engine.Call, args j
 	begun := s.jobs.spawn(func() {
 		defer cancel(nil)
 		s.runTask(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) }, func(res Result, err error) {
-			once.Do(func() { // it did not release its caller; a Release by a goroutine it left behind is too late
+			once.Do(func() { // it did not call Detach; a Detach by a goroutine it left behind is too late
 				close(became)
 				ended <- outcome{res: res, err: err}
 			})

@@ -195,7 +195,7 @@ func TestClientRefusesOfATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &taskStub{state: `"status":"input_required","inputRequests":{"q":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}`}
 		s := srv.connect(t, &mcp.Client{Name: "c"}, srv.modern)
-		if res, err := s.Prompt(t.Context(), "p", nil); err == nil || !strings.Contains(err.Error(), "task") {
+		if res, err := s.GetPrompt(t.Context(), "p", nil); err == nil || !strings.Contains(err.Error(), "task") {
 			t.Errorf("a prompt = %v, %v", res, err)
 		}
 		var rpc *mcp.Error

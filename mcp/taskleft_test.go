@@ -359,18 +359,18 @@ func TestTaskLostOnTheWayToTheFront(t *testing.T) {
 	}
 }
 
-// A handler that has asked, and lets go of its caller without the answer, makes no task:
+// A handler that has asked, and detaches its caller without the answer, makes no task:
 // the question is what the caller gets.
-func TestReleaseWithAnOpenQuestion(t *testing.T) {
+func TestDetachWithAnOpenQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		s := &mcp.Server{Name: "s", Version: "1"}
-		mcp.AddTool(s, mcp.Tool{Name: "hasty", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true}},
+		mcp.AddTool(s, mcp.Tool{Name: "hasty", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnDetach: true}},
 			func(ctx context.Context, _ struct{}) (string, error) {
 				if _, err := mcp.Confirm(ctx, "really?"); err == nil {
 					return "confirmed", nil
 				}
-				mcp.Release(ctx)
+				mcp.Detach(ctx)
 				<-ctx.Done()
 				ended <- context.Cause(ctx)
 				return "", context.Cause(ctx)

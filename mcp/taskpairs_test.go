@@ -111,8 +111,8 @@ func TestTaskLent(t *testing.T) {
 			var first, last name
 			var err1, err2 error
 			var wg sync.WaitGroup
-			wg.Go(func() { first, err1 = mcp.Elicit[name](ctx, "First name?", mcp.Key("a")) })
-			wg.Go(func() { last, err2 = mcp.Elicit[name](ctx, "Last name?", mcp.Key("b")) })
+			wg.Go(func() { first, err1 = mcp.Elicit[name](ctx, "First name?", mcp.QuestionKey("a")) })
+			wg.Go(func() { last, err2 = mcp.Elicit[name](ctx, "Last name?", mcp.QuestionKey("b")) })
 			wg.Wait()
 			return first.Name + " " + last.Name, errors.Join(err1, err2)
 		})

@@ -63,12 +63,12 @@ func taskShop() *mcp.Server {
 	})
 	mcp.AddTool(s, mcp.Tool{Name: "asks", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(ctx context.Context, _ struct{}) (string, error) {
 		// One key twice: the second question must get another.
-		first, err := mcp.Elicit[name](ctx, "First name?", mcp.Key("name"))
+		first, err := mcp.Elicit[name](ctx, "First name?", mcp.QuestionKey("name"))
 		if err != nil {
 			return "", err
 		}
 		time.Sleep(time.Second)
-		last, err := mcp.Elicit[name](ctx, "Last name?", mcp.Key("last"))
+		last, err := mcp.Elicit[name](ctx, "Last name?", mcp.QuestionKey("last"))
 		if err != nil {
 			return "", err
 		}
@@ -78,18 +78,18 @@ func taskShop() *mcp.Server {
 		var first, last name
 		var err1, err2 error
 		var wg sync.WaitGroup
-		wg.Go(func() { first, err1 = mcp.Elicit[name](ctx, "First name?", mcp.Key("same")) })
-		wg.Go(func() { last, err2 = mcp.Elicit[name](ctx, "Last name?", mcp.Key("same")) })
+		wg.Go(func() { first, err1 = mcp.Elicit[name](ctx, "First name?", mcp.QuestionKey("same")) })
+		wg.Go(func() { last, err2 = mcp.Elicit[name](ctx, "Last name?", mcp.QuestionKey("same")) })
 		wg.Wait()
 		return first.Name + last.Name, errors.Join(err1, err2)
 	})
-	mcp.AddTool(s, mcp.Tool{Name: "later", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true}}, func(ctx context.Context, _ struct{}) (string, error) {
-		who, err := mcp.Elicit[name](ctx, "Name?", mcp.Key("name"))
+	mcp.AddTool(s, mcp.Tool{Name: "later", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnDetach: true}}, func(ctx context.Context, _ struct{}) (string, error) {
+		who, err := mcp.Elicit[name](ctx, "Name?", mcp.QuestionKey("name"))
 		if err != nil {
 			return "", err
 		}
-		mcp.Release(ctx)
-		last, err := mcp.Elicit[name](ctx, "Last name?", mcp.Key("name"))
+		mcp.Detach(ctx)
+		last, err := mcp.Elicit[name](ctx, "Last name?", mcp.QuestionKey("name"))
 		if err != nil {
 			return "", err
 		}

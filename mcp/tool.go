@@ -57,7 +57,7 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // AddTool panics if the tool cannot work: In cannot hold an object, Out is an interface with
 // methods, one of them has no schema, h is nil, or the name has characters other than letters,
 // digits, _, -, . and /, or more than 128. These are mistakes of the program that no input can
-// cause.
+// cause; [Server.HandleTool], whose tools may come from input, returns an error instead.
 //
 // Specification: 2026-07-28, server/tools, Output Schema and Error Handling.
 func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, error)) {
@@ -107,8 +107,10 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 // HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are checked against
 // t.InputSchema, which may be nil for any object, and reach h as they were sent: a schema that
 // accepts null for an optional argument says "type": ["string", "null"]. The structured content of
-// results is checked against t.OutputSchema, if that is not nil, as [AddTool] does. If the tool
-// cannot work, HandleTool returns an error with the reason.
+// results is checked against t.OutputSchema, if that is not nil, as [AddTool] does.
+//
+// If the tool cannot work, HandleTool returns an error with the reason. It does not panic as AddTool
+// does, because its name and schemas may come from outside the program, such as a file or a database.
 func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)

@@ -234,7 +234,7 @@ func TestContentEverywhere(t *testing.T) {
 		if d := cmp.Diff(want, res.Content); d != "" {
 			t.Errorf("tool content (-want +got):\n%s", d)
 		}
-		prompt, err := s.Prompt(t.Context(), "all", nil)
+		prompt, err := s.GetPrompt(t.Context(), "all", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +369,7 @@ func TestToolErrorsEverywhere(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), "none", nil); !errors.Is(err, &mcp.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("an unknown tool = %v, want %d", err, jsonrpc.CodeInvalidParams)
 		}
-		if _, err := s.Prompt(t.Context(), "none", nil); err == nil {
+		if _, err := s.GetPrompt(t.Context(), "none", nil); err == nil {
 			t.Error("an unknown prompt is no error")
 		}
 		if _, err := s.CallTool(t.Context(), "shape", 3); err == nil {

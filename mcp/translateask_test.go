@@ -78,7 +78,7 @@ func TestQuestionsOfAModernServerWithoutAnAnswer(t *testing.T) {
 			}
 			if tt.isError {
 				var rpc *mcp.Error
-				if _, err := s.Prompt(t.Context(), "x", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
+				if _, err := s.GetPrompt(t.Context(), "x", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
 					t.Errorf("%s in front, a prompt that asks %.40s: %v; want -32603", tt.front, tt.question, err)
 				}
 			}
@@ -111,7 +111,7 @@ func TestQuestionsAtOnceInFront(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 3 {
 				wg.Go(func() {
-					if _, err := mcp.Confirm(ctx, fmt.Sprint("really ", i, "?"), mcp.Key(fmt.Sprint(i))); err != nil {
+					if _, err := mcp.Confirm(ctx, fmt.Sprint("really ", i, "?"), mcp.QuestionKey(fmt.Sprint(i))); err != nil {
 						t.Error(err)
 					}
 				})

@@ -112,7 +112,7 @@ func TestWatchEverywhere(t *testing.T) {
 		srv.ResourceUpdated("lib:not-watched")
 		srv.ResourceUpdated("lib:blob")
 		expect(t, events, "resources/updated lib:blob")
-		echoed, err := s.Read(t.Context(), "lib:text")
+		echoed, err := s.ReadResource(t.Context(), "lib:text")
 		if err != nil || echoed.Contents[0].Text != "plain" {
 			t.Errorf("read while watching = %v, %v", echoed, err)
 		}

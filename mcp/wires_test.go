@@ -274,8 +274,8 @@ func TestFallbackToSSE(t *testing.T) {
 				if want := 2 - 2*round; posts != want { // server/discover and initialize; then it is known
 					t.Errorf("Dial %d sent %d POSTs to the stream, want %d", round, posts, want)
 				}
-				if s.Revision() != mcp.V2025_11_25 || !strings.Contains(s.How(), "HTTP+SSE") {
-					t.Errorf("session speaks %s by %q", s.Revision(), s.How())
+				if s.Revision() != mcp.V2025_11_25 || !strings.Contains(s.Negotiation(), "HTTP+SSE") {
+					t.Errorf("session speaks %s by %q", s.Revision(), s.Negotiation())
 				}
 				echo(t, s)
 				s.Close()

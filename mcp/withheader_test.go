@@ -34,7 +34,7 @@ func TestWithHeader(t *testing.T) {
 			if got, err := mcp.CallAs[string](t.Context(), s, "tenant", nil, tt.opts...); err != nil || got != tt.want {
 				t.Errorf("the tenant is %q, %v, want %q", got, err, tt.want)
 			}
-			if res, err := s.Read(t.Context(), "app:tenant", tt.opts...); err != nil || res.Contents[0].Text != tt.want {
+			if res, err := s.ReadResource(t.Context(), "app:tenant", tt.opts...); err != nil || res.Contents[0].Text != tt.want {
 				t.Errorf("the resource is %+v, %v, want %q", res, err, tt.want)
 			}
 		}

@@ -170,7 +170,7 @@ func testDecided(t *testing.T, s *mcp.Session, prefix string, scoped bool) {
 	same("tools", names(t, s.Tools(ctx), func(e *mcp.Tool) string { return e.Name }), append(want(prefix+"%s"), prefix+"job"))
 	same("prompts", names(t, s.Prompts(ctx), func(e *mcp.Prompt) string { return e.Name }), want(prefix+"%s"))
 	same("resources", names(t, s.Resources(ctx), func(e *mcp.Resource) string { return e.URI }), want("mem://%s"))
-	same("templates", names(t, s.Templates(ctx), func(e *mcp.ResourceTemplate) string { return e.URITemplate }), want("mem://%s/{id}"))
+	same("templates", names(t, s.ResourceTemplates(ctx), func(e *mcp.ResourceTemplate) string { return e.URITemplate }), want("mem://%s/{id}"))
 
 	uses := map[string]func(name string) error{
 		"tools/call": func(name string) error { _, err := s.CallTool(ctx, prefix+name, nothing{}); return err },

@@ -31,7 +31,7 @@ func TestUnlistedNamesAreLogged(t *testing.T) {
 		return mcptest.Connect(t, srv, client(), mcp.V2026_07_28)
 	}
 	list := func(s *mcp.Session) {
-		for _, err := range s.Tools(t.Context(), mcp.Fresh()) {
+		for _, err := range s.Tools(t.Context(), mcp.WithoutCache()) {
 			if err != nil {
 				t.Fatal(err)
 			}

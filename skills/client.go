@@ -172,7 +172,7 @@ func fetch(ctx context.Context, s *mcp.Session, skill *Skill, uri string) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.Read(ctx, uri)
+	res, err := s.ReadResource(ctx, uri)
 	if err != nil {
 		return nil, err
 	}

@@ -225,13 +225,13 @@ func TestSymbolicLinks(t *testing.T) {
 	_, err := skills.Serve(srv, os.DirFS(filepath.Join(dir, "skills")))
 	must(err)
 	s := mcptest.Connect(t, srv, client(), mcp.V2025_11_25)
-	if got, err := s.Read(t.Context(), "skill://a/sub/note.md"); err != nil || got.Contents[0].Text != "note" {
+	if got, err := s.ReadResource(t.Context(), "skill://a/sub/note.md"); err != nil || got.Contents[0].Text != "note" {
 		t.Fatalf("Read = %v, %v", got, err)
 	}
 	sub := filepath.Join(dir, "skills", "a", "sub")
 	must(os.RemoveAll(sub))
 	must(os.Symlink(filepath.Join(dir, "out"), sub))
-	if got, err := s.Read(t.Context(), "skill://a/sub/note.md"); err == nil {
+	if got, err := s.ReadResource(t.Context(), "skill://a/sub/note.md"); err == nil {
 		t.Errorf("through a folder that became a link, Read = %v", got.Contents)
 	}
 }

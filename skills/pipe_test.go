@@ -36,7 +36,7 @@ func TestPipeIsNotOpened(t *testing.T) {
 	must(syscall.Mkfifo(note, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err = s.Read(ctx, "skill://a/note.md")
+	_, err = s.ReadResource(ctx, "skill://a/note.md")
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("Read of a pipe: %v, want a refusal at once", err)
 	}

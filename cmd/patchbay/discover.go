@@ -33,7 +33,7 @@ func (*discoverCmd) Run(a *app) error {
 			Server       mcp.Implementation `json:"server"`
 			Capabilities mcp.Capabilities   `json:"capabilities"`
 			Instructions string             `json:"instructions,omitempty"`
-		}{p.Revision(), p.How(), info.Revisions, info.Implementation, info.Capabilities, info.Instructions})
+		}{p.Revision(), p.Negotiation(), info.Revisions, info.Implementation, info.Capabilities, info.Instructions})
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (*discoverCmd) Run(a *app) error {
 	line("server", name)
 	line("about", info.Description)
 	line("website", oneLine(info.WebsiteURL))
-	line("revision", string(p.Revision())+", found by "+oneLine(p.How()))
+	line("revision", string(p.Revision())+", found by "+oneLine(p.Negotiation()))
 	if len(info.Revisions) > 1 {
 		line("speaks", join(info.Revisions, ", "))
 	}

@@ -84,7 +84,7 @@ type roundTrips struct {
 // one makes a round trip. An error ends the series.
 func (t *roundTrips) one(p *launch.Session, n int) error {
 	start := time.Now()
-	_, err := p.Raw(t.a.ctx, t.method, nil, mcp.Fresh())
+	_, err := p.Raw(t.a.ctx, t.method, nil, mcp.WithoutCache())
 	took := time.Since(start)
 	var rpc *mcp.Error
 	switch {

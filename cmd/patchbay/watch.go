@@ -129,7 +129,7 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 
 // read prints the resource. If it is gone, read prints that and watching goes on.
 func (c *watchCmd) read(a *app, p *launch.Session, uri string) error {
-	raw, err := p.Raw(a.ctx, "resources/read", map[string]string{"uri": uri}, mcp.Fresh())
+	raw, err := p.Raw(a.ctx, "resources/read", map[string]string{"uri": uri}, mcp.WithoutCache())
 	var rpc *mcp.Error
 	switch {
 	case errors.As(err, &rpc):

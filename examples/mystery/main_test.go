@@ -57,7 +57,7 @@ func TestSolve(t *testing.T) {
 		if last := asked[len(asked)-1]; !strings.Contains(last.SystemPrompt, "rings") {
 			t.Errorf("the captain does not say what he has to: %q", last.SystemPrompt)
 		}
-		if res, err := s.Read(t.Context(), g.Notes); err != nil || strings.Count(res.Contents[0].Text, "\n- ") != 4 {
+		if res, err := s.ReadResource(t.Context(), g.Notes); err != nil || strings.Count(res.Contents[0].Text, "\n- ") != 4 {
 			t.Errorf("notes = %+v, %v", res, err)
 		}
 		if got := call[string](t, s, "accuse", map[string]string{"game": g.Game, "whom": "odile", "clue": "sack"}); !strings.Contains(got, "proves nothing") {
@@ -91,10 +91,10 @@ func TestWithoutModel(t *testing.T) {
 			t.Errorf("accuse %v = %+v, %v", args, res, err)
 		}
 	}
-	if _, err := s.Read(t.Context(), notesURI("none")); !errors.As(err, new(*mcp.Error)) {
+	if _, err := s.ReadResource(t.Context(), notesURI("none")); !errors.As(err, new(*mcp.Error)) {
 		t.Errorf("notes of no game: %v", err)
 	}
-	if p, err := s.Prompt(t.Context(), "begin", nil); err != nil || len(p.Messages) != 1 {
+	if p, err := s.GetPrompt(t.Context(), "begin", nil); err != nil || len(p.Messages) != 1 {
 		t.Errorf("begin = %+v, %v", p, err)
 	}
 }

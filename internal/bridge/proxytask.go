@@ -88,7 +88,7 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	if !ok {
 		return Answer{}, ErrClosed
 	}
-	own := call.Detach(nil) // it still has questions and progress after its caller was answered
+	own := call.Detachable(nil) // it still has questions and progress after its caller was answered
 	x.front, x.turn.front = own, own
 	x.ask = func(ctx context.Context, qs []engine.Question) ([]json.RawMessage, error) {
 		for i := range qs {
@@ -385,7 +385,7 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	if !ok {
 		return Answer{}, ErrClosed
 	}
-	own := call.Detach(nil)
+	own := call.Detachable(nil)
 	ttl := proxyTime
 	if ms := call.TaskTTL(); ms > 0 && ms < ttl.Milliseconds() {
 		ttl = time.Duration(ms) * time.Millisecond

@@ -280,7 +280,7 @@ func (r *replay) ask(_ context.Context, _ *Call, qs []Question) ([]json.RawMessa
 		missing = true
 		if q.Key == "" && r.answeredOther(key) {
 			if r.state.Volatile++; r.state.Volatile > maxVolatile {
-				r.fault = errors.New("the wording of a question changes with every run of the handler; name the question with mcp.Key")
+				r.fault = errors.New("the wording of a question changes with every run of the handler; name the question with mcp.QuestionKey")
 				return nil, r.fault
 			}
 		}

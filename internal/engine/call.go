@@ -173,15 +173,15 @@ func (c *Call) tag() json.RawMessage {
 	return c.rare.tag
 }
 
-// A Releaser is an Exchange whose client can resume a call: Release closes the connection that
-// carries it.
-type Releaser interface{ Release() }
+// A Detacher is an Exchange whose caller can get the answer later: Detach lets the caller go on
+// without waiting.
+type Detacher interface{ Detach() }
 
-// Release closes the connection that carries the call, if the client can resume it and get the
-// answer.
-func (c *Call) Release() {
-	if x, ok := c.ex.(Releaser); ok {
-		x.Release()
+// Detach lets the caller go on without waiting, if it can get the answer later: the call becomes a
+// task, or the connection that carries the call ends and the client resumes it.
+func (c *Call) Detach() {
+	if x, ok := c.ex.(Detacher); ok {
+		x.Detach()
 	}
 }
 
@@ -213,9 +213,9 @@ type redirected struct {
 	notify func(method string, params json.RawMessage) error
 }
 
-func (r redirected) Release() {
-	if x, ok := r.Exchange.(Releaser); ok {
-		x.Release()
+func (r redirected) Detach() {
+	if x, ok := r.Exchange.(Detacher); ok {
+		x.Detach()
 	}
 }
 

@@ -235,10 +235,10 @@ func (c *Call) NeedsTask() error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this tool runs only as a task; call it with a task member"}
 }
 
-// Detach returns a copy of the call for a handler that may go on after the caller is answered.
-// Until [Call.Become] its questions and notifications are those of c. The function release is
-// called when the handler releases its caller; it may be nil.
-func (c *Call) Detach(release func()) *Call {
+// Detachable returns a copy of the call for a handler that may go on after the caller is answered.
+// Until [Call.Become] its questions and notifications are those of c. [Call.Detach] of the copy calls
+// detach, which may be nil.
+func (c *Call) Detachable(detach func()) *Call {
 	params := bytes.Clone(c.Params)
 	peer := *c.Peer
 	peer.Capabilities, peer.Info = bytes.Clone(peer.Capabilities), bytes.Clone(peer.Info)
@@ -247,7 +247,7 @@ func (c *Call) Detach(release func()) *Call {
 		Peer: &peer, Header: c.Header, logLevel: c.logLevel, session: c.session, progress: c.progress.again(), rare: c.rare.again(), user: c.user,
 	}
 	out.asker = &turning{before: c.asker}
-	out.ex = &taskExchange{before: c.ex, session: c.session, release: release, name: c.taskName}
+	out.ex = &taskExchange{before: c.ex, session: c.session, detach: detach, name: c.taskName}
 	return out
 }
 
@@ -301,7 +301,7 @@ func (a *turning) round() int                                { return a.before.r
 type taskExchange struct {
 	before  Exchange
 	session *Session
-	release func()
+	detach  func()
 	name    func(id string) string // of the task, toward its caller
 
 	mu   sync.Mutex
@@ -329,10 +329,10 @@ func (x *taskExchange) Request(ctx context.Context, method string, params json.R
 	return x.before.Request(ctx, method, params) // not called by a task, which asks in its own way
 }
 
-// Release releases the caller.
-func (x *taskExchange) Release() {
-	if x.now() == nil && x.release != nil {
-		x.release()
+// Detach implements [Detacher].
+func (x *taskExchange) Detach() {
+	if x.now() == nil && x.detach != nil {
+		x.detach()
 	}
 }
 

@@ -14,7 +14,6 @@ var shared = map[string]string{
 	"ErrClosed":   "as in net and os, each package has its own",
 	"Error":       "limit's is the one refusal it makes, mcp's the error of the protocol",
 	"Event":       "a thing that is told as it happens: of a conversation in host, of a server in mcp",
-	"Key":         "login's says which tokens are meant; mcp's names one question of several",
 	"Limits":      "the bounds of a Host, and those of a Server and Client",
 	"Middleware":  "policy's makes one of mcp's",
 	"Progress":    "host's is the kind of event for mcp's",

@@ -103,7 +103,7 @@ func TestMockNamesWhatIsThere(t *testing.T) {
 	}
 	_, err := session.CallTool(t.Context(), "c", nil)
 	refused(err, jsonrpc.CodeInvalidParams, `no tools/call of "c"`, "a, b")
-	_, err = session.Read(t.Context(), "test://x")
+	_, err = session.ReadResource(t.Context(), "test://x")
 	refused(err, jsonrpc.CodeInvalidParams, `no resources/read of "test://x"`, "test://r")
 	_, err = session.Raw(t.Context(), "prompts/list", nil)
 	refused(err, jsonrpc.CodeMethodNotFound, "no prompts/list", "tools/call, resources/read, tools/list")

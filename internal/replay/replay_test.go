@@ -98,10 +98,10 @@ func walk(ctx context.Context, s *mcp.Session) {
 	s.CallTool(ctx, "ask", nil)
 	s.CallTool(ctx, "think", nil)
 	s.CallTool(ctx, "nothing", nil)
-	s.Prompt(ctx, "p", map[string]string{"name": "C"})
-	s.Prompt(ctx, "nothing", nil)
-	s.Read(ctx, "test://r")
-	s.Read(ctx, "test://nothing")
+	s.GetPrompt(ctx, "p", map[string]string{"name": "C"})
+	s.GetPrompt(ctx, "nothing", nil)
+	s.ReadResource(ctx, "test://r")
+	s.ReadResource(ctx, "test://nothing")
 	s.Raw(ctx, "no/such", nil)
 }
 

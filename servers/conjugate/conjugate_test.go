@@ -38,7 +38,7 @@ func TestEveryRevision(t *testing.T) {
 			t.Errorf("shine without a person = %v, %v; want a tool error that names both", res, err)
 		}
 
-		p, err := s.Prompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "present_perfect", "person": "first"})
+		p, err := s.GetPrompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "present_perfect", "person": "first"})
 		if err != nil || len(p.Messages) != 1 {
 			t.Fatalf("prompt = %v, %v", p, err)
 		}
@@ -49,11 +49,11 @@ func TestEveryRevision(t *testing.T) {
 			}
 		}
 		var e *mcp.Error
-		if _, err := s.Prompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "aorist", "person": "first"}); !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams {
+		if _, err := s.GetPrompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "aorist", "person": "first"}); !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("aorist = %v, want invalid params", err)
 		}
 
-		all, err := s.Read(t.Context(), "conjugate://verbs")
+		all, err := s.ReadResource(t.Context(), "conjugate://verbs")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,14 +61,14 @@ func TestEveryRevision(t *testing.T) {
 		if err := json.Unmarshal([]byte(all.Contents[0].Text), &cells); err != nil || len(cells) != 300 {
 			t.Errorf("table of %d cells, %v; want 300", len(cells), err)
 		}
-		one, err := s.Read(t.Context(), "conjugate://verbs/go")
+		one, err := s.ReadResource(t.Context(), "conjugate://verbs/go")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal([]byte(one.Contents[0].Text), &cells); err != nil || len(cells) != 15 || cells[5] != want {
 			t.Errorf("go = %d cells, %v; want 15, the sixth %+v", len(cells), err, want)
 		}
-		if _, err := s.Read(t.Context(), "conjugate://verbs/shine"); !errors.As(err, &e) {
+		if _, err := s.ReadResource(t.Context(), "conjugate://verbs/shine"); !errors.As(err, &e) {
 			t.Errorf("conjugate://verbs/shine = %v, want not found", err)
 		}
 	})

@@ -47,7 +47,7 @@ func TestDice(t *testing.T) {
 		if again.For(apps.Model) || !again.For(apps.App) {
 			t.Errorf("reroll_dice is for %q, want views alone", again.Visibility)
 		}
-		view, err := s.Read(t.Context(), link.ResourceURI)
+		view, err := s.ReadResource(t.Context(), link.ResourceURI)
 		if err != nil || view.Contents[0].MIMEType != apps.MIMEType {
 			t.Fatalf("view = %v, %v", view, err)
 		}

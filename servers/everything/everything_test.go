@@ -230,7 +230,7 @@ func testPrompts(t *testing.T, s *mcp.Session) {
 		"test_prompt_with_embedded_resource": {map[string]string{"resourceUri": "test://x"}, "embedded resource"},
 		"test_prompt_with_image":             {nil, "picture"},
 	} {
-		p, err := s.Prompt(t.Context(), name, tt.in)
+		p, err := s.GetPrompt(t.Context(), name, tt.in)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -240,7 +240,7 @@ func testPrompts(t *testing.T, s *mcp.Session) {
 			t.Errorf("%s = %q, want %q in it", name, last.Text, tt.want)
 		}
 	}
-	if p, err := s.Prompt(t.Context(), "test_input_required_result_prompt", nil); asks(s) && (err != nil || !strings.Contains(p.Messages[0].Content.(mcp.TextContent).Text, "patch bays")) {
+	if p, err := s.GetPrompt(t.Context(), "test_input_required_result_prompt", nil); asks(s) && (err != nil || !strings.Contains(p.Messages[0].Content.(mcp.TextContent).Text, "patch bays")) {
 		t.Errorf("prompt with a question = %v, %v", p, err)
 	}
 	c, err := s.Complete(t.Context(), mcp.Feature{Kind: mcp.KindPrompt, Name: "test_prompt_with_arguments"}, "arg1", "pat", nil)
@@ -254,17 +254,17 @@ func testPrompts(t *testing.T, s *mcp.Session) {
 }
 
 func testResources(t *testing.T, s *mcp.Session) {
-	if r, err := s.Read(t.Context(), "test://static-text"); err != nil || r.Contents[0].MIMEType != "text/plain" || r.Contents[0].Text == "" {
+	if r, err := s.ReadResource(t.Context(), "test://static-text"); err != nil || r.Contents[0].MIMEType != "text/plain" || r.Contents[0].Text == "" {
 		t.Errorf("static text = %v, %v", r, err)
 	}
-	if r, err := s.Read(t.Context(), "test://static-binary"); err != nil || r.Contents[0].MIMEType != "image/png" || len(r.Contents[0].Blob) == 0 {
+	if r, err := s.ReadResource(t.Context(), "test://static-binary"); err != nil || r.Contents[0].MIMEType != "image/png" || len(r.Contents[0].Blob) == 0 {
 		t.Errorf("static binary = %v, %v", r, err)
 	}
 	const uri = "test://template/123/data"
-	if r, err := s.Read(t.Context(), uri); err != nil || r.Contents[0].URI != uri || r.Contents[0].Text != `{"id":"123","templateTest":true,"data":"Data for ID: 123"}` {
+	if r, err := s.ReadResource(t.Context(), uri); err != nil || r.Contents[0].URI != uri || r.Contents[0].Text != `{"id":"123","templateTest":true,"data":"Data for ID: 123"}` {
 		t.Errorf("template = %v, %v", r, err)
 	}
-	_, err := s.Read(t.Context(), "test://nosuch")
+	_, err := s.ReadResource(t.Context(), "test://nosuch")
 	var e *mcp.Error
 	if !errors.As(err, &e) || e.Code != mcp.CodeResourceNotFound && e.Code != jsonrpc.CodeInvalidParams || !strings.Contains(string(e.Data), "test://nosuch") {
 		t.Errorf("unknown resource = %v", err)
@@ -283,7 +283,7 @@ func testResources(t *testing.T, s *mcp.Session) {
 		noted = true
 		call(t, s, "touch_resource", args{"text": "touched"})
 	}
-	if r, err := s.Read(t.Context(), "test://watched-resource"); err != nil || r.Contents[0].Text != "touched" {
+	if r, err := s.ReadResource(t.Context(), "test://watched-resource"); err != nil || r.Contents[0].Text != "touched" {
 		t.Errorf("watched resource = %v, %v", r, err)
 	}
 }

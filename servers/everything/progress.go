@@ -78,7 +78,7 @@ func addProgress(srv *mcp.Server) {
 	mcp.AddTool(srv, mcp.Tool{
 		Name: "test_reconnection", Description: "Answers after a moment, for clients that lose their connection meanwhile.", Annotations: harmless,
 	}, func(ctx context.Context, _ none) (string, error) {
-		mcp.Release(ctx)
+		mcp.Detach(ctx)
 		if err := pause(ctx, 2*beat); err != nil {
 			return "", err
 		}

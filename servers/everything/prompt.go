@@ -49,7 +49,7 @@ func addPrompts(srv *mcp.Server) {
 	}
 	mcp.AddPrompt(srv, mcp.Prompt{Name: "test_input_required_result_prompt", Description: "A prompt that asks the user what it should be about."},
 		func(ctx context.Context, _ none) (string, error) {
-			about, err := mcp.Elicit[subject](ctx, "What should the prompt be about?", mcp.Key("user_context"))
+			about, err := mcp.Elicit[subject](ctx, "What should the prompt be about?", mcp.QuestionKey("user_context"))
 			if err != nil {
 				return "", err
 			}

@@ -25,14 +25,14 @@ func addRounds(srv *mcp.Server) {
 	tool("tampered_state", "Greets the user by name; a changed requestState is refused.", greet)
 	tool("capabilities", "Asks the questions that the client declares it can answer.", askWhatWorks)
 	tool("sampling", "Asks the client's model for a capital.", func(ctx context.Context) (string, error) {
-		res, err := sample(ctx, "What is the capital of France?", mcp.Key("capital"))
+		res, err := sample(ctx, "What is the capital of France?", mcp.QuestionKey("capital"))
 		if err != nil {
 			return "", err
 		}
 		return "Model response: " + res.Text(), nil
 	})
 	tool("list_roots", "Asks for the client's roots.", func(ctx context.Context) (string, error) {
-		roots, err := mcp.Roots(ctx, mcp.Key("roots"))
+		roots, err := mcp.Roots(ctx, mcp.QuestionKey("roots"))
 		if err != nil {
 			return "", err
 		}
@@ -44,7 +44,7 @@ func addRounds(srv *mcp.Server) {
 		if err != nil {
 			return "", err
 		}
-		ok, err := mcp.Confirm(ctx, "Continue?", mcp.Key("confirm"))
+		ok, err := mcp.Confirm(ctx, "Continue?", mcp.QuestionKey("confirm"))
 		if err != nil {
 			return "", err
 		}
@@ -52,14 +52,14 @@ func addRounds(srv *mcp.Server) {
 	})
 	tool("multiple_inputs", "Asks the user, the model and for roots, in one round.", askAll)
 	tool("multi_round", "Asks for a name, then for a colour.", func(ctx context.Context) (string, error) {
-		who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("step1"))
+		who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.QuestionKey("step1"))
 		if err != nil {
 			return "", err
 		}
 		type colour struct {
 			Color string `json:"color" doc:"Your favourite colour"`
 		}
-		likes, err := mcp.Elicit[colour](ctx, fmt.Sprintf("What is your favourite colour, %s?", who.Name), mcp.Key("step2"))
+		likes, err := mcp.Elicit[colour](ctx, fmt.Sprintf("What is your favourite colour, %s?", who.Name), mcp.QuestionKey("step2"))
 		if err != nil {
 			return "", err
 		}
@@ -68,7 +68,7 @@ func addRounds(srv *mcp.Server) {
 }
 
 func greet(ctx context.Context) (string, error) {
-	who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("user_name"))
+	who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.QuestionKey("user_name"))
 	if err != nil {
 		return "", err
 	}
@@ -78,9 +78,9 @@ func greet(ctx context.Context) (string, error) {
 // askAll asks all its questions before it looks at an error, so that they travel
 // in one round.
 func askAll(ctx context.Context) (string, error) {
-	who, err1 := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("user_name"))
-	hello, err2 := sample(ctx, "Write a greeting.", mcp.Key("greeting"))
-	roots, err3 := mcp.Roots(ctx, mcp.Key("client_roots"))
+	who, err1 := mcp.Elicit[named](ctx, "What is your name?", mcp.QuestionKey("user_name"))
+	hello, err2 := sample(ctx, "Write a greeting.", mcp.QuestionKey("greeting"))
+	roots, err3 := mcp.Roots(ctx, mcp.QuestionKey("client_roots"))
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return "", err
 	}
@@ -89,14 +89,14 @@ func askAll(ctx context.Context) (string, error) {
 
 // askWhatWorks tries the richest question first, and finally none.
 func askWhatWorks(ctx context.Context) (string, error) {
-	who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("user_name"))
+	who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.QuestionKey("user_name"))
 	if err == nil {
 		return fmt.Sprintf("Hello, %s!", who.Name), nil
 	}
 	if !errors.Is(err, mcp.ErrNotSupported) {
 		return "", err
 	}
-	hello, err := sample(ctx, "Write a greeting.", mcp.Key("greeting"))
+	hello, err := sample(ctx, "Write a greeting.", mcp.QuestionKey("greeting"))
 	if err == nil {
 		return hello.Text(), nil
 	}

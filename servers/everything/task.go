@@ -65,7 +65,7 @@ func addTasks(srv *mcp.Server) {
 	mcp.AddTool(srv, mcp.Tool{
 		Name: "confirm_delete", Description: "Asks before it deletes a file that does not exist.", Annotations: harmless, Execution: asTask,
 	}, func(ctx context.Context, in file) (string, error) {
-		yes, err := mcp.Confirm(ctx, fmt.Sprintf("Delete %s?", in.Filename), mcp.Key("confirm"))
+		yes, err := mcp.Confirm(ctx, fmt.Sprintf("Delete %s?", in.Filename), mcp.QuestionKey("confirm"))
 		switch {
 		case errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed), err == nil && !yes:
 			return in.Filename + " was kept.", nil
@@ -87,8 +87,10 @@ func addTasks(srv *mcp.Server) {
 			err1, err2 error
 			asking     sync.WaitGroup
 		)
-		asking.Go(func() { who, err1 = mcp.Elicit[named](ctx, "What is your name?", mcp.Key("name")) })
-		asking.Go(func() { likes, err2 = mcp.Elicit[colour](ctx, "What is your favourite colour?", mcp.Key("color")) })
+		asking.Go(func() { who, err1 = mcp.Elicit[named](ctx, "What is your name?", mcp.QuestionKey("name")) })
+		asking.Go(func() {
+			likes, err2 = mcp.Elicit[colour](ctx, "What is your favourite colour?", mcp.QuestionKey("color"))
+		})
 		asking.Wait()
 		if err := errors.Join(err1, err2); err != nil {
 			return "", err
@@ -97,13 +99,13 @@ func addTasks(srv *mcp.Server) {
 	})
 
 	mcp.AddTool(srv, mcp.Tool{
-		Name: "test_tool_with_task", Description: "Asks for a name and greets it, as a task from then on.", Annotations: harmless, Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true},
+		Name: "test_tool_with_task", Description: "Asks for a name and greets it, as a task from then on.", Annotations: harmless, Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnDetach: true},
 	}, func(ctx context.Context, _ none) (string, error) {
-		who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.Key("user_name"))
+		who, err := mcp.Elicit[named](ctx, "What is your name?", mcp.QuestionKey("user_name"))
 		if err != nil {
 			return "", err
 		}
-		mcp.Release(ctx)
+		mcp.Detach(ctx)
 		if err := pause(ctx, beat); err != nil {
 			return "", err
 		}

@@ -131,11 +131,11 @@ func TestEveryRevision(t *testing.T) {
 		if img, ok := res.Content[1].(mcp.ImageContent); !ok || img.MIMEType != "image/png" || !bytes.Equal(img.Data, pixel) {
 			t.Errorf("pixel = %#v", res.Content[1])
 		}
-		p, err := s.Prompt(t.Context(), "fetch", map[string]string{"url": web.URL + "/article"})
+		p, err := s.GetPrompt(t.Context(), "fetch", map[string]string{"url": web.URL + "/article"})
 		if err != nil || len(p.Messages) != 2 || !strings.HasPrefix(p.Messages[1].Content.(mcp.TextContent).Text, "# Cords") {
 			t.Errorf("prompt = %v, %v", p, err)
 		}
-		if _, err := s.Prompt(t.Context(), "fetch", map[string]string{"url": "ftp://example.com/"}); err == nil {
+		if _, err := s.GetPrompt(t.Context(), "fetch", map[string]string{"url": "ftp://example.com/"}); err == nil {
 			t.Error("the prompt takes an ftp URL")
 		}
 	})

@@ -192,11 +192,11 @@ func testResource(t *testing.T, s *mcp.Session, dir string) {
 	if !strings.HasPrefix(uri, "file:///") || !strings.HasSuffix(uri, "/a%20b%23c%3F.txt") {
 		t.Errorf("uri = %q", uri)
 	}
-	res, err := s.Read(t.Context(), uri)
+	res, err := s.ReadResource(t.Context(), uri)
 	if err != nil || len(res.Contents) != 1 || res.Contents[0].Text != "one\ntwo\nthree\nfour\nfive" || res.Contents[0].URI != uri || res.Contents[0].MIMEType != "text/plain" {
 		t.Errorf("read %s = %+v, %v", uri, res, err)
 	}
-	res, err = s.Read(t.Context(), fileURI(t, s, "program"))
+	res, err = s.ReadResource(t.Context(), fileURI(t, s, "program"))
 	if err != nil || string(res.Contents[0].Blob) != "\x7fELF\x02\x01\x01\x00\x00" || res.Contents[0].MIMEType != "application/octet-stream" {
 		t.Errorf("read program = %+v, %v", res, err)
 	}
@@ -206,14 +206,14 @@ func testResource(t *testing.T, s *mcp.Session, dir string) {
 		if filepath.Separator != '/' {
 			u = "file:///" + filepath.ToSlash(path)
 		}
-		res, err := s.Read(t.Context(), u)
+		res, err := s.ReadResource(t.Context(), u)
 		var rpc *mcp.Error
 		if !errors.As(err, &rpc) || !strings.Contains(rpc.Message, "no resource") {
 			t.Errorf("read %s = %v, %v; want no resource", u, res, err)
 		}
 	}
 	n := 0
-	for tmpl, err := range s.Templates(t.Context()) {
+	for tmpl, err := range s.ResourceTemplates(t.Context()) {
 		if err != nil || tmpl.URITemplate != "file:///{+path}" {
 			t.Errorf("template %v, %v", tmpl, err)
 		}
@@ -394,7 +394,7 @@ func TestReadIsBounded(t *testing.T) {
 		if got := refused(t, s, "read", args{"path": name}); !strings.Contains(got, "the maximum is 2097152") {
 			t.Errorf("read %s = %q", name, got)
 		}
-		if _, err := s.Read(t.Context(), fileURI(t, s, name)); err == nil || !strings.Contains(err.Error(), "the maximum is 2097152") {
+		if _, err := s.ReadResource(t.Context(), fileURI(t, s, name)); err == nil || !strings.Contains(err.Error(), "the maximum is 2097152") {
 			t.Errorf("resource %s: %v", name, err)
 		}
 	}

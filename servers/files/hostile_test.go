@@ -48,7 +48,7 @@ func TestLinksThatLeadOut(t *testing.T) {
 			}
 		}
 		refused(t, s, "move", args{"from": "plain", "to": path + "/x", "parents": true})
-		if _, err := s.Read(t.Context(), uriOf(filepath.Join(dir, path))); err == nil {
+		if _, err := s.ReadResource(t.Context(), uriOf(filepath.Join(dir, path))); err == nil {
 			t.Errorf("the resource of %s can be read", path)
 		}
 	}

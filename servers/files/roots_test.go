@@ -76,10 +76,10 @@ func TestClientRoots(t *testing.T) {
 		if got := call(t, s, "read", args{"path": filepath.Join(dir, "a b", "one")}).Text(); got != "1" {
 			t.Errorf("read = %q", got)
 		}
-		if _, err := s.Read(t.Context(), uriOf(filepath.Join(dir, "a b", "one"))); err != nil {
+		if _, err := s.ReadResource(t.Context(), uriOf(filepath.Join(dir, "a b", "one"))); err != nil {
 			t.Errorf("read a resource: %v", err)
 		}
-		if _, err := s.Read(t.Context(), uriOf(filepath.Join(dir, "three"))); err == nil {
+		if _, err := s.ReadResource(t.Context(), uriOf(filepath.Join(dir, "three"))); err == nil {
 			t.Error("a resource outside of the client's roots can be read")
 		}
 

@@ -52,7 +52,7 @@ func TestSecretsAreKeptBack(t *testing.T) {
 				t.Errorf("read %q = %q, want a refusal that names the flag", given, got)
 			}
 		}
-		if r, err := s.Read(t.Context(), uriOf(filepath.Join(dir, filepath.FromSlash(path)))); err == nil {
+		if r, err := s.ReadResource(t.Context(), uriOf(filepath.Join(dir, filepath.FromSlash(path)))); err == nil {
 			t.Errorf("the resource of %q = %+v, want a refusal", path, r)
 		}
 		if path == "deploy.txt" || path == "tls/server.key" { // known by what is in them

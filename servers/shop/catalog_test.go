@@ -16,7 +16,7 @@ import (
 func uris(t *testing.T, s *mcp.Session) []string {
 	t.Helper()
 	var out []string
-	for r, err := range s.Resources(t.Context(), mcp.Fresh()) {
+	for r, err := range s.Resources(t.Context(), mcp.WithoutCache()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestCatalogIsWatched(t *testing.T) {
 		if got := uris(t, s); !slices.Contains(got, "catalog://products/climbing") {
 			t.Errorf("resources = %v, want climbing", got)
 		}
-		if r, err := s.Read(ctx, "catalog://products/climbing"); err != nil || !strings.Contains(r.Contents[0].Text, "Rope") || r.Contents[0].MIMEType != "application/json" {
+		if r, err := s.ReadResource(ctx, "catalog://products/climbing"); err != nil || !strings.Contains(r.Contents[0].Text, "Rope") || r.Contents[0].MIMEType != "application/json" {
 			t.Errorf("climbing = %v, %v", r, err)
 		}
 	})

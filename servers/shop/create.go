@@ -119,7 +119,7 @@ func write(ctx context.Context, in creation) (string, error) {
 		SystemPrompt: "You write for the catalogue of a small outdoor shop: plainly, and nothing that you were not told.",
 		Messages:     []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text(task(in.Name, in.Category, in.Price))}}},
 		MaxTokens:    300,
-	}, mcp.Key("description"))
+	}, mcp.QuestionKey("description"))
 	var refused *mcp.Error
 	switch {
 	case errors.Is(err, mcp.ErrNotSupported):

@@ -50,10 +50,10 @@ func TestWhatCannotBe(t *testing.T) {
 	} {
 		refused(t, s, tt.tool, tt.in, tt.want...)
 	}
-	if _, err := s.Prompt(t.Context(), "describe_product", map[string]string{"product": "prd-9"}); err == nil || !strings.Contains(err.Error(), "prd-9") {
+	if _, err := s.GetPrompt(t.Context(), "describe_product", map[string]string{"product": "prd-9"}); err == nil || !strings.Contains(err.Error(), "prd-9") {
 		t.Errorf("describe_product of prd-9 = %v, want an error that names it", err)
 	}
-	if _, err := s.Read(t.Context(), "catalog://products/cars"); err == nil {
+	if _, err := s.ReadResource(t.Context(), "catalog://products/cars"); err == nil {
 		t.Error("catalog://products/cars can be read")
 	}
 	if c := call[cart](t, s, "add-to-cart", args{"product": "prd-1001"}); c.ID != "crt-1003" {

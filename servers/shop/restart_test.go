@@ -60,7 +60,7 @@ func TestRestart(t *testing.T) {
 		if p := call[product](t, s, "product", args{"product": "prd-1025"}); p.Description != "It whistles." || p.Stock != 3 {
 			t.Errorf("product = %+v", p)
 		}
-		if _, err := s.Read(t.Context(), "catalog://products/climbing"); err != nil {
+		if _, err := s.ReadResource(t.Context(), "catalog://products/climbing"); err != nil {
 			t.Errorf("read the new category: %v", err)
 		}
 		if got := call[files](t, s, "process-files", nil); got != (files{}) {

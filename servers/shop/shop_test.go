@@ -197,7 +197,7 @@ func TestEveryRevision(t *testing.T) {
 			t.Errorf("stock = %d after an order of 3, want 117", got)
 		}
 		for _, uri := range []string{"catalog://products", "catalog://products/kitchen"} {
-			if r, err := s.Read(t.Context(), uri); err != nil || !strings.Contains(r.Contents[0].Text, `"stock":117`) {
+			if r, err := s.ReadResource(t.Context(), uri); err != nil || !strings.Contains(r.Contents[0].Text, `"stock":117`) {
 				t.Errorf("%s = %v, %v; want the new stock in it", uri, r, err)
 			}
 		}
@@ -232,7 +232,7 @@ func TestEveryRevision(t *testing.T) {
 		if got := call[files](t, s, "process-files", nil); got != (files{0, 0}) {
 			t.Errorf("process-files again = %+v, want none", got)
 		}
-		if r, err := s.Prompt(t.Context(), "describe_product", map[string]string{"product": "prd-1001"}); err != nil ||
+		if r, err := s.GetPrompt(t.Context(), "describe_product", map[string]string{"product": "prd-1001"}); err != nil ||
 			!strings.Contains(r.Messages[0].Content.(mcp.TextContent).Text, "Fjordlight 2") {
 			t.Errorf("describe_product = %v, %v", r, err)
 		}

@@ -145,7 +145,7 @@ func (s *server) findDate(ctx context.Context, in tripRequest, request string) (
 		type form struct {
 			Date string `json:"date" title:"Date" doc:"another day, such as 2026-07-28" format:"date"`
 		}
-		answer, err := mcp.Elicit[form](ctx, fmt.Sprintf("%s. Which other day?", unfit), mcp.Key(fmt.Sprintf("date %d", asked)))
+		answer, err := mcp.Elicit[form](ctx, fmt.Sprintf("%s. Which other day?", unfit), mcp.QuestionKey(fmt.Sprintf("date %d", asked)))
 		if errors.Is(err, mcp.ErrNotSupported) {
 			return nil, fmt.Errorf("%w; this client cannot ask the user, so call again with another date", unfit)
 		}
@@ -248,7 +248,7 @@ func (s *server) offerMembership(ctx context.Context, id string) (bool, error) {
 	if err != nil || member {
 		return member, err
 	}
-	yes, err := mcp.Confirm(ctx, "Should the customer become a member of the shop? It is free, and members hear of new trips first.", mcp.Key("member"))
+	yes, err := mcp.Confirm(ctx, "Should the customer become a member of the shop? It is free, and members hear of new trips first.", mcp.QuestionKey("member"))
 	if err != nil || !yes {
 		return false, err
 	}

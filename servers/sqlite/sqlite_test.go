@@ -124,7 +124,7 @@ func TestEveryRevision(t *testing.T) {
 			if res, err = s.CallTool(ctx, "describe_table", args{"table_name": "cities"}); err != nil || !strings.Contains(res.Text(), `"primary_key":1`) {
 				t.Errorf("describe_table = %v, %v", res, err)
 			}
-			if p, err := s.Prompt(ctx, "mcp-demo", map[string]string{"topic": "a bakery"}); err != nil || !strings.Contains(p.Messages[0].Content.(mcp.TextContent).Text, "a bakery") {
+			if p, err := s.GetPrompt(ctx, "mcp-demo", map[string]string{"topic": "a bakery"}); err != nil || !strings.Contains(p.Messages[0].Content.(mcp.TextContent).Text, "a bakery") {
 				t.Errorf("prompt = %v, %v", p, err)
 			}
 			// Watch hears of an insight, and the memo has it.
@@ -144,7 +144,7 @@ func TestEveryRevision(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if r, err := s.Read(ctx, "memo://insights"); err != nil || !strings.Contains(r.Contents[0].Text, "1. Riga is larger.") {
+			if r, err := s.ReadResource(ctx, "memo://insights"); err != nil || !strings.Contains(r.Contents[0].Text, "1. Riga is larger.") {
 				t.Errorf("memo = %v, %v", r, err)
 			}
 		})

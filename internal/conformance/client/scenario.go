@@ -139,13 +139,13 @@ func useAll(ctx context.Context, s *mcp.Session, _ string) error {
 	}
 	for r, fault := range s.Resources(ctx) {
 		if fault == nil {
-			_, fault = s.Read(ctx, r.URI)
+			_, fault = s.ReadResource(ctx, r.URI)
 		}
 		err = errors.Join(err, fault)
 	}
 	for p, fault := range s.Prompts(ctx) {
 		if fault == nil {
-			_, fault = s.Prompt(ctx, p.Name, nil)
+			_, fault = s.GetPrompt(ctx, p.Name, nil)
 		}
 		err = errors.Join(err, fault)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // steps is a handler that emits a notification for each value it receives, and answers when the
-// channel is closed. A negative value releases the connection.
+// channel is closed. A negative value detaches the caller.
 func steps(next <-chan int) engine.Handler {
 	return func(ctx context.Context, c *engine.Call) (engine.Result, error) {
 		if c.Method != revision.MethodCall {
@@ -25,7 +25,7 @@ func steps(next <-chan int) engine.Handler {
 		}
 		for n := range next {
 			if n < 0 {
-				c.Release()
+				c.Detach()
 				continue
 			}
 			c.Emit("notifications/message", fmt.Appendf(nil, `{"level":"info","data":%d}`, n))
@@ -105,9 +105,9 @@ func TestStreamGoesOn(t *testing.T) {
 	}
 }
 
-// A handler releases the connection; the client knows how to resume the stream, and does
+// A handler detaches its caller; the client knows how to resume the stream, and does
 // (2025-11-25, basic/transports).
-func TestRelease(t *testing.T) {
+func TestDetach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan int)
 		s := newServer(t, steps(next))

@@ -10,7 +10,7 @@ import (
 // records the result for letGo.
 //
 // A call is served on the goroutine of its net/http handler, and net/http ends the response when
-// that returns. A call that releases its connection earlier has to end the response itself, for
+// that returns. A call that is detached earlier has to end the response itself, for
 // which it hijacks the connection; that works only with HTTP/1.1.
 func (p *response) detachable(r *http.Request) bool {
 	if p.server.Recorder != nil {

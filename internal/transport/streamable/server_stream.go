@@ -137,8 +137,8 @@ func (st *stream) leave(p *response) {
 	}
 }
 
-// Release closes the connection, if the client can resume the stream.
-func (st *stream) Release() {
+// Detach implements [engine.Detacher]: it closes the connection, if the client can resume the stream.
+func (st *stream) Detach() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if !st.primes || st.done || st.conn == nil || st.conn.noEvents != nil {

@@ -151,7 +151,7 @@ func (u *ui) readResource(rest string, _ []string) tea.Cmd {
 		var res *mcp.ReadResult
 		err := u.c.h.Use(ctx, server, func(s *mcp.Session) error {
 			var err error
-			res, err = s.Read(ctx, uri)
+			res, err = s.ReadResource(ctx, uri)
 			return err
 		})
 		if err != nil {
@@ -195,7 +195,7 @@ func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 		var res *mcp.PromptResult
 		err := u.c.h.Use(ctx, server, func(s *mcp.Session) error {
 			var err error
-			res, err = s.Prompt(ctx, name, args)
+			res, err = s.GetPrompt(ctx, name, args)
 			return err
 		})
 		if err != nil {

@@ -229,7 +229,7 @@ func (e *Exam) session(ctx context.Context) {
 		era = "legacy"
 	}
 	e.OK("handshake", screen.OneLine(strings.TrimSpace(info.Name+" "+info.Version))+", in "+screen.ShortTime(took))
-	e.OK("era", fmt.Sprintf("%s: revision %s, found by %s", era, p.Revision(), screen.OneLine(p.How())))
+	e.OK("era", fmt.Sprintf("%s: revision %s, found by %s", era, p.Revision(), screen.OneLine(p.Negotiation())))
 	if !info.Capabilities.Has("tools") {
 		e.OK("tools", "it offers none")
 		return

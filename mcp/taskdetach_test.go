@@ -10,14 +10,14 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A handler that lets go of a caller whose time is over ends like any other: nothing
+// A handler that detaches a caller whose time is over ends like any other: nothing
 // waits for an answer that never comes.
-func TestReleaseAfterTheCallerIsGone(t *testing.T) {
+func TestDetachAfterTheCallerIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &mcp.Server{Name: "shop", Version: "1", Limits: mcp.Limits{CallTimeout: 10 * time.Second}}
-		mcp.AddTool(s, mcp.Tool{Name: "late", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnRelease: true}}, func(ctx context.Context, _ struct{}) (string, error) {
+		mcp.AddTool(s, mcp.Tool{Name: "late", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional, OnDetach: true}}, func(ctx context.Context, _ struct{}) (string, error) {
 			<-ctx.Done()
-			mcp.Release(ctx)
+			mcp.Detach(ctx)
 			return "", context.Cause(ctx)
 		})
 		p := newShopper(t, s, mcp.V2026_07_28)
