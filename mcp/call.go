@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // Call describes the call that a handler serves.
@@ -80,7 +81,7 @@ func Progress(ctx context.Context, done, total float64, message string) {
 // Log returns a logger that sends its records to the caller, at the level the caller asked for.
 // Outside of a call, or if the caller asked for no level, records are dropped. The message and
 // attributes of a record become the data of notifications/message; an attribute "logger" names the
-// logger.
+// logger. Package level has the levels of the protocol that slog lacks.
 //
 // Specification: 2026-07-28, server/utilities/logging (deprecated there, but served).
 func Log(ctx context.Context) *slog.Logger {
@@ -128,7 +129,7 @@ type logHandler struct {
 }
 
 func (h *logHandler) Enabled(_ context.Context, l slog.Level) bool {
-	return h.call.LogEnabled(logLevel(l))
+	return h.call.LogEnabled(level.Name(l))
 }
 
 func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
@@ -155,7 +156,7 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 		Level  string `json:"level"`
 		Logger string `json:"logger,omitempty"`
 		Data   any    `json:"data"`
-	}{logLevel(r.Level), name, payload})
+	}{level.Name(r.Level), name, payload})
 	if err != nil {
 		return err
 	}
@@ -188,54 +189,4 @@ func logValue(v slog.Value) any {
 		return json.RawMessage(b)
 	}
 	return v.String()
-}
-
-// Levels of MCP that slog has no name for, for use with [Log].
-const (
-	LevelNotice    = slog.LevelInfo + 2
-	LevelCritical  = slog.LevelError + 4
-	LevelAlert     = slog.LevelError + 8
-	LevelEmergency = slog.LevelError + 12
-)
-
-// logLevel names a level as the specification does (RFC 5424).
-func logLevel(l slog.Level) string {
-	switch {
-	case l < slog.LevelInfo:
-		return "debug"
-	case l < LevelNotice:
-		return "info"
-	case l < slog.LevelWarn:
-		return "notice"
-	case l < slog.LevelError:
-		return "warning"
-	case l < LevelCritical:
-		return "error"
-	case l < LevelAlert:
-		return "critical"
-	case l < LevelEmergency:
-		return "alert"
-	}
-	return "emergency"
-}
-
-// slogLevel is the inverse of logLevel; an unknown name is Info.
-func slogLevel(name string) slog.Level {
-	switch name {
-	case "debug":
-		return slog.LevelDebug
-	case "notice":
-		return LevelNotice
-	case "warning":
-		return slog.LevelWarn
-	case "error":
-		return slog.LevelError
-	case "critical":
-		return LevelCritical
-	case "alert":
-		return LevelAlert
-	case "emergency":
-		return LevelEmergency
-	}
-	return slog.LevelInfo
 }

@@ -123,7 +123,7 @@ type Event struct {
 
 // LogMessage is a log record from a server.
 type LogMessage struct {
-	Level  slog.Level // with LevelNotice and others where slog has no name
+	Level  slog.Level // package level has the names
 	Logger string
 	Data   json.RawMessage
 }

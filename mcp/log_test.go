@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // Log messages of a call of 2026-07-28 come on the stream of its answer and on no other:
@@ -98,7 +99,7 @@ func TestLogStaysWithItsCall(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 	s := one(func(ctx context.Context, _ struct{}) (string, error) {
-		for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, mcp.LevelNotice, slog.LevelWarn, slog.LevelError, mcp.LevelCritical, mcp.LevelAlert, mcp.LevelEmergency} {
+		for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, level.Notice, slog.LevelWarn, slog.LevelError, level.Critical, level.Alert, level.Emergency} {
 			mcp.Log(ctx).Log(ctx, l, "x")
 		}
 		return "", nil

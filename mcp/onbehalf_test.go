@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -74,7 +75,7 @@ func TestOnBehalf(t *testing.T) {
 				return srv
 			}
 			newClient := func() *mcp.Client {
-				return &mcp.Client{LogLevel: mcp.LevelNotice, OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.Client{LogLevel: level.Notice, OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "caller"}}, nil
 				}}
 			}

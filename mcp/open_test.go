@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // A handler behind Open runs once, whatever it asks meanwhile.
@@ -100,7 +101,7 @@ func TestOpenPasses(t *testing.T) {
 	mcp.AddPrompt(srv, mcp.Prompt{Name: "p"}, func(context.Context, in) ([]mcp.PromptMessage, error) {
 		return []mcp.PromptMessage{mcp.User("hello")}, nil
 	})
-	client := &mcp.Client{Name: "me", LogLevel: mcp.LevelNotice}
+	client := &mcp.Client{Name: "me", LogLevel: level.Notice}
 	s, err := client.Open(t.Context(), srv)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // owner is a Session as its remote end sees it.
@@ -73,7 +74,7 @@ func (o *owner) LogLevel() string {
 	if o.client.LogLevel == nil {
 		return ""
 	}
-	return logLevel(o.client.LogLevel.Level())
+	return level.Name(o.client.LogLevel.Level())
 }
 
 // Public implements bridge.Owner.

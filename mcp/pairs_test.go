@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -63,7 +64,7 @@ func newFar() *far {
 // itself.
 func middle(t testing.TB) *mcp.Client {
 	return &mcp.Client{
-		Name: "middle", Version: "1", LogLevel: mcp.LevelNotice,
+		Name: "middle", Version: "1", LogLevel: level.Notice,
 		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			t.Error("the middle was asked")
 			return nil, errors.New("not me")
@@ -80,7 +81,7 @@ func chain(t testing.TB, f *far, front, back mcp.Revision) *mcp.Session {
 	t.Helper()
 	session := mcptest.Connect(t, f.Server, middle(t), back)
 	c := user()
-	c.LogLevel = mcp.LevelNotice
+	c.LogLevel = level.Notice
 	c.OnSample = func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
 		return &mcp.SampleResult{Model: "m", Content: []mcp.Content{mcp.Text("pong")}}, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // Watch yields the changes that the server announces: those of its lists and of the resources named
@@ -84,7 +85,8 @@ func newEvent(method string, params json.RawMessage) Event {
 			Data   json.RawMessage `json:"data"`
 		}
 		if jsonx.Unmarshal(params, &w) == nil {
-			e.Log = &LogMessage{slogLevel(w.Level), w.Logger, w.Data}
+			l, _ := level.Parse(w.Level) // of an unknown name: Info
+			e.Log = &LogMessage{l, w.Logger, w.Data}
 		}
 	}
 	return e

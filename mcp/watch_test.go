@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -238,13 +239,13 @@ func TestProgressAndLogEverywhere(t *testing.T) {
 			log.Debug("too little")
 			log.Warn("careful", "n", 1, "logger", "mine")
 			log.WithGroup("g").With("a", "b").Error("bad", "err", errors.New("why"), "ch", make(chan int))
-			log.Log(ctx, mcp.LevelEmergency, "help")
+			log.Log(ctx, level.Emergency, "help")
 			return "done", nil
 		})
 	}
 	newClient := func() *mcp.Client {
 		c := nothing()
-		c.LogLevel = mcp.LevelNotice
+		c.LogLevel = level.Notice
 		return c
 	}
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {

@@ -31,6 +31,7 @@ var forbidden = []struct {
 	{"internal/bridge", []string{"./mcp", "./schema", "./internal/transport/duplex", "./internal/transport/stdio", "./internal/transport/sse", "./internal/transport/websocket"}, "what is between two revisions speaks raw, whatever the wire"},
 	{"internal/transport", []string{"./mcp", "./schema"}, "the inside speaks raw: no Go types of features"},
 	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./cmd", "./mcptest"}, "the SDK imports no product package"},
+	{"mcp/level", []string{"./"}, "numbers and their names"},
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
 	{"auth", []string{"./mcp", "./jsonrpc", "./schema", "./internal/engine", "./internal/revision", "./internal/transport", "./gateway", "./config", "./servers", "./cmd"}, "logging in is about HTTP, whatever is said over it"},
 	{"auth/.", []string{"./auth/login", "./auth/vault"}, "a server knows its callers without a browser, a keyring or a token of its own"},

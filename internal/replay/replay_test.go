@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/replay"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -65,7 +66,7 @@ func newServer(greeting string) *mcp.Server {
 func newClient() *mcp.Client {
 	answers := 0
 	return &mcp.Client{
-		Name: "walker", Version: "2", LogLevel: mcp.LevelNotice,
+		Name: "walker", Version: "2", LogLevel: level.Notice,
 		OnElicit: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			answers++
 			if strings.HasPrefix(r.Message, "Really") {

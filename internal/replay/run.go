@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -262,15 +262,10 @@ func (p *player) client() *mcp.Client {
 	if declared("roots") {
 		c.Roots = p.roots
 	}
-	if level, ok := levels[p.rec.LogLevel]; ok {
-		c.LogLevel = level
+	if l, ok := level.Parse(p.rec.LogLevel); ok {
+		c.LogLevel = l
 	}
 	return c
-}
-
-var levels = map[string]slog.Level{
-	"debug": slog.LevelDebug, "info": slog.LevelInfo, "notice": mcp.LevelNotice, "warning": slog.LevelWarn,
-	"error": slog.LevelError, "critical": mcp.LevelCritical, "alert": mcp.LevelAlert, "emergency": mcp.LevelEmergency,
 }
 
 // frame adds a frame of the live wire, redacted like a recorded one.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // A middleware looks at what a tool tells its caller.
@@ -22,7 +23,7 @@ func ExampleWithNotify() {
 			return mcp.Notify(ctx, method, params)
 		}), req)
 	})
-	s, err := (&mcp.Client{LogLevel: mcp.LevelNotice}).Open(context.Background(), watched)
+	s, err := (&mcp.Client{LogLevel: level.Notice}).Open(context.Background(), watched)
 	if err != nil {
 		fmt.Println(err)
 		return

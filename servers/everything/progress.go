@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // beat is the time between notifications in the tools that the conformance suite
@@ -67,8 +68,8 @@ func addProgress(srv *mcp.Server) {
 	}, func(ctx context.Context, _ none) (string, error) {
 		log := mcp.Log(ctx).With("logger", "everything")
 		for _, level := range []slog.Level{
-			slog.LevelDebug, slog.LevelInfo, mcp.LevelNotice, slog.LevelWarn,
-			slog.LevelError, mcp.LevelCritical, mcp.LevelAlert, mcp.LevelEmergency,
+			slog.LevelDebug, slog.LevelInfo, level.Notice, slog.LevelWarn,
+			slog.LevelError, level.Critical, level.Alert, level.Emergency,
 		} {
 			log.Log(ctx, level, "a message to try the level with", "value", int(level))
 		}

@@ -15,13 +15,13 @@ package terminal
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // Talk is standard error: everything that is printed beside the data. It keeps the progress bar,
@@ -207,8 +207,8 @@ func (t *Talk) Log(m mcp.LogMessage) {
 	if t.Quiet {
 		return
 	}
-	level := LevelName(m.Level)
-	style := map[string]string{"debug": "2", "info": "34", "notice": "34", "warning": "33"}[level]
+	name := level.Name(m.Level)
+	style := map[string]string{"debug": "2", "info": "34", "notice": "34", "warning": "33"}[name]
 	if style == "" {
 		style = "31"
 	}
@@ -216,22 +216,5 @@ func (t *Talk) Log(m mcp.LogMessage) {
 	if m.Logger != "" {
 		text = m.Logger + ": " + text
 	}
-	t.Always(t.Paint("["+level+"]", style) + " " + screen.Visible(text))
-}
-
-// LevelName returns the protocol's name of a log level.
-func LevelName(l slog.Level) string {
-	names := []struct {
-		from slog.Level
-		name string
-	}{
-		{mcp.LevelEmergency, "emergency"}, {mcp.LevelAlert, "alert"}, {mcp.LevelCritical, "critical"},
-		{slog.LevelError, "error"}, {slog.LevelWarn, "warning"}, {mcp.LevelNotice, "notice"}, {slog.LevelInfo, "info"},
-	}
-	for _, n := range names {
-		if l >= n.from {
-			return n.name
-		}
-	}
-	return "debug"
+	t.Always(t.Paint("["+name+"]", style) + " " + screen.Visible(text))
 }
