@@ -256,7 +256,7 @@ func callsTyped(t *testing.T) func() {
 
 func callsProgress(t *testing.T) func() {
 	s, seen := connect(t, progressServer(), nil), 0
-	count := mcp.OnProgress(func(mcp.ProgressEvent) { seen++ })
+	count := mcp.OnProgress(func(float64, float64, string) { seen++ })
 	return func() {
 		seen = 0
 		if _, err := s.CallTool(t.Context(), "steps", stepsIn{10}, count); err != nil || seen != 10 {

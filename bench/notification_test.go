@@ -16,7 +16,7 @@ func BenchmarkProgress(b *testing.B) {
 		for _, rev := range revisions {
 			b.Run("wire="+w.name+"/rev="+string(rev), func(b *testing.B) {
 				s, seen := w.open(b, progressServer(), speaking(rev)), 0
-				count := mcp.OnProgress(func(mcp.ProgressEvent) { seen++ })
+				count := mcp.OnProgress(func(float64, float64, string) { seen++ })
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := s.CallTool(b.Context(), "steps", stepsIn{steps}, count); err != nil {

@@ -269,7 +269,7 @@ func TestCallsThatLast(t *testing.T) {
 		}
 		s := before(t, near, c, front, frontHTTP)
 		progress := 0
-		for i, opts := range [][]mcp.CallOption{nil, {mcp.OnProgress(func(mcp.ProgressEvent) { progress++ })}} {
+		for i, opts := range [][]mcp.CallOption{nil, {mcp.OnProgress(func(float64, float64, string) { progress++ })}} {
 			res, err := s.CallTool(t.Context(), "db_steps", nil, opts...)
 			if err != nil || res.Text() != "done" {
 				t.Errorf("call %d of 20 minutes = %v, %v", i, res, err)

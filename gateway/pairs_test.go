@@ -222,7 +222,9 @@ func (p *pair) testCalls(t *testing.T) {
 		}
 		var progress, logs []string
 		res, err = s.CallTool(ctx, name+"_steps", nil,
-			mcp.OnProgress(func(e mcp.ProgressEvent) { progress = append(progress, fmt.Sprint(e.Done, e.Total, e.Message)) }),
+			mcp.OnProgress(func(done, total float64, message string) {
+				progress = append(progress, fmt.Sprint(done, total, message))
+			}),
 			mcp.OnLog(func(l mcp.LogMessage) { logs = append(logs, string(l.Data)) }))
 		want := "[1 3step 2 3step 3 3step]"
 		if min(p.front, p.back) < mcp.V2025_03_26 {

@@ -298,10 +298,10 @@ func (p *pending) make(ctx context.Context) *model.Result {
 	return r
 }
 
-func (p *pending) progressed(e mcp.ProgressEvent) {
+func (p *pending) progressed(done, total float64, message string) {
 	moved := p.event
-	moved.Done, moved.Total = e.Done, e.Total
-	p.c.tell(Event{Kind: Progress, Call: &moved, Text: clip(e.Message)})
+	moved.Done, moved.Total = done, total
+	p.c.tell(Event{Kind: Progress, Call: &moved, Text: clip(message)})
 }
 
 func (p *pending) logged(m mcp.LogMessage) {

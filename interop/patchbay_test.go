@@ -139,7 +139,7 @@ func askOurs(ctx context.Context, to target) (report, error) {
 	c.call = func(ctx context.Context, tool string, args map[string]any, f func(float64)) (string, error) {
 		opts := []mcp.CallOption{mcp.OnLog(func(m mcp.LogMessage) { hearLog(h, &m) })}
 		if f != nil {
-			opts = append(opts, mcp.OnProgress(func(e mcp.ProgressEvent) { f(e.Done) }))
+			opts = append(opts, mcp.OnProgress(func(done, _ float64, _ string) { f(done) }))
 		}
 		var in any // nil: a call without arguments
 		if args != nil {

@@ -116,7 +116,7 @@ func TestOldWiresGo(t *testing.T) {
 			t.Errorf("opened by %q", s.Negotiation())
 		}
 		var progress []float64
-		r, err := s.CallTool(t.Context(), "echo", in{"plug"}, mcp.OnProgress(func(e mcp.ProgressEvent) { progress = append(progress, e.Done) }))
+		r, err := s.CallTool(t.Context(), "echo", in{"plug"}, mcp.OnProgress(func(done, _ float64, _ string) { progress = append(progress, done) }))
 		if err != nil || r.Text() != "plug" || !slices.Equal(progress, []float64{1}) {
 			t.Errorf("echo = %v, %v, progress %v", r, err, progress)
 		}

@@ -132,8 +132,8 @@ func TestOnProgressMayCall(t *testing.T) {
 	}
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
 		var got []float64
-		_, err := s.CallTool(t.Context(), "work", nil, mcp.OnProgress(func(p mcp.ProgressEvent) {
-			got = append(got, p.Done)
+		_, err := s.CallTool(t.Context(), "work", nil, mcp.OnProgress(func(done, _ float64, _ string) {
+			got = append(got, done)
 			if _, err := s.CallTool(t.Context(), "other", nil); err != nil {
 				t.Errorf("a call from OnProgress: %v", err)
 			}
@@ -187,11 +187,11 @@ func TestProgressBetweenRounds(t *testing.T) {
 	}
 	defer s.Close()
 	var got []float64
-	_, err = s.CallTool(t.Context(), "work", nil, mcp.OnProgress(func(p mcp.ProgressEvent) {
+	_, err = s.CallTool(t.Context(), "work", nil, mcp.OnProgress(func(done, _ float64, _ string) {
 		if _, err := s.CallTool(t.Context(), "other", nil); err != nil {
 			t.Error(err)
 		}
-		if got = append(got, p.Done); len(got) == 2 {
+		if got = append(got, done); len(got) == 2 {
 			close(called)
 		}
 	}))

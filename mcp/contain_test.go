@@ -449,7 +449,7 @@ func TestContainClient(t *testing.T) {
 				}
 				which.Store(int64(n + 1))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				_, err := s.CallTool(ctx, "ask", text{kind}, mcp.OnProgress(func(mcp.ProgressEvent) {
+				_, err := s.CallTool(ctx, "ask", text{kind}, mcp.OnProgress(func(float64, float64, string) {
 					if kind == "tell" {
 						do()
 					}

@@ -38,7 +38,7 @@ func TestDetachEverywhere(t *testing.T) {
 	}
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
 		var done []float64
-		res, err := s.CallTool(t.Context(), "ask", nil, mcp.OnProgress(func(p mcp.ProgressEvent) { done = append(done, p.Done) }))
+		res, err := s.CallTool(t.Context(), "ask", nil, mcp.OnProgress(func(at, _ float64, _ string) { done = append(done, at) }))
 		if err != nil || res.Text() != "x" {
 			t.Fatalf("call = %v, %v", res, err)
 		}

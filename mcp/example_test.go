@@ -171,7 +171,7 @@ func ExampleOnProgress() {
 	defer s.Close()
 	res, err := s.CallTool(context.Background(), "work", nil,
 		mcp.IdleTimeout(time.Minute),
-		mcp.OnProgress(func(p mcp.ProgressEvent) { fmt.Printf("%v of %v: %s\n", p.Done, p.Total, p.Message) }))
+		mcp.OnProgress(func(done, total float64, message string) { fmt.Printf("%v of %v: %s\n", done, total, message) }))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -43,16 +43,16 @@ func TestFloodOfProgress(t *testing.T) {
 				}
 				var mu sync.Mutex
 				last, told := 0.0, 0
-				res, err := session.CallTool(t.Context(), "flood", nil, mcp.OnProgress(func(p mcp.ProgressEvent) {
+				res, err := session.CallTool(t.Context(), "flood", nil, mcp.OnProgress(func(done, _ float64, _ string) {
 					mu.Lock()
 					defer mu.Unlock()
 					if told++; told == 1 {
 						<-answered // slower than the server
 					}
-					if p.Done <= last {
-						t.Errorf("%v comes after %v", p.Done, last)
+					if done <= last {
+						t.Errorf("%v comes after %v", done, last)
 					}
-					last = p.Done
+					last = done
 				}))
 				mu.Lock()
 				defer mu.Unlock()

@@ -123,7 +123,7 @@ func TestKitchenEverywhere(t *testing.T) {
 
 		var steps, logs int
 		got, err := mcp.CallAs[string](t.Context(), s, "bake", soup,
-			mcp.OnProgress(func(mcp.ProgressEvent) { steps++ }), mcp.OnLog(func(mcp.LogMessage) { logs++ }))
+			mcp.OnProgress(func(float64, float64, string) { steps++ }), mcp.OnLog(func(mcp.LogMessage) { logs++ }))
 		if err != nil || got != "baked" || steps != 3 || logs != 3 {
 			t.Errorf("bake = %q, %v; %d steps, %d logs, want 3 and 3", got, err, steps, logs)
 		}

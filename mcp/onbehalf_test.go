@@ -90,7 +90,7 @@ func TestOnBehalf(t *testing.T) {
 					}
 				}
 				opts := []mcp.CallOption{
-					mcp.OnProgress(func(p mcp.ProgressEvent) { tell(fmt.Sprint(p.Done, " of ", p.Total)) }),
+					mcp.OnProgress(func(done, total float64, _ string) { tell(fmt.Sprint(done, " of ", total)) }),
 					mcp.OnLog(func(m mcp.LogMessage) { tell(string(m.Data)) }),
 				}
 				asks := caller.Revision() != mcp.V2024_11_05 && caller.Revision() != mcp.V2025_03_26

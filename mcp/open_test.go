@@ -108,7 +108,7 @@ func TestOpenPasses(t *testing.T) {
 	}
 	var told []string
 	res, err := s.CallTool(t.Context(), "work", nil,
-		mcp.OnProgress(func(p mcp.ProgressEvent) { told = append(told, p.Message) }),
+		mcp.OnProgress(func(_, _ float64, message string) { told = append(told, message) }),
 		mcp.OnLog(func(l mcp.LogMessage) { told = append(told, string(l.Data)) }))
 	if err != nil || res.Text() != "2026-07-28 me" || strings.Join(told, " ") != `half "careful"` {
 		t.Errorf("work = %v, %v, told %q", res, err, told)

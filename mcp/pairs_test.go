@@ -108,7 +108,9 @@ func testPair(t *testing.T, f *far, s *mcp.Session, front, back mcp.Revision) {
 	}
 	var progress, logs []string
 	res, err := s.CallTool(ctx, "steps", nil,
-		mcp.OnProgress(func(p mcp.ProgressEvent) { progress = append(progress, fmt.Sprint(p.Done, p.Total, p.Message)) }),
+		mcp.OnProgress(func(done, total float64, message string) {
+			progress = append(progress, fmt.Sprint(done, total, message))
+		}),
 		mcp.OnLog(func(l mcp.LogMessage) { logs = append(logs, string(l.Data)) }))
 	want := "[1 3step 2 3step 3 3step]"
 	if min(front, back) < mcp.V2025_03_26 {

@@ -138,7 +138,7 @@ func TestTokensAndIDsAreUnique(t *testing.T) {
 				var wg sync.WaitGroup
 				for range together {
 					wg.Go(func() {
-						if _, err := s.CallTool(t.Context(), "x", nil, mcp.OnProgress(func(mcp.ProgressEvent) {})); err != nil {
+						if _, err := s.CallTool(t.Context(), "x", nil, mcp.OnProgress(func(float64, float64, string) {})); err != nil {
 							t.Error(err)
 						}
 					})

@@ -96,7 +96,7 @@ func (x *outgoing) Note(method string, params json.RawMessage) {
 			return
 		}
 		o.told, o.done = true, w.Done
-		_ = s.user.Run(context.Background(), "OnProgress", func() error { o.progress(ProgressEvent{w.Done, w.Total, w.Message}); return nil })
+		_ = s.user.Run(context.Background(), "OnProgress", func() error { o.progress(w.Done, w.Total, w.Message); return nil })
 	case method == revision.NoteMessage && o.log != nil:
 		if e := newEvent(method, params); e.Log != nil {
 			_ = s.user.Run(context.Background(), "OnLog", func() error { o.log(*e.Log); return nil })

@@ -179,7 +179,7 @@ const closeGrace = 250 * time.Millisecond
 type CallOption func(*callOptions)
 
 type callOptions struct {
-	progress func(ProgressEvent)
+	progress func(done, total float64, message string)
 	log      func(LogMessage)
 	idle     time.Duration
 	meta     Meta
@@ -192,15 +192,10 @@ type callOptions struct {
 	done float64 // the last value reported
 }
 
-// ProgressEvent is a report of progress. Total is 0 if the server does not know it.
-type ProgressEvent struct {
-	Done, Total float64
-	Message     string
-}
-
-// OnProgress calls f, in order and before the call returns, with the progress of the call. Reports
-// that do not grow are dropped. The function f may use the session.
-func OnProgress(f func(ProgressEvent)) CallOption {
+// OnProgress calls f, in order and before the call returns, with the progress of the call. Total is
+// 0 and message is empty if the server does not say them. Reports that do not grow are dropped.
+// The function f may use the session.
+func OnProgress(f func(done, total float64, message string)) CallOption {
 	return func(o *callOptions) { o.progress = f }
 }
 

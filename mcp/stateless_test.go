@@ -41,7 +41,7 @@ func TestStatelessHTTP(t *testing.T) {
 			}
 			defer session.Close()
 			var steps int
-			res, err := session.CallTool(t.Context(), "steps", nil, mcp.OnProgress(func(mcp.ProgressEvent) { steps++ }))
+			res, err := session.CallTool(t.Context(), "steps", nil, mcp.OnProgress(func(float64, float64, string) { steps++ }))
 			if err != nil || steps != 1 {
 				t.Fatalf("call = %v, %v; %d steps", res, err, steps)
 			}

@@ -201,7 +201,7 @@ func TestTaskTellsWhoStartedIt(t *testing.T) {
 		})
 	near := mcptest.Connect(t, s, answeringYes(), mcp.V2025_11_25)
 	told := make(chan float64, 10)
-	task, err := near.StartTask(t.Context(), "steps", nil, mcp.OnProgress(func(e mcp.ProgressEvent) { told <- e.Done }))
+	task, err := near.StartTask(t.Context(), "steps", nil, mcp.OnProgress(func(done, _ float64, _ string) { told <- done }))
 	if err != nil {
 		t.Fatal(err)
 	}

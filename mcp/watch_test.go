@@ -251,7 +251,9 @@ func TestProgressAndLogEverywhere(t *testing.T) {
 	mcptest.Every(t, newServer, newClient, func(t *testing.T, s *mcp.Session) {
 		var got []string
 		res, err := s.CallTool(t.Context(), "ask", nil,
-			mcp.OnProgress(func(p mcp.ProgressEvent) { got = append(got, fmt.Sprintf("%v/%v %s", p.Done, p.Total, p.Message)) }),
+			mcp.OnProgress(func(done, total float64, message string) {
+				got = append(got, fmt.Sprintf("%v/%v %s", done, total, message))
+			}),
 			mcp.OnLog(func(l mcp.LogMessage) { got = append(got, fmt.Sprintf("%v %s %.40s", l.Level, l.Logger, l.Data)) }))
 		if err != nil || res.Text() != "done" {
 			t.Fatalf("%v, %v", res, err)

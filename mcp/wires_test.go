@@ -92,7 +92,7 @@ func TestWires(t *testing.T) {
 						t.Errorf("revision %s", s.Revision())
 					}
 					var progress []float64
-					got, err := s.CallTool(t.Context(), "paint", nil, mcp.OnProgress(func(e mcp.ProgressEvent) { progress = append(progress, e.Done) }))
+					got, err := s.CallTool(t.Context(), "paint", nil, mcp.OnProgress(func(done, _ float64, _ string) { progress = append(progress, done) }))
 					want := "red"
 					if rev < mcp.V2025_06_18 {
 						want = "unasked"

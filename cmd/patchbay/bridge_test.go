@@ -88,7 +88,7 @@ func wantThrough(t *testing.T, s *mcp.Session, behind mcp.Revision) {
 		call("test_input_required_result_elicitation", nil, "Hello, Ada!")
 	}
 	var done float64
-	call("test_tool_with_progress", nil, "Progress reported.", mcp.OnProgress(func(e mcp.ProgressEvent) { done = e.Done }))
+	call("test_tool_with_progress", nil, "Progress reported.", mcp.OnProgress(func(at, _ float64, _ string) { done = at }))
 	if done != 100 {
 		t.Errorf("progress came to %v, want 100", done)
 	}

@@ -54,7 +54,7 @@ func (c *replayCmd) Run(a *app) error {
 			if played++; !a.tty.err {
 				return // the result comes soon enough
 			}
-			a.talk.Progress(mcp.ProgressEvent{Done: float64(played), Total: float64(len(rec.Exchanges))})
+			a.talk.Progress(float64(played), float64(len(rec.Exchanges)), "")
 		},
 	})
 	a.talk.EndProgress()

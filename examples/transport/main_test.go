@@ -46,7 +46,7 @@ func TestEveryRevision(t *testing.T) {
 				t.Errorf("revision = %s", near.Revision())
 			}
 			steps := 0
-			res, err := near.CallTool(t.Context(), "whose", nil, mcp.OnProgress(func(mcp.ProgressEvent) { steps++ }))
+			res, err := near.CallTool(t.Context(), "whose", nil, mcp.OnProgress(func(float64, float64, string) { steps++ }))
 			if err != nil || res.Text() != "x" || steps == 0 {
 				t.Errorf("whose = %v, %v; %d steps", res, err, steps)
 			}

@@ -83,7 +83,7 @@ func newClient() *mcp.Client {
 
 // walk uses every feature of the server, with errors and repetitions.
 func walk(ctx context.Context, s *mcp.Session) {
-	progress := mcp.OnProgress(func(mcp.ProgressEvent) {})
+	progress := mcp.OnProgress(func(float64, float64, string) {})
 	for range s.Tools(ctx) {
 	}
 	for range s.Prompts(ctx) {

@@ -151,7 +151,7 @@ func (p *player) play(ctx context.Context, s *mcp.Session, x *Exchange, cursors 
 	p.mu.Unlock()
 	var opts []mcp.CallOption
 	if x.Progress {
-		opts = append(opts, mcp.OnProgress(func(mcp.ProgressEvent) {}))
+		opts = append(opts, mcp.OnProgress(func(float64, float64, string) {}))
 	}
 	raw, err := s.Raw(ctx, x.Method, params, opts...)
 	p.mu.Lock()

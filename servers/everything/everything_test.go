@@ -143,7 +143,7 @@ func testContent(t *testing.T, s *mcp.Session) {
 
 func testNotifications(t *testing.T, s *mcp.Session) {
 	var steps []string
-	progress := mcp.OnProgress(func(e mcp.ProgressEvent) { steps = append(steps, fmt.Sprintf("%g/%g", e.Done, e.Total)) })
+	progress := mcp.OnProgress(func(done, total float64, _ string) { steps = append(steps, fmt.Sprintf("%g/%g", done, total)) })
 	call(t, s, "test_tool_with_progress", nil, progress)
 	if got := strings.Join(steps, " "); got != "0/100 50/100 100/100" {
 		t.Errorf("progress %q", got)
@@ -162,7 +162,7 @@ func testNotifications(t *testing.T, s *mcp.Session) {
 	}
 	call(t, s, "test_reconnection", nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := s.CallTool(ctx, "long_operation", args{"seconds": 600}, mcp.OnProgress(func(mcp.ProgressEvent) { cancel() }))
+	_, err := s.CallTool(ctx, "long_operation", args{"seconds": 600}, mcp.OnProgress(func(float64, float64, string) { cancel() }))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled long_operation = %v", err)
 	}

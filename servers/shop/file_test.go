@@ -19,8 +19,8 @@ func TestProcessFilesTells(t *testing.T) {
 		for _, want := range []int{5, 0} {
 			var progress, logs []string
 			res, err := s.CallTool(t.Context(), "process-files", nil,
-				mcp.OnProgress(func(e mcp.ProgressEvent) {
-					progress = append(progress, fmt.Sprintf("%g/%g %s", e.Done, e.Total, e.Message))
+				mcp.OnProgress(func(done, total float64, message string) {
+					progress = append(progress, fmt.Sprintf("%g/%g %s", done, total, message))
 				}),
 				mcp.OnLog(func(m mcp.LogMessage) { logs = append(logs, string(m.Data)) }))
 			if err != nil || res.IsError {

@@ -55,10 +55,10 @@ func (c *Chat) call(ctx context.Context, t *talk, server, tool string, words []s
 	err = c.h.Use(ctx, server, func(s *mcp.Session) error {
 		var err error
 		res, err = s.CallTool(ctx, tool, args,
-			mcp.OnProgress(func(p mcp.ProgressEvent) {
+			mcp.OnProgress(func(done, total float64, message string) {
 				moved := *e
-				moved.Done, moved.Total = p.Done, p.Total
-				tell(host.Progress, p.Message, moved)
+				moved.Done, moved.Total = done, total
+				tell(host.Progress, message, moved)
 			}),
 			mcp.OnLog(func(m mcp.LogMessage) { tell(host.Logged, screen.Plain(m.Data), *e) }))
 		return err

@@ -13,7 +13,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
-	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // Teller reports the events of a conversation: a line on the talk for each call and result, and
@@ -55,7 +54,7 @@ func (t *Teller) Event(e host.Event) {
 		t.aside()
 		t.note("→ "+toolOf(e.Call), string(e.Call.Arguments))
 	case host.Progress:
-		t.Talk.Progress(mcp.ProgressEvent{Done: e.Call.Done, Total: e.Call.Total, Message: e.Text})
+		t.Talk.Progress(e.Call.Done, e.Call.Total, e.Text)
 	case host.Resulted:
 		t.result(e.Call)
 	}

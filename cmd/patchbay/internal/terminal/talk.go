@@ -112,19 +112,19 @@ func (t *Talk) draw(bar string) {
 const redrawn = 50 * time.Millisecond
 
 // Progress shows the progress of a call: a bar on a terminal, else a line for each new message or
-// tenth of the work.
-func (t *Talk) Progress(e mcp.ProgressEvent) {
+// tenth of the work. Total is 0 if it is not known.
+func (t *Talk) Progress(done, total float64, message string) {
 	if t.Quiet {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	message := screen.OneLine(e.Message)
+	message = screen.OneLine(message)
 	if !t.TTY {
-		key, count := message, fmt.Sprintf("%g", e.Done)
-		if e.Total > 0 {
-			key = fmt.Sprintf("%d %s", int(10*e.Done/e.Total), message)
-			count = fmt.Sprintf("%g/%g", e.Done, e.Total)
+		key, count := message, fmt.Sprintf("%g", done)
+		if total > 0 {
+			key = fmt.Sprintf("%d %s", int(10*done/total), message)
+			count = fmt.Sprintf("%g/%g", done, total)
 		} else if message == "" {
 			key = count
 		}
@@ -134,11 +134,11 @@ func (t *Talk) Progress(e mcp.ProgressEvent) {
 		}
 		return
 	}
-	if t.held || time.Since(t.drawn) < redrawn && e.Done < e.Total {
+	if t.held || time.Since(t.drawn) < redrawn && done < total {
 		return
 	}
 	t.drawn = time.Now()
-	t.draw(barOf(e, message, t.Width))
+	t.draw(barOf(done, total, message, t.Width))
 }
 
 // Status shows a line that the next one replaces, on a terminal.
@@ -191,11 +191,11 @@ func (t *Talk) Say(s string) {
 }
 
 // barOf formats progress as one line.
-func barOf(e mcp.ProgressEvent, message string, width int) string {
+func barOf(done, total float64, message string, width int) string {
 	const cells = 24
-	head := fmt.Sprintf("%g", e.Done)
-	if e.Total > 0 {
-		part := min(max(e.Done/e.Total, 0), 1)
+	head := fmt.Sprintf("%g", done)
+	if total > 0 {
+		part := min(max(done/total, 0), 1)
 		n := int(part*cells + 0.5)
 		head = fmt.Sprintf("[%s%s] %3d%%", strings.Repeat("█", n), strings.Repeat("░", cells-n), int(part*100+0.5))
 	}

@@ -3,15 +3,13 @@ package terminal
 import (
 	"strings"
 	"testing"
-
-	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // TestProgress overwrites one line on a terminal, and keeps it apart from other lines.
 func TestProgress(t *testing.T) {
 	var out strings.Builder
 	k := &Talk{W: &out, TTY: true, Width: 40}
-	k.Progress(mcp.ProgressEvent{Done: 1, Total: 4, Message: "a message that is too long for the line"})
+	k.Progress(1, 4, "a message that is too long for the line")
 	k.Always("a line")
 	k.EndProgress()
 	bar := "[██████░░░░░░░░░░░░░░░░░░]  25%  a mes…"
@@ -26,7 +24,7 @@ func TestProgressLines(t *testing.T) {
 	var out strings.Builder
 	k := &Talk{W: &out}
 	for i := range 1001 {
-		k.Progress(mcp.ProgressEvent{Done: float64(i), Total: 1000})
+		k.Progress(float64(i), 1000, "")
 	}
 	if n := strings.Count(out.String(), "\n"); n != 11 {
 		t.Errorf("1001 steps made %d lines, want 11:\n%s", n, out.String())
