@@ -142,7 +142,7 @@ func AddTool[In, Out any](a *Apps, t mcp.Tool, l Link, h func(context.Context, I
 }
 
 // HandleTool adds an untyped tool as [mcp.Server.HandleTool] does, and connects it to a view.
-func (a *Apps) HandleTool(t mcp.Tool, l Link, h mcp.ToolHandler) error {
+func (a *Apps) HandleTool(t mcp.Tool, l Link, h func(ctx context.Context, args json.RawMessage) (*mcp.ToolResult, error)) error {
 	meta, err := a.link(t, l)
 	if err != nil {
 		return fmt.Errorf("apps: HandleTool %q: %w", t.Name, err)

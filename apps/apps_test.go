@@ -334,7 +334,7 @@ func TestToolsAnswerInText(t *testing.T) {
 		"both":       {Content: []mcp.Content{mcp.Text("one")}, Structured: json.RawMessage(`{"a":1}`)},
 	}
 	for name, res := range results {
-		err := ui.HandleTool(mcp.Tool{Name: name}, apps.Link{ResourceURI: "ui://v"}, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return res, nil })
+		err := ui.HandleTool(mcp.Tool{Name: name}, apps.Link{ResourceURI: "ui://v"}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return res, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

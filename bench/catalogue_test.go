@@ -44,7 +44,7 @@ func catalogueOf(tb testing.TB, back mcp.Revision, p policy.Policy) *mcp.Server 
 		for i := range catalogueTools {
 			t := mcp.Tool{Name: fmt.Sprintf("tool%04d", i), Description: strings.Repeat("Finds what there is. ", 5),
 				InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"what is looked for"},"limit":{"type":"integer","minimum":1,"maximum":100}},"required":["query"]}`)}
-			if err := srv.HandleTool(t, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }); err != nil {
+			if err := srv.HandleTool(t, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }); err != nil {
 				tb.Fatal(err)
 			}
 		}

@@ -3,6 +3,7 @@ package bench_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -45,7 +46,7 @@ func BenchmarkListChanged(b *testing.B) {
 				pipes[i].initialize()
 				pipes[i].exchange(legacyFrame("ping", "{}"))
 			}
-			extra := func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }
+			extra := func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }
 			there := false
 			b.ReportAllocs()
 			for b.Loop() {

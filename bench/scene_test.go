@@ -34,7 +34,7 @@ func newServer(tb testing.TB, tools int) *mcp.Server {
 		strings.Repeat("x", 880))
 	for i := 1; i < tools; i++ {
 		t := mcp.Tool{Name: fmt.Sprintf("tool%04d", i), Description: "Echoes.", InputSchema: json.RawMessage(form)}
-		if err := s.HandleTool(t, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }); err != nil {
+		if err := s.HandleTool(t, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }); err != nil {
 			tb.Fatal(err)
 		}
 	}

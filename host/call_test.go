@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -35,8 +36,8 @@ func TestArguments(t *testing.T) {
 			var sent string
 			srv := &mcp.Server{Name: "s", Version: "1"}
 			if err := srv.HandleTool(mcp.Tool{Name: "book", InputSchema: []byte(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1}},"required":["city"],"additionalProperties":false}`)},
-				func(ctx context.Context, c *mcp.ToolCall) (*mcp.ToolResult, error) {
-					sent = string(c.Arguments)
+				func(ctx context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+					sent = string(args)
 					return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("ok")}}, nil
 				}); err != nil {
 				t.Fatal(err)

@@ -24,7 +24,7 @@ var (
 func resultOf(t testing.TB, info model.Info, res *mcp.ToolResult) []model.Part {
 	t.Helper()
 	srv := &mcp.Server{Name: "s", Version: "1"}
-	srv.HandleTool(mcp.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return res, nil })
+	srv.HandleTool(mcp.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return res, nil })
 	m := &talker{info: info, answers: []answer{want("s_t"), say("done")}}
 	h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, inMemory("s", srv))
 	if _, err := h.NewConversation().Send(t.Context(), "go"); err != nil {

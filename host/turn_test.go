@@ -205,7 +205,7 @@ func TestRepeatsAreNoticed(t *testing.T) {
 // looseClock is a clock whose tools take any arguments.
 func looseClock() *mcp.Server {
 	s := clock()
-	s.HandleTool(mcp.Tool{Name: "now", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) {
+	s.HandleTool(mcp.Tool{Name: "now", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) {
 		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("noon")}}, nil
 	})
 	return s

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,7 +52,7 @@ func TestArgumentsInHeaders(t *testing.T) {
 func TestHandleToolRefusesABadHeaderAnnotation(t *testing.T) {
 	srv := &mcp.Server{Name: "t", Version: "1"}
 	err := srv.HandleTool(mcp.Tool{Name: "x", InputSchema: []byte(`{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"A"}}}`)},
-		func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return nil, errors.New("unused") })
+		func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return nil, errors.New("unused") })
 	if err == nil {
 		t.Error("HandleTool took a header annotation on an array")
 	}

@@ -313,7 +313,7 @@ func TestUnknownMembersOfFeatures(t *testing.T) {
 		if string(item.Extra["x-price"]) != `{"eur":1.50}` {
 			t.Errorf("Extra = %s", item.Extra)
 		}
-		typed.HandleTool(*item, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return nil, nil })
+		typed.HandleTool(*item, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return nil, nil })
 	}
 	raw, err := unchecked(t, typed, &mcp.Client{Name: "c"}).Raw(t.Context(), "tools/list", nil)
 	if err != nil || !strings.Contains(string(raw), `"_meta":{"com.example/k":[1,{"a":null}]},"x-price":{"eur":1.50},"zero":null}`) {

@@ -25,7 +25,7 @@ func TestRawJSONStaysInOneLine(t *testing.T) {
 		"text":       {Content: []mcp.Content{mcp.Text(strings.Repeat("line\n", 1000))}},
 	}
 	for name, res := range results {
-		err := s.HandleTool(mcp.Tool{Name: name, InputSchema: raw}, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return res, nil })
+		err := s.HandleTool(mcp.Tool{Name: name, InputSchema: raw}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return res, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

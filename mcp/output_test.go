@@ -56,7 +56,7 @@ func TestResultFitsOutputSchema(t *testing.T) {
 			"untyped_bad":  {Structured: json.RawMessage(`{"x":3,"y":1}`)},
 			"untyped_none": {Content: []mcp.Content{mcp.Text("x")}},
 		} {
-			if err := s.HandleTool(mcp.Tool{Name: name, OutputSchema: own}, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return res, nil }); err != nil {
+			if err := s.HandleTool(mcp.Tool{Name: name, OutputSchema: own}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return res, nil }); err != nil {
 				t.Fatal(err)
 			}
 		}

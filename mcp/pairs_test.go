@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -204,7 +205,7 @@ func TestPairsCancel(t *testing.T) {
 				s := chain(t, f, front, back)
 				ctx, cancel := context.WithCancel(t.Context())
 				reached := make(chan struct{})
-				f.Server.HandleTool(mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.ToolCall) (*mcp.ToolResult, error) {
+				f.Server.HandleTool(mcp.Tool{Name: "wait"}, func(ctx context.Context, _ json.RawMessage) (*mcp.ToolResult, error) {
 					close(reached)
 					<-ctx.Done()
 					f.causes <- context.Cause(ctx)

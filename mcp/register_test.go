@@ -26,13 +26,13 @@ func TestRegistrationErrors(t *testing.T) {
 	}
 	toText := func(context.Context, none) (string, error) { return "", nil }
 	ofDay := func(context.Context, day) (string, error) { return "", nil }
-	untyped := func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return nil, nil }
+	untyped := func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return nil, nil }
 	suggest := func(context.Context, string, map[string]string) ([]string, error) { return nil, nil }
 	object := json.RawMessage(`{"type":"object"}`)
 	named := func(name string) func(*mcp.Server) {
 		return func(s *mcp.Server) { mcp.AddTool(s, mcp.Tool{Name: name}, toText) }
 	}
-	handle := func(tool mcp.Tool, h mcp.ToolHandler) func(*mcp.Server) {
+	handle := func(tool mcp.Tool, h func(context.Context, json.RawMessage) (*mcp.ToolResult, error)) func(*mcp.Server) {
 		return func(s *mcp.Server) {
 			if err := s.HandleTool(tool, h); err != nil {
 				panic(err)

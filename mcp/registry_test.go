@@ -32,7 +32,7 @@ func BenchmarkListChanged(b *testing.B) {
 	form := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 880) + `"}}}`)
 	add := func(i int) {
 		t := Tool{Name: fmt.Sprintf("tool%04d", i), InputSchema: form}
-		if err := s.HandleTool(t, func(context.Context, *ToolCall) (*ToolResult, error) { return nil, nil }); err != nil {
+		if err := s.HandleTool(t, func(context.Context, json.RawMessage) (*ToolResult, error) { return nil, nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

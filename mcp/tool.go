@@ -15,17 +15,6 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// ToolHandler is the untyped form of a tool, for tools known only at run time. Arguments are an
-// object that obeys the tool's InputSchema; the handler must not keep or change them. Errors are
-// treated as those of [AddTool].
-type ToolHandler func(ctx context.Context, call *ToolCall) (*ToolResult, error)
-
-// ToolCall is a call of a tool.
-type ToolCall struct {
-	Name      string
-	Arguments json.RawMessage
-}
-
 type toolEntry struct {
 	def     *Tool
 	headers []streamable.ParamHeader
@@ -104,14 +93,15 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 	return decode, result, e, err
 }
 
-// HandleTool adds an untyped tool, or replaces the tool of that name. Arguments are checked against
-// t.InputSchema, which may be nil for any object, and reach h as they were sent: a schema that
-// accepts null for an optional argument says "type": ["string", "null"]. The structured content of
-// results is checked against t.OutputSchema, if that is not nil, as [AddTool] does.
+// HandleTool adds an untyped tool, for tools known only at run time, or replaces the tool of that
+// name. Args is an object that was checked against t.InputSchema, which may be nil for any object,
+// and is as the caller sent it: a schema that accepts null for an optional argument says
+// "type": ["string", "null"]. H must not keep or change args. Errors of h are treated as those of
+// [AddTool], and so is structured content if t.OutputSchema is not nil.
 //
 // If the tool cannot work, HandleTool returns an error with the reason. It does not panic as AddTool
 // does, because its name and schemas may come from outside the program, such as a file or a database.
-func (s *Server) HandleTool(t Tool, h ToolHandler) error {
+func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMessage) (*ToolResult, error)) error {
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
@@ -129,12 +119,11 @@ func (s *Server) HandleTool(t Tool, h ToolHandler) error {
 	if err != nil {
 		return fmt.Errorf("mcp: HandleTool %q: %w", t.Name, err)
 	}
-	name := t.Name
 	e.call = func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		if err := check.Validate(args); err != nil {
 			return nil, err
 		}
-		return h(ctx, &ToolCall{name, args})
+		return h(ctx, args)
 	}
 	s.tools.put(e)
 	s.feed.changed(KindTool)

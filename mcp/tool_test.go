@@ -74,8 +74,8 @@ func TestNullIsAbsence(t *testing.T) {
 	s := &mcp.Server{Name: "s", Version: "1"}
 	mcp.AddTool(s, mcp.Tool{Name: "typed"}, call)
 	own := mcp.Tool{Name: "own", InputSchema: json.RawMessage(`{"type":"object","properties":{"may":{"type":["string","null"]},"count":{"type":"integer"}}}`)}
-	if err := s.HandleTool(own, func(_ context.Context, c *mcp.ToolCall) (*mcp.ToolResult, error) {
-		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(string(c.Arguments))}}, nil
+	if err := s.HandleTool(own, func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(string(args))}}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,8 +324,8 @@ func TestToolErrorsEverywhere(t *testing.T) {
 			return "", fmt.Errorf("wrapped: %w", &mcp.Error{Code: 1234, Message: "own code", Data: json.RawMessage(`{"k":[1]}`)})
 		})
 		if err := s.HandleTool(mcp.Tool{Name: "untyped", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","minimum":3}},"required":["n"]}`)},
-			func(_ context.Context, c *mcp.ToolCall) (*mcp.ToolResult, error) {
-				return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(c.Name + string(c.Arguments))}}, nil
+			func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+				return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("untyped" + string(args))}}, nil
 			}); err != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,7 @@ func newStub() *mcp.Server {
 	object := func(name, description, properties string) mcp.Tool {
 		return mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":` + properties + `}`)}
 	}
-	handle := func(t mcp.Tool, h mcp.ToolHandler) {
+	handle := func(t mcp.Tool, h func(context.Context, json.RawMessage) (*mcp.ToolResult, error)) {
 		if err := s.HandleTool(t, h); err != nil {
 			panic(err)
 		}
@@ -130,23 +130,23 @@ func newStub() *mcp.Server {
 		"primes": {"type": "array", "items": {"type": "integer"}},
 		"text": {"type": "string"},
 		"more": {"type": "object"}
-	}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
-		return text(string(call.Arguments)), nil
+	}`), func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+		return text(string(args)), nil
 	})
-	handle(object("free", "Takes anything.", `{}`), func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
-		return &mcp.ToolResult{Structured: call.Arguments}, nil
+	handle(object("free", "Takes anything.", `{}`), func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Structured: args}, nil
 	})
-	handle(object("colour", "Returns text that a terminal would obey.", `{}`), func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) {
+	handle(object("colour", "Returns text that a terminal would obey.", `{}`), func(context.Context, json.RawMessage) (*mcp.ToolResult, error) {
 		return text("\x1b[31mred\x1b[0m"), nil
 	})
-	handle(object("exit", "Ends the process.", `{}`), func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) {
+	handle(object("exit", "Ends the process.", `{}`), func(context.Context, json.RawMessage) (*mcp.ToolResult, error) {
 		fmt.Fprintln(os.Stderr, "stub: the disk is full")
 		os.Exit(9)
 		return nil, nil
 	})
-	handle(object("hang", "Waits until it is cancelled.", `{"ready": {"type": "string"}, "until": {"type": "string"}}`), func(ctx context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
+	handle(object("hang", "Waits until it is cancelled.", `{"ready": {"type": "string"}, "until": {"type": "string"}}`), func(ctx context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
 		var in struct{ Ready, Until string }
-		if err := json.Unmarshal(call.Arguments, &in); err != nil {
+		if err := json.Unmarshal(args, &in); err != nil {
 			return nil, err
 		}
 		if in.Ready != "" {

@@ -106,7 +106,7 @@ func TestUserCodeIsContained(t *testing.T) {
 
 // userFields are the names of the fields of exported structs whose types are functions.
 func userFields(files []*ast.File) map[string]bool {
-	named := map[string]bool{"HandlerFunc": true, "ToolHandler": true, "CompleteFunc": true, "Middleware": true, "Handler": true}
+	named := map[string]bool{"HandlerFunc": true, "CompleteFunc": true, "Middleware": true, "Handler": true}
 	out := map[string]bool{}
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -144,7 +144,7 @@ func userParams(fn *ast.FuncDecl) map[string]bool {
 	}
 	for _, p := range fn.Type.Params.List {
 		_, isFunc := p.Type.(*ast.FuncType)
-		if id, ok := p.Type.(*ast.Ident); ok && (id.Name == "ToolHandler" || id.Name == "HandlerFunc") {
+		if id, ok := p.Type.(*ast.Ident); ok && id.Name == "HandlerFunc" {
 			isFunc = true
 		}
 		for _, name := range p.Names {

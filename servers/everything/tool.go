@@ -66,8 +66,8 @@ func addTools(srv *mcp.Server) {
 	err := srv.HandleTool(mcp.Tool{
 		Name: "json_schema_2020_12_tool", Description: "Has an input schema with keywords of JSON Schema 2020-12.",
 		InputSchema: json.RawMessage(contactSchema), Annotations: harmless,
-	}, func(_ context.Context, call *mcp.ToolCall) (*mcp.ToolResult, error) {
-		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("valid: " + string(call.Arguments))}}, nil
+	}, func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("valid: " + string(args))}}, nil
 	})
 	if err != nil {
 		panic(err) // contactSchema is a constant

@@ -102,7 +102,7 @@ func newServer(tools int) (*mcp.Server, error) {
 	form := fmt.Sprintf(`{"type":"object","properties":{"message":{"type":"string","description":%q}},"required":["message"]}`, strings.Repeat("x", 880))
 	for i := 1; i < tools; i++ {
 		t := mcp.Tool{Name: fmt.Sprintf("tool%04d", i), Description: "Echoes its message.", InputSchema: json.RawMessage(form)}
-		err := s.HandleTool(t, func(context.Context, *mcp.ToolCall) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil })
+		err := s.HandleTool(t, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil })
 		if err != nil {
 			return nil, err
 		}
