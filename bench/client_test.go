@@ -64,7 +64,7 @@ func minimalStdio(b testing.TB) *mcp.Session {
 	return minimalOver(b, near, far)
 }
 
-func minimalOver(b testing.TB, near, far mcp.Conn) *mcp.Session {
+func minimalOver(b testing.TB, near, far jsonrpc.Conn) *mcp.Session {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -42,7 +42,7 @@ func newServer(tb testing.TB, tools int) *mcp.Server {
 }
 
 // serve serves s on conn until the test ends.
-func serve(tb testing.TB, s *mcp.Server, conn mcp.Conn) {
+func serve(tb testing.TB, s *mcp.Server, conn jsonrpc.Conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); s.Serve(ctx, conn) }()
@@ -57,7 +57,7 @@ func connect(tb testing.TB, s *mcp.Server, c *mcp.Client) *mcp.Session {
 }
 
 // connectOver is connect on a wire with these two ends.
-func connectOver(tb testing.TB, s *mcp.Server, c *mcp.Client, near, far mcp.Conn) *mcp.Session {
+func connectOver(tb testing.TB, s *mcp.Server, c *mcp.Client, near, far jsonrpc.Conn) *mcp.Session {
 	tb.Helper()
 	serve(tb, s, far)
 	if c == nil {
@@ -121,7 +121,7 @@ const initialize = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInf
 // goroutine.
 type pipe struct {
 	tb   testing.TB
-	conn mcp.Conn
+	conn jsonrpc.Conn
 	buf  []byte
 }
 

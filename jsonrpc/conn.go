@@ -25,3 +25,12 @@ type Conn interface {
 	// Close ends the connection without waiting for the peer.
 	Close() error
 }
+
+// NamedConn is a [Conn] with a name for its transport, which recordings of its messages show. A Conn
+// without a name is recorded as "custom".
+type NamedConn interface {
+	Conn
+
+	// Transport returns a short name in lower case, such as "memory".
+	Transport() string
+}

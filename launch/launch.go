@@ -245,9 +245,9 @@ func serveBuiltin(ctx context.Context, srv *mcp.Server, client *mcp.Client) (*Se
 }
 
 // wire is an open connection as a Transport.
-type wire struct{ conn mcp.Conn }
+type wire struct{ conn jsonrpc.Conn }
 
-func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
+func (w wire) Connect(context.Context) (jsonrpc.Conn, error) { return w.conn, nil }
 
 // Err returns the session's error. It names the command instead of its guard.
 func (s *Session) Err() error { return aboutCommand(s.Session.Err(), s.command) }

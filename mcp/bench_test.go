@@ -30,7 +30,7 @@ func echoServer() *mcp.Server {
 }
 
 // plain opens a session without the checks of mcptest, which would otherwise be measured.
-func plain(b *testing.B, s *mcp.Server, rev mcp.Revision, near, far mcp.Conn) *mcp.Session {
+func plain(b *testing.B, s *mcp.Server, rev mcp.Revision, near, far jsonrpc.Conn) *mcp.Session {
 	b.Helper()
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -109,7 +109,7 @@ type Client struct {
 // A Transport opens connections of a kind that this package does not implement.
 type Transport interface {
 	// Connect opens a connection. The context bounds the opening only.
-	Connect(ctx context.Context) (Conn, error)
+	Connect(ctx context.Context) (jsonrpc.Conn, error)
 }
 
 // Event is a notification that a server sent outside of any call.
@@ -299,7 +299,7 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 	return s, nil
 }
 
-func (c *Client) openDuplex(ctx context.Context, conn Conn, key string, explain func(error) error, tap engine.Tap) (*Session, error) {
+func (c *Client) openDuplex(ctx context.Context, conn jsonrpc.Conn, key string, explain func(error) error, tap engine.Tap) (*Session, error) {
 	s := c.newSession()
 	s.remote.ID, s.tap = key, tap
 	wire := duplex.NewClient(conn, duplex.ClientOptions{

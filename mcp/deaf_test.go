@@ -116,7 +116,7 @@ func TestCancelInABatch(t *testing.T) {
 // slowWire takes its time to say that the first frame was sent, though the peer has
 // it already.
 type slowWire struct {
-	mcp.Conn
+	jsonrpc.Conn
 	once  sync.Once
 	first chan struct{}
 }

@@ -172,4 +172,4 @@ func unchecked(t testing.TB, s *mcp.Server, c *mcp.Client) *mcp.Session {
 }
 
 // lineConn is a wire over standard output and what reads standard input.
-func lineConn(in io.Reader) mcp.Conn { return jsonrpc.NewLineConn(in, os.Stdout, nil, 0) }
+func lineConn(in io.Reader) jsonrpc.Conn { return jsonrpc.NewLineConn(in, os.Stdout, nil, 0) }

@@ -348,8 +348,8 @@ func (s *Server) recorder(transport string) *web.Recorder {
 }
 
 // transportOf returns the transport of a wire that was opened elsewhere, for recordings.
-func transportOf(conn Conn) string {
-	if named, ok := conn.(NamedConn); ok {
+func transportOf(conn jsonrpc.Conn) string {
+	if named, ok := conn.(jsonrpc.NamedConn); ok {
 		return named.Transport()
 	}
 	return "custom"
@@ -391,12 +391,12 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 
 // Serve serves one connection until the client closes it, ctx ends or Shutdown is
 // called. It closes conn. The caller is the principal of ctx (auth.With), if it has one.
-func (s *Server) Serve(ctx context.Context, conn Conn) error {
+func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	return s.serve(ctx, conn, callerOf(ctx), s.tap(transportOf(conn)))
 }
 
 // serve serves one connection of a caller. The tap may be nil.
-func (s *Server) serve(ctx context.Context, conn Conn, who engine.Caller, tap engine.Tap) error {
+func (s *Server) serve(ctx context.Context, conn jsonrpc.Conn, who engine.Caller, tap engine.Tap) error {
 	if err := s.init(); err != nil {
 		conn.Close()
 		return err
@@ -614,15 +614,3 @@ var _ interface {
 	Handler
 	http.Handler
 } = (*Server)(nil)
-
-// Conn is one two-way wire that carries whole messages.
-type Conn = jsonrpc.Conn
-
-// NamedConn is a [Conn] with a name for its transport. Recordings ([Server.OnFrame],
-// [Client.OnFrame]) show the name; any other Conn is "custom".
-type NamedConn interface {
-	Conn
-
-	// Transport returns a short name in lower case, such as "memory".
-	Transport() string
-}

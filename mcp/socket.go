@@ -109,7 +109,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, conns *sync.WaitGro
 }
 
 // socketConn frames a connection as stdio does.
-func socketConn(conn net.Conn, maxFrame int) Conn {
+func socketConn(conn net.Conn, maxFrame int) jsonrpc.Conn {
 	bounded := boundedConn{conn}
 	return jsonrpc.NewLineConn(bounded, bounded, conn.Close, maxFrame)
 }
@@ -125,7 +125,7 @@ func (c boundedConn) Write(b []byte) (int, error) {
 }
 
 // dialWire opens the wire of an address that is not HTTP.
-func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (Conn, error) {
+func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (jsonrpc.Conn, error) {
 	network, address := u.Scheme, u.Host
 	switch u.Scheme {
 	case "ws", "wss":

@@ -36,7 +36,7 @@ import (
 func (s *Server) SSE(messagePath string) http.Handler {
 	return s.lazy(func() http.Handler {
 		return &sse.Server{
-			Serve: func(ctx context.Context, conn Conn, principal string) error {
+			Serve: func(ctx context.Context, conn jsonrpc.Conn, principal string) error {
 				return s.serve(ctx, conn, engine.Caller{Principal: principal}, nil) // the exchanges have the messages
 			},
 			MessagePath: messagePath,

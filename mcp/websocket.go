@@ -6,6 +6,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/transport/websocket"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // WebSocket returns a handler that serves MCP over WebSocket: a custom transport, which
@@ -23,7 +24,7 @@ import (
 func (s *Server) WebSocket() http.Handler {
 	return s.lazy(func() http.Handler {
 		return &websocket.Server{
-			Serve: func(ctx context.Context, conn Conn, principal string) error {
+			Serve: func(ctx context.Context, conn jsonrpc.Conn, principal string) error {
 				return s.serve(ctx, conn, engine.Caller{Principal: principal}, s.tap("websocket"))
 			},
 			Guard:      s.guard(),
@@ -38,6 +39,6 @@ func (s *Server) WebSocket() http.Handler {
 }
 
 // dialWebSocket opens the wire of a ws or wss URL.
-func (c *Client) dialWebSocket(ctx context.Context, address string, tap engine.Tap) (Conn, error) {
+func (c *Client) dialWebSocket(ctx context.Context, address string, tap engine.Tap) (jsonrpc.Conn, error) {
 	return websocket.Dial(ctx, websocket.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: c.Limits.Message, Tap: tap})
 }

@@ -63,8 +63,8 @@ func open(t testing.TB, c *mcp.Client, rev mcp.Revision, dial func(context.Conte
 }
 
 // Wire is a transport that is one open connection, for [mcp.Client.Connect].
-func Wire(conn mcp.Conn) mcp.Transport { return wire{conn} }
+func Wire(conn jsonrpc.Conn) mcp.Transport { return wire{conn} }
 
-type wire struct{ conn mcp.Conn }
+type wire struct{ conn jsonrpc.Conn }
 
-func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
+func (w wire) Connect(context.Context) (jsonrpc.Conn, error) { return w.conn, nil }

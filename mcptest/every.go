@@ -68,7 +68,7 @@ func connectPipes(t testing.TB, s *mcp.Server, c *mcp.Client, rev mcp.Revision) 
 
 // Pipes returns the two ends of a connection of newline-delimited JSON over pipes of the
 // operating system, as between a program and its child.
-func Pipes(t testing.TB) (near, far mcp.Conn) {
+func Pipes(t testing.TB) (near, far jsonrpc.Conn) {
 	t.Helper()
 	pipe := func() (r, w *os.File) {
 		r, w, err := os.Pipe()

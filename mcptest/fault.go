@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
-	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // Damage is what a [Fault] does to a frame.
@@ -31,7 +30,9 @@ type Fault struct {
 
 // Faults returns conn with faults in its writing direction. To damage the frames that a side
 // reads, wrap the other end of its connection.
-func Faults(conn mcp.Conn, faults ...Fault) mcp.Conn { return &faulty{Conn: conn, faults: faults} }
+func Faults(conn jsonrpc.Conn, faults ...Fault) jsonrpc.Conn {
+	return &faulty{Conn: conn, faults: faults}
+}
 
 type faulty struct {
 	jsonrpc.Conn

@@ -16,7 +16,7 @@ import (
 // connection goes on.
 const maxFrame = 16 << 20
 
-// frames is a mcp.Conn. Each message follows its length in four bytes, big-endian.
+// frames is a jsonrpc.Conn. Each message follows its length in four bytes, big-endian.
 type frames struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -26,7 +26,7 @@ type frames struct {
 
 func newFrames(c net.Conn) *frames { return &frames{conn: c, in: bufio.NewReader(c)} }
 
-// Read implements mcp.Conn.
+// Read implements jsonrpc.Conn.
 func (f *frames) Read(buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(f.in, head[:]); err != nil {
@@ -56,7 +56,7 @@ func (f *frames) Read(buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// Write implements mcp.Conn.
+// Write implements jsonrpc.Conn.
 func (f *frames) Write(frame []byte) error {
 	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(frame)), uint32(len(frame)))
 	f.write.Lock()
@@ -65,7 +65,7 @@ func (f *frames) Write(frame []byte) error {
 	return f.ended(err)
 }
 
-// Close implements mcp.Conn.
+// Close implements jsonrpc.Conn.
 func (f *frames) Close() error {
 	if f.closed.Swap(true) {
 		return nil

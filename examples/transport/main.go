@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -82,7 +83,7 @@ func serve(ctx context.Context, s *mcp.Server, ln net.Listener) error {
 type dialer string
 
 // Connect opens a connection.
-func (d dialer) Connect(ctx context.Context) (mcp.Conn, error) {
+func (d dialer) Connect(ctx context.Context) (jsonrpc.Conn, error) {
 	var nd net.Dialer
 	c, err := nd.DialContext(ctx, "tcp", string(d))
 	if err != nil {

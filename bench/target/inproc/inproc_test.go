@@ -17,7 +17,7 @@ type in struct {
 // pipe is a transport to a server in the same process.
 type pipe struct{ s *mcp.Server }
 
-func (p pipe) Connect(context.Context) (mcp.Conn, error) {
+func (p pipe) Connect(context.Context) (jsonrpc.Conn, error) {
 	near, far := jsonrpc.Pipe()
 	go p.s.Serve(context.Background(), far) // it ends with the session
 	return near, nil

@@ -116,9 +116,9 @@ func theatre(ctx context.Context) host.Server {
 	}}
 }
 
-type wire struct{ conn mcp.Conn }
+type wire struct{ conn jsonrpc.Conn }
 
-func (w wire) Connect(context.Context) (mcp.Conn, error) { return w.conn, nil }
+func (w wire) Connect(context.Context) (jsonrpc.Conn, error) { return w.conn, nil }
 
 // actor is a model that follows the message: "call TOOL {ARGUMENTS}" calls a tool, "think",
 // "stream" and "hang" do these, and it echoes everything else.
