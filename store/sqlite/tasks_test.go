@@ -1,4 +1,4 @@
-package store_test
+package sqlite_test
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
-	"github.com/patchbay-dev/patchbay/store"
+	"github.com/patchbay-dev/patchbay/store/sqlite"
 )
 
-var _ mcp.TaskStore = (*store.Tasks)(nil)
+var _ mcp.TaskStore = (*sqlite.Tasks)(nil)
 
 func record(id, owner, data string, ttl time.Duration) mcp.TaskRecord {
 	return mcp.TaskRecord{ID: id, Owner: owner, Expires: time.Now().Add(ttl), Data: []byte(data)}
 }
 
-func put(t *testing.T, v *store.Tasks, r mcp.TaskRecord) {
+func put(t *testing.T, v *sqlite.Tasks, r mcp.TaskRecord) {
 	t.Helper()
 	if err := v.PutTask(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func listed(t *testing.T, v *store.Tasks, owner, after string, limit int) string {
+func listed(t *testing.T, v *sqlite.Tasks, owner, after string, limit int) string {
 	t.Helper()
 	tasks, err := v.Tasks(t.Context(), owner, after, limit)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestTasksOnAFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	s := open(t, path)
 	put(t, s.Tasks(), record("a", "ada", `{}`, time.Hour))
-	store.Fill(t, s)
+	sqlite.Fill(t, s)
 	big := strings.Repeat("x", 1<<20)
 	if err := s.Tasks().PutTask(t.Context(), record("b", "ada", big, time.Hour)); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("PutTask = %v, want an error that says full", err)
@@ -131,7 +131,7 @@ func TestTasksOnAFullDisk(t *testing.T) {
 
 func TestTasksOfManyGoroutines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	stores := []*store.Store{open(t, path), open(t, path)} // as two processes would
+	stores := []*sqlite.Store{open(t, path), open(t, path)} // as two processes would
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -152,7 +152,7 @@ func TestTasksOfManyGoroutines(t *testing.T) {
 }
 
 // worker is a server whose tasks are kept in a database.
-func worker(s *store.Store, block <-chan struct{}) *mcp.Server {
+func worker(s *sqlite.Store, block <-chan struct{}) *mcp.Server {
 	srv := &mcp.Server{Name: "worker", Tasks: mcp.TaskConfig{Store: s.Tasks(), Poll: 10 * time.Millisecond}}
 	mcp.AddTool(srv, mcp.Tool{Name: "quick", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
 		func(context.Context, struct{}) (string, error) { return "quick", nil })
@@ -172,7 +172,7 @@ func TestTasksSurviveARestart(t *testing.T) {
 			mcptest.LeakCheck(t)
 			path := filepath.Join(t.TempDir(), "x.db")
 			block := make(chan struct{})
-			before, err := store.Open(path)
+			before, err := sqlite.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,11 +1,11 @@
-package store_test
+package sqlite_test
 
 import (
 	"path/filepath"
 	"sync"
 	"testing"
 
-	"github.com/patchbay-dev/patchbay/store"
+	"github.com/patchbay-dev/patchbay/store/sqlite"
 )
 
 // Several processes may open a new file at once: one makes the tables, the others wait.
@@ -15,7 +15,7 @@ func TestOpenAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				s, err := store.Open(path)
+				s, err := sqlite.Open(path)
 				if err != nil {
 					t.Error(err)
 					return

@@ -1,4 +1,4 @@
-package store_test
+package sqlite_test
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/store"
+	"github.com/patchbay-dev/patchbay/store/sqlite"
 )
 
-var _ mcp.EventStore = (*store.Events)(nil)
+var _ mcp.EventStore = (*sqlite.Events)(nil)
 
-func open(t *testing.T, path string) *store.Store {
+func open(t *testing.T, path string) *sqlite.Store {
 	t.Helper()
-	s, err := store.Open(path)
+	s, err := sqlite.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func open(t *testing.T, path string) *store.Store {
 	return s
 }
 
-func after(t *testing.T, v *store.Events, stream string, position int64) string {
+func after(t *testing.T, v *sqlite.Events, stream string, position int64) string {
 	t.Helper()
 	events, err := v.After(t.Context(), stream, position)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestEventsAreBounded(t *testing.T) {
 
 func TestEventsOfManyGoroutines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	stores := []*store.Store{open(t, path), open(t, path)} // as two processes would
+	stores := []*sqlite.Store{open(t, path), open(t, path)} // as two processes would
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -130,7 +130,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{text, dir, filepath.Join(dir, "no", "folder.db")} {
-		if s, err := store.Open(path); err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
+		if s, err := sqlite.Open(path); err == nil || !strings.Contains(err.Error(), filepath.Base(path)) {
 			t.Errorf("Open(%q) = %v, %v", path, s, err)
 		}
 	}

@@ -1,7 +1,7 @@
-// Package store keeps the state of an MCP server that must survive the end of its process, in one
+// Package sqlite keeps the state of an MCP server that must survive the end of its process, in one
 // SQLite file on disk.
 //
-//	db, err := store.Open("patchbay.db")
+//	db, err := sqlite.Open("patchbay.db")
 //	if err != nil {
 //		return err
 //	}
@@ -12,4 +12,4 @@
 // Written data survives the end of the process at any moment; the writes just before a power
 // failure may be lost. Only the owner can read the file and its companions (-wal, -shm), because
 // they hold the messages from servers and clients.
-package store
+package sqlite
