@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
+	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -139,57 +140,57 @@ func containedTap(user *usercode.Runner, on func(trace.Frame)) engine.Tap {
 	}
 }
 
-// containedStates is a StateStore of the user.
+// containedStates is a [store.States] of the user.
 type containedStates struct {
 	user  *usercode.Runner
-	store StateStore
+	store store.States
 }
 
 func (c containedStates) Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error) {
-	err = c.user.Run(ctx, "StateStore.Put", func() (err error) { ref, err = c.store.Put(ctx, state, ttl); return err })
+	err = c.user.Run(ctx, "store.States.Put", func() (err error) { ref, err = c.store.Put(ctx, state, ttl); return err })
 	return ref, err
 }
 
 func (c containedStates) Take(ctx context.Context, ref string) (state []byte, err error) {
-	err = c.user.Run(ctx, "StateStore.Take", func() (err error) { state, err = c.store.Take(ctx, ref); return err })
+	err = c.user.Run(ctx, "store.States.Take", func() (err error) { state, err = c.store.Take(ctx, ref); return err })
 	return state, err
 }
 
-// containedTasks is a TaskStore of the user.
+// containedTasks is a [store.Tasks] of the user.
 type containedTasks struct {
 	user  *usercode.Runner
-	store TaskStore
+	store store.Tasks
 }
 
-func (c containedTasks) PutTask(ctx context.Context, t TaskRecord) error {
-	return c.user.Run(ctx, "TaskStore.PutTask", func() error { return c.store.PutTask(ctx, t) })
+func (c containedTasks) PutTask(ctx context.Context, t store.Task) error {
+	return c.user.Run(ctx, "store.Tasks.PutTask", func() error { return c.store.PutTask(ctx, t) })
 }
 
-func (c containedTasks) Task(ctx context.Context, id string) (t TaskRecord, ok bool, err error) {
-	err = c.user.Run(ctx, "TaskStore.Task", func() (err error) { t, ok, err = c.store.Task(ctx, id); return err })
+func (c containedTasks) GetTask(ctx context.Context, id string) (t store.Task, ok bool, err error) {
+	err = c.user.Run(ctx, "store.Tasks.GetTask", func() (err error) { t, ok, err = c.store.GetTask(ctx, id); return err })
 	return t, ok, err
 }
 
-func (c containedTasks) Tasks(ctx context.Context, owner, after string, limit int) (ts []TaskRecord, err error) {
-	err = c.user.Run(ctx, "TaskStore.Tasks", func() (err error) { ts, err = c.store.Tasks(ctx, owner, after, limit); return err })
+func (c containedTasks) ListTasks(ctx context.Context, owner, after string, limit int) (ts []store.Task, err error) {
+	err = c.user.Run(ctx, "store.Tasks.ListTasks", func() (err error) { ts, err = c.store.ListTasks(ctx, owner, after, limit); return err })
 	return ts, err
 }
 
-// containedEvents is an EventStore of the user.
+// containedEvents is a [store.Events] of the user.
 type containedEvents struct {
 	user  *usercode.Runner
-	store EventStore
+	store store.Events
 }
 
 func (c containedEvents) Append(ctx context.Context, stream string, position int64, event []byte) error {
-	return c.user.Run(ctx, "EventStore.Append", func() error { return c.store.Append(ctx, stream, position, event) })
+	return c.user.Run(ctx, "store.Events.Append", func() error { return c.store.Append(ctx, stream, position, event) })
 }
 
 func (c containedEvents) After(ctx context.Context, stream string, position int64) (events [][]byte, err error) {
-	err = c.user.Run(ctx, "EventStore.After", func() (err error) { events, err = c.store.After(ctx, stream, position); return err })
+	err = c.user.Run(ctx, "store.Events.After", func() (err error) { events, err = c.store.After(ctx, stream, position); return err })
 	return events, err
 }
 
 func (c containedEvents) Forget(ctx context.Context, stream string) error {
-	return c.user.Run(ctx, "EventStore.Forget", func() error { return c.store.Forget(ctx, stream) })
+	return c.user.Run(ctx, "store.Events.Forget", func() error { return c.store.Forget(ctx, stream) })
 }

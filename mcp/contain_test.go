@@ -23,6 +23,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -523,12 +524,12 @@ func TestContainHooks(t *testing.T) {
 		fine       bool // the call itself works
 	}{
 		{"OnStart", "echo", func(s *mcp.Server) { s.OnStart = func(context.Context) error { fault(); return nil } }, false},
-		{"StateStore", "ask", func(s *mcp.Server) { s.State.Store = store }, false},
-		{"TaskStore", "task", func(s *mcp.Server) { s.Tasks.Store = store }, false},
+		{"States", "ask", func(s *mcp.Server) { s.State.Store = store }, false},
+		{"Tasks", "task", func(s *mcp.Server) { s.Tasks.Store = store }, false},
 		{"WithNotify", "note", func(*mcp.Server) {}, false},
 		{"OnFrame", "echo", func(s *mcp.Server) { s.OnFrame = func(trace.Frame) { fault() } }, true},
 		{"Principal", "echo", func(s *mcp.Server) { s.HTTP.Principal = func(*http.Request) string { fault(); return "" } }, false},
-		{"EventStore", "progress", func(s *mcp.Server) { s.HTTP.Events, s.Revisions = store, []mcp.Revision{mcp.V2025_11_25} }, true},
+		{"Events", "progress", func(s *mcp.Server) { s.HTTP.Events, s.Revisions = store, []mcp.Revision{mcp.V2025_11_25} }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := server(tt.set)
@@ -610,20 +611,20 @@ func (f *faultyStore) Take(_ context.Context, ref string) ([]byte, error) {
 	return v.([]byte), nil
 }
 
-func (f *faultyStore) PutTask(_ context.Context, t mcp.TaskRecord) error {
+func (f *faultyStore) PutTask(_ context.Context, t store.Task) error {
 	f.fault()
 	f.tasks.Store(t.ID, t)
 	return nil
 }
 
-func (f *faultyStore) Task(_ context.Context, id string) (mcp.TaskRecord, bool, error) {
+func (f *faultyStore) GetTask(_ context.Context, id string) (store.Task, bool, error) {
 	f.fault()
 	v, ok := f.tasks.Load(id)
-	t, _ := v.(mcp.TaskRecord)
+	t, _ := v.(store.Task)
 	return t, ok, nil
 }
 
-func (f *faultyStore) Tasks(context.Context, string, string, int) ([]mcp.TaskRecord, error) {
+func (f *faultyStore) ListTasks(context.Context, string, string, int) ([]store.Task, error) {
 	f.fault()
 	return nil, nil
 }

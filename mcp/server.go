@@ -24,6 +24,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -162,7 +163,7 @@ type HTTPConfig struct {
 	// Events keeps the messages that calls of legacy sessions send on event streams, so that a
 	// client can resume a broken stream with Last-Event-ID. Nil: in memory, at most 64 MiB and 5
 	// minutes.
-	Events EventStore
+	Events store.Events
 
 	// Retry is how long a client that speaks 2025-11-25 waits before it reconnects to a closed
 	// stream. Zero: 1 second.
@@ -187,16 +188,7 @@ type StateConfig struct {
 
 	// Store keeps states on the server, so that each works once. Nil: they travel sealed with the
 	// caller, which can send one again until TTL has passed.
-	Store StateStore
-}
-
-// StateStore keeps the state of calls that wait for an answer. Its methods may be
-// called by several goroutines at once.
-type StateStore interface {
-	// Put keeps a state until it is taken or ttl has passed, and returns a reference to it.
-	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
-	// Take returns a state and forgets it. An unknown reference is an error.
-	Take(ctx context.Context, ref string) ([]byte, error)
+	Store store.States
 }
 
 // errShutdown is the cause of contexts that Shutdown cancels.
@@ -241,12 +233,12 @@ func (s *Server) init() error {
 		if s.engErr = s.checkFields(); s.engErr != nil {
 			return
 		}
-		var store engine.StateStore
+		var states store.States
 		user := s.userCode()
 		if s.State.Store != nil {
-			store = containedStates{user, s.State.Store}
+			states = containedStates{user, s.State.Store}
 		}
-		sealer, err := engine.NewSealer(s.Name, s.State.Keys, s.State.TTL, store)
+		sealer, err := engine.NewSealer(s.Name, s.State.Keys, s.State.TTL, states)
 		if err != nil {
 			s.engErr = fmt.Errorf("mcp: Server.State: %w", err)
 			return

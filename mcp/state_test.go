@@ -142,7 +142,7 @@ func TestStateExpires(t *testing.T) {
 	})
 }
 
-// once is a StateStore in memory.
+// once is a [store.States] in memory.
 type once struct {
 	mu     sync.Mutex
 	states map[string][]byte

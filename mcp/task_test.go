@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -167,21 +168,21 @@ func TestTaskInterrupted(t *testing.T) {
 	}
 }
 
-// mapStore is a TaskStore that can be looked into.
+// mapStore is a [store.Tasks] that can be looked into.
 type mapStore struct{ kept sync.Map }
 
-func (m *mapStore) PutTask(_ context.Context, r mcp.TaskRecord) error {
+func (m *mapStore) PutTask(_ context.Context, r store.Task) error {
 	m.kept.Store(r.ID, r)
 	return nil
 }
 
-func (m *mapStore) Task(_ context.Context, id string) (mcp.TaskRecord, bool, error) {
+func (m *mapStore) GetTask(_ context.Context, id string) (store.Task, bool, error) {
 	v, ok := m.kept.Load(id)
-	r, _ := v.(mcp.TaskRecord)
+	r, _ := v.(store.Task)
 	return r, ok, nil
 }
 
-func (m *mapStore) Tasks(context.Context, string, string, int) ([]mcp.TaskRecord, error) {
+func (m *mapStore) ListTasks(context.Context, string, string, int) ([]store.Task, error) {
 	return nil, errors.New("not asked for here")
 }
 
@@ -227,7 +228,7 @@ type slowStore struct {
 	asked, let chan struct{}
 }
 
-func (s *slowStore) PutTask(ctx context.Context, r mcp.TaskRecord) error {
+func (s *slowStore) PutTask(ctx context.Context, r store.Task) error {
 	select {
 	case s.asked <- struct{}{}:
 	default:

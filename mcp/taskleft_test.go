@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // endless is a server with a tool that works as a task until that is cancelled.
@@ -47,7 +48,7 @@ type patientStore struct {
 	*endless
 }
 
-func (s *patientStore) PutTask(ctx context.Context, r mcp.TaskRecord) error {
+func (s *patientStore) PutTask(ctx context.Context, r store.Task) error {
 	select {
 	case s.made <- struct{}{}:
 	default:

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // tightStore has room for what is small.
 type tightStore struct{ brokenTasks }
 
-func (s *tightStore) PutTask(ctx context.Context, r mcp.TaskRecord) error {
+func (s *tightStore) PutTask(ctx context.Context, r store.Task) error {
 	if len(r.Data) > 1<<20 {
 		return errors.New("disk full")
 	}

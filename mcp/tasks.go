@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // TaskConfig configures the tasks of a [Server]. A task belongs to the principal that made it.
@@ -25,7 +26,7 @@ type TaskConfig struct {
 	// Store keeps tasks and their results. Nil: in memory, at most 10,000 and 256 MiB; the oldest
 	// finished tasks make room. Only one server at a time may use a store: a stored task at work
 	// that the server did not start counts as failed.
-	Store TaskStore
+	Store store.Tasks
 
 	// TTL is how long, from its creation, a task may run and is kept; a caller may ask for less.
 	// Zero: 1 hour.
@@ -56,7 +57,7 @@ const settleTime = 30 * time.Second
 // tasks are the tasks of a server.
 type tasks struct {
 	s     *Server
-	store TaskStore
+	store store.Tasks
 	ttl   time.Duration
 	poll  time.Duration
 	max   int
@@ -348,9 +349,9 @@ func (t *task) snapshot() engine.TaskState {
 	return t.state
 }
 
-func (t *task) record() TaskRecord {
+func (t *task) record() store.Task {
 	state := t.snapshot()
-	return TaskRecord{ID: state.ID, Owner: t.owner, Expires: t.expires, Over: state.Over(), Data: encode(state)}
+	return store.Task{ID: state.ID, Owner: t.owner, Expires: t.expires, Over: state.Over(), Data: encode(state)}
 }
 
 // handle is the answer to the call that became the task.
@@ -382,7 +383,7 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.Task
 		state := t.snapshot()
 		return t, &state, nil
 	}
-	rec, ok, err := m.store.Task(ctx, id)
+	rec, ok, err := m.store.GetTask(ctx, id)
 	if err != nil {
 		return nil, nil, fmt.Errorf("task %q: %w", text.Short(id), err)
 	}
@@ -395,7 +396,7 @@ func (m *tasks) find(ctx context.Context, owner, id string) (*task, *engine.Task
 
 // read decodes a record. If its task is at work, but not in this process, the task ended with the
 // process that ran it.
-func (m *tasks) read(ctx context.Context, rec TaskRecord) (*engine.TaskState, error) {
+func (m *tasks) read(ctx context.Context, rec store.Task) (*engine.TaskState, error) {
 	var state engine.TaskState
 	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {
 		return nil, fmt.Errorf("task %q: %w", text.Short(rec.ID), err)
@@ -493,7 +494,7 @@ func (m *tasks) list(ctx context.Context, owner string, req *Request) (Result, e
 		}
 	}
 	size := m.s.limits.PageSize
-	records, err := m.store.Tasks(ctx, owner, after, size+1)
+	records, err := m.store.ListTasks(ctx, owner, after, size+1)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}

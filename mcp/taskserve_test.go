@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // The last request for the result of a task is the one that puts its questions, since the
@@ -355,10 +356,10 @@ func TestTaskFlood(t *testing.T) {
 
 // brokenTasks is a store that fails when it is told to.
 type brokenTasks struct {
-	mcp.TaskStore
+	store.Tasks
 	mu     sync.Mutex
-	kept   map[string]mcp.TaskRecord // guarded by mu
-	broken bool                      // guarded by mu
+	kept   map[string]store.Task // guarded by mu
+	broken bool                  // guarded by mu
 }
 
 func (b *brokenTasks) fail(broken bool) {
@@ -367,24 +368,24 @@ func (b *brokenTasks) fail(broken bool) {
 	b.broken = broken
 }
 
-func (b *brokenTasks) PutTask(_ context.Context, r mcp.TaskRecord) error {
+func (b *brokenTasks) PutTask(_ context.Context, r store.Task) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken {
 		return errors.New("disk full")
 	}
 	if b.kept == nil {
-		b.kept = map[string]mcp.TaskRecord{}
+		b.kept = map[string]store.Task{}
 	}
 	b.kept[r.ID] = r
 	return nil
 }
 
-func (b *brokenTasks) Task(_ context.Context, id string) (mcp.TaskRecord, bool, error) {
+func (b *brokenTasks) GetTask(_ context.Context, id string) (store.Task, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.broken {
-		return mcp.TaskRecord{}, false, errors.New("disk full")
+		return store.Task{}, false, errors.New("disk full")
 	}
 	r, ok := b.kept[id]
 	return r, ok, nil
@@ -414,7 +415,7 @@ func TestTaskStoreFails(t *testing.T) {
 			}
 			kept.fail(false)
 			p.state(id)
-			if r, _, _ := kept.Task(t.Context(), id); !r.Over {
+			if r, _, _ := kept.GetTask(t.Context(), id); !r.Over {
 				t.Errorf("not kept when it could be: %s", r.Data)
 			}
 		})

@@ -2,49 +2,31 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/store"
 )
-
-// TaskStore keeps tasks. Its methods may be called by several goroutines at once.
-type TaskStore interface {
-	// PutTask keeps a task and replaces the one with the same ID.
-	PutTask(ctx context.Context, t TaskRecord) error
-	// Task returns a task; false if there is none, or it has expired.
-	Task(ctx context.Context, id string) (TaskRecord, bool, error)
-	// Tasks returns the first tasks of an owner, at most limit, ordered by id, with ids greater
-	// than after.
-	Tasks(ctx context.Context, owner, after string, limit int) ([]TaskRecord, error)
-}
-
-// TaskRecord is a task in a [TaskStore].
-type TaskRecord struct {
-	ID, Owner string
-	Expires   time.Time
-	Over      bool            // its state is final
-	Data      json.RawMessage // a DetailedTask of extensions/tasks
-}
 
 // maxTaskBytes bounds what memoryTasks keeps.
 const maxTaskBytes = 256 << 20
 
-// memoryTasks is a [TaskStore] in memory. The zero value is ready for use.
+// memoryTasks is a [store.Tasks] in memory. The zero value is ready for use.
 type memoryTasks struct {
 	mu    sync.Mutex
-	kept  map[string]TaskRecord // guarded by mu
+	kept  map[string]store.Task // guarded by mu
 	bytes int                   // guarded by mu
 }
 
-// PutTask implements [TaskStore].
-func (m *memoryTasks) PutTask(_ context.Context, t TaskRecord) error {
+// PutTask implements [store.Tasks].
+func (m *memoryTasks) PutTask(_ context.Context, t store.Task) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.kept == nil {
-		m.kept = map[string]TaskRecord{}
+		m.kept = map[string]store.Task{}
 	}
 	m.drop(t.ID)
 	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
@@ -67,7 +49,7 @@ func (m *memoryTasks) drop(id string) {
 // until a tenth is free and there is room for room bytes; mu is held.
 func (m *memoryTasks) makeRoom(room int) {
 	at := time.Now()
-	var over []TaskRecord
+	var over []store.Task
 	for id, r := range m.kept {
 		switch {
 		case !r.Expires.After(at):
@@ -76,7 +58,7 @@ func (m *memoryTasks) makeRoom(room int) {
 			over = append(over, r)
 		}
 	}
-	slices.SortFunc(over, func(a, b TaskRecord) int { return a.Expires.Compare(b.Expires) })
+	slices.SortFunc(over, func(a, b store.Task) int { return a.Expires.Compare(b.Expires) })
 	for _, r := range over {
 		if len(m.kept) < maxTasks-maxTasks/10 && m.bytes+room < maxTaskBytes-maxTaskBytes/10 {
 			return
@@ -85,8 +67,8 @@ func (m *memoryTasks) makeRoom(room int) {
 	}
 }
 
-// Task implements [TaskStore].
-func (m *memoryTasks) Task(_ context.Context, id string) (TaskRecord, bool, error) {
+// GetTask implements [store.Tasks].
+func (m *memoryTasks) GetTask(_ context.Context, id string) (store.Task, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t, ok := m.kept[id]
@@ -97,17 +79,17 @@ func (m *memoryTasks) Task(_ context.Context, id string) (TaskRecord, bool, erro
 	return t, ok, nil
 }
 
-// Tasks implements [TaskStore].
-func (m *memoryTasks) Tasks(_ context.Context, owner, after string, limit int) ([]TaskRecord, error) {
+// ListTasks implements [store.Tasks].
+func (m *memoryTasks) ListTasks(_ context.Context, owner, after string, limit int) ([]store.Task, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := time.Now()
-	var out []TaskRecord
+	var out []store.Task
 	for _, t := range m.kept {
 		if t.Owner == owner && t.ID > after && t.Expires.After(at) {
 			out = append(out, t)
 		}
 	}
-	slices.SortFunc(out, func(a, b TaskRecord) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b store.Task) int { return strings.Compare(a.ID, b.ID) })
 	return out[:min(limit, len(out))], nil
 }

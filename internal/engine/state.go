@@ -16,6 +16,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // state is the state of a call between two rounds, sealed in requestState.
@@ -32,21 +33,12 @@ type state struct {
 // state needs a store.
 const maxState = 256 << 10
 
-// StateStore keeps states on the server, so that a requestState is a reference
-// that works once. Its methods are safe for several goroutines.
-type StateStore interface {
-	// Put keeps a state until it is taken or ttl has passed, and returns a reference to it.
-	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
-	// Take returns a state and deletes it. An unknown reference is an error.
-	Take(ctx context.Context, ref string) ([]byte, error)
-}
-
 // Sealer seals and opens requestState. Keys are derived once. It is safe for concurrent use.
 type Sealer struct {
 	ring  []sealKey
 	name  []byte
 	ttl   time.Duration
-	store StateStore
+	store store.States
 }
 
 type sealKey struct {
@@ -56,8 +48,8 @@ type sealKey struct {
 
 // NewSealer makes a sealer for the server called name. The first key seals, and each key opens;
 // without keys a random one is used, valid only in this process. If ttl is zero, it means 15
-// minutes. The store may be nil.
-func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) (*Sealer, error) {
+// minutes. States may be nil.
+func NewSealer(name string, keys [][]byte, ttl time.Duration, states store.States) (*Sealer, error) {
 	if ttl == 0 {
 		ttl = 15 * time.Minute
 	}
@@ -66,7 +58,7 @@ func NewSealer(name string, keys [][]byte, ttl time.Duration, store StateStore) 
 		rand.Read(key)
 		keys = [][]byte{key}
 	}
-	s := &Sealer{name: []byte("patchbay requestState 1\x00" + name), ttl: ttl, store: store}
+	s := &Sealer{name: []byte("patchbay requestState 1\x00" + name), ttl: ttl, store: states}
 	for i, k := range keys {
 		if len(k) < 16 {
 			return nil, fmt.Errorf("state key %d has %d bytes; use at least 16, better 32 random ones", i, len(k))

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Events is an mcp.EventStore. Set its fields before use.
+// Events is a [store.Events]. Set its fields before use.
 type Events struct {
 	// MaxAge is how long an event is kept. Zero: 1 hour.
 	MaxAge time.Duration
@@ -53,7 +53,7 @@ func (v *Events) fail(doing string, err error) error {
 	return fmt.Errorf("%s in store %q: %w", doing, v.store.path, err)
 }
 
-// Append implements mcp.EventStore.
+// Append implements [store.Events].
 func (v *Events) Append(ctx context.Context, stream string, position int64, event []byte) error {
 	now := time.Now()
 	_, err := v.store.db.ExecContext(ctx, "INSERT INTO events (stream, position, at, event) VALUES (?, ?, ?, ?)",
@@ -74,7 +74,7 @@ func (v *Events) Append(ctx context.Context, stream string, position int64, even
 	return nil
 }
 
-// After implements mcp.EventStore.
+// After implements [store.Events].
 func (v *Events) After(ctx context.Context, stream string, position int64) ([][]byte, error) {
 	rows, err := v.store.db.QueryContext(ctx, "SELECT event FROM events WHERE stream = ? AND position > ? AND at > ? ORDER BY position",
 		stream, position, time.Now().Add(-v.maxAge()).UnixMilli())
@@ -95,7 +95,7 @@ func (v *Events) After(ctx context.Context, stream string, position int64) ([][]
 	return events, nil
 }
 
-// Forget implements mcp.EventStore.
+// Forget implements [store.Events].
 func (v *Events) Forget(ctx context.Context, stream string) error {
 	if _, err := v.store.db.ExecContext(ctx, "DELETE FROM events WHERE stream = ?", stream); err != nil {
 		return v.fail("drop events", err)

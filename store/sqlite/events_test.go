@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/store/sqlite"
 )
 
-var _ mcp.EventStore = (*sqlite.Events)(nil)
+var _ store.Events = (*sqlite.Events)(nil)
 
 func open(t *testing.T, path string) *sqlite.Store {
 	t.Helper()

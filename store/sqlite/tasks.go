@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
-// Tasks is an [mcp.TaskStore]: a later process finds the tasks and their results. A task that was
+// Tasks is a [store.Tasks]: a later process finds the tasks and their results. A task that was
 // at work when its process ended is found as failed. Set the fields of Tasks before use.
 type Tasks struct {
 	// MaxPerOwner bounds the tasks kept for one owner, including the empty owner; beyond it, the
@@ -52,8 +52,8 @@ func (v *Tasks) fail(doing string, err error) error {
 	return fmt.Errorf("%s in store %q: %w", doing, v.store.path, err)
 }
 
-// PutTask implements mcp.TaskStore.
-func (v *Tasks) PutTask(ctx context.Context, t mcp.TaskRecord) error {
+// PutTask implements [store.Tasks].
+func (v *Tasks) PutTask(ctx context.Context, t store.Task) error {
 	if err := v.prune(ctx); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (v *Tasks) PutTask(ctx context.Context, t mcp.TaskRecord) error {
 }
 
 // put stores a task if there is room for it.
-func (v *Tasks) put(ctx context.Context, t mcp.TaskRecord) (kept bool, err error) {
+func (v *Tasks) put(ctx context.Context, t store.Task) (kept bool, err error) {
 	// One statement, so that of two processes neither fails: one waits for the other. A task that
 	// does not grow is stored even if there is no room.
 	res, err := v.store.db.ExecContext(ctx, `INSERT INTO tasks (id, owner, expires, over, data)
@@ -97,29 +97,29 @@ func (v *Tasks) makeRoom(ctx context.Context, owner string) error {
 	return err
 }
 
-// Task implements mcp.TaskStore.
-func (v *Tasks) Task(ctx context.Context, id string) (mcp.TaskRecord, bool, error) {
+// GetTask implements [store.Tasks].
+func (v *Tasks) GetTask(ctx context.Context, id string) (store.Task, bool, error) {
 	row := v.store.db.QueryRowContext(ctx, "SELECT id, owner, expires, over, data FROM tasks WHERE id = ? AND expires > ?", id, time.Now().UnixMilli())
 	t, err := scanTask(row.Scan)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return mcp.TaskRecord{}, false, nil
+		return store.Task{}, false, nil
 	case err != nil:
-		return mcp.TaskRecord{}, false, v.fail("read a task", err)
+		return store.Task{}, false, v.fail("read a task", err)
 	}
 	return t, true, nil
 }
 
-// Tasks implements mcp.TaskStore.
-func (v *Tasks) Tasks(ctx context.Context, owner, after string, limit int) ([]mcp.TaskRecord, error) {
+// ListTasks implements [store.Tasks].
+func (v *Tasks) ListTasks(ctx context.Context, owner, after string, limit int) ([]store.Task, error) {
 	rows, err := v.store.db.QueryContext(ctx, "SELECT id, owner, expires, over, data FROM tasks WHERE owner = ? AND id > ? AND expires > ? ORDER BY id LIMIT ?",
 		owner, after, time.Now().UnixMilli(), limit)
 	if err != nil {
 		return nil, v.fail("list tasks", err)
 	}
-	var out []mcp.TaskRecord
+	var out []store.Task
 	for rows.Next() {
-		var t mcp.TaskRecord
+		var t store.Task
 		if t, err = scanTask(rows.Scan); err != nil {
 			break
 		}
@@ -131,7 +131,7 @@ func (v *Tasks) Tasks(ctx context.Context, owner, after string, limit int) ([]mc
 	return out, nil
 }
 
-func scanTask(scan func(...any) error) (t mcp.TaskRecord, err error) {
+func scanTask(scan func(...any) error) (t store.Task, err error) {
 	var expires int64
 	var data []byte
 	err = scan(&t.ID, &t.Owner, &expires, &t.Over, &data)

@@ -12,16 +12,17 @@ import (
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/store/sqlite"
 )
 
-var _ mcp.TaskStore = (*sqlite.Tasks)(nil)
+var _ store.Tasks = (*sqlite.Tasks)(nil)
 
-func record(id, owner, data string, ttl time.Duration) mcp.TaskRecord {
-	return mcp.TaskRecord{ID: id, Owner: owner, Expires: time.Now().Add(ttl), Data: []byte(data)}
+func record(id, owner, data string, ttl time.Duration) store.Task {
+	return store.Task{ID: id, Owner: owner, Expires: time.Now().Add(ttl), Data: []byte(data)}
 }
 
-func put(t *testing.T, v *sqlite.Tasks, r mcp.TaskRecord) {
+func put(t *testing.T, v *sqlite.Tasks, r store.Task) {
 	t.Helper()
 	if err := v.PutTask(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -30,7 +31,7 @@ func put(t *testing.T, v *sqlite.Tasks, r mcp.TaskRecord) {
 
 func listed(t *testing.T, v *sqlite.Tasks, owner, after string, limit int) string {
 	t.Helper()
-	tasks, err := v.Tasks(t.Context(), owner, after, limit)
+	tasks, err := v.ListTasks(t.Context(), owner, after, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +62,8 @@ func TestTasksAreKept(t *testing.T) {
 		t.Errorf("tasks of nobody = %s", got)
 	}
 	for _, id := range []string{"old", "never"} {
-		if r, ok, err := v.Task(t.Context(), id); ok || err != nil {
-			t.Errorf("Task(%q) = %v, %v, %v", id, r, ok, err)
+		if r, ok, err := v.GetTask(t.Context(), id); ok || err != nil {
+			t.Errorf("GetTask(%q) = %v, %v, %v", id, r, ok, err)
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -71,15 +72,15 @@ func TestTasksAreKept(t *testing.T) {
 
 	// Each method returns an error for a closed database, and none hangs.
 	for what, err := range map[string]error{
-		"PutTask": v.PutTask(t.Context(), record("e", "ada", `{}`, time.Hour)),
-		"Task":    func() error { _, _, err := v.Task(t.Context(), "a"); return err }(),
-		"Tasks":   func() error { _, err := v.Tasks(t.Context(), "ada", "", 9); return err }(),
+		"PutTask":   v.PutTask(t.Context(), record("e", "ada", `{}`, time.Hour)),
+		"GetTask":   func() error { _, _, err := v.GetTask(t.Context(), "a"); return err }(),
+		"ListTasks": func() error { _, err := v.ListTasks(t.Context(), "ada", "", 9); return err }(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "x.db") {
 			t.Errorf("%s of a closed store = %v", what, err)
 		}
 	}
-	r, ok, err := open(t, path).Tasks().Task(t.Context(), "a")
+	r, ok, err := open(t, path).Tasks().GetTask(t.Context(), "a")
 	if err != nil || !ok || r.Owner != "ada" || string(r.Data) != `{"n":1}` || time.Until(r.Expires) < time.Minute {
 		t.Errorf("after a restart = %+v, %v, %v", r, ok, err)
 	}
@@ -121,10 +122,10 @@ func TestTasksOnAFullDisk(t *testing.T) {
 	if err := s.Tasks().PutTask(t.Context(), record("b", "ada", big, time.Hour)); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("PutTask = %v, want an error that says full", err)
 	}
-	if _, ok, err := s.Tasks().Task(t.Context(), "a"); !ok || err != nil {
-		t.Errorf("Task = %v, %v", ok, err)
+	if _, ok, err := s.Tasks().GetTask(t.Context(), "a"); !ok || err != nil {
+		t.Errorf("GetTask = %v, %v", ok, err)
 	}
-	if _, ok, err := s.Tasks().Task(t.Context(), "b"); ok || err != nil {
+	if _, ok, err := s.Tasks().GetTask(t.Context(), "b"); ok || err != nil {
 		t.Errorf("a task that was not kept = %v, %v", ok, err)
 	}
 }
@@ -145,7 +146,7 @@ func TestTasksOfManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	for i := range 8 {
-		if tasks, err := stores[0].Tasks().Tasks(t.Context(), fmt.Sprint(i), "", 99); len(tasks) != 10 || err != nil {
+		if tasks, err := stores[0].Tasks().ListTasks(t.Context(), fmt.Sprint(i), "", 99); len(tasks) != 10 || err != nil {
 			t.Errorf("%d tasks of %d, %v", len(tasks), i, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // Causes of the end of a handler's context.
@@ -64,7 +65,7 @@ type Server struct {
 
 	// Events keeps the messages of legacy calls for clients that resume a stream; it must be set
 	// if a revision with sessions is served. Retry is the time after which they may resume.
-	Events EventStore
+	Events store.Events
 	Retry  time.Duration
 
 	// Principal returns the authenticated caller of a request, or "". If nil, no caller is

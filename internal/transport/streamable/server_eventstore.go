@@ -8,26 +8,13 @@ import (
 	"time"
 )
 
-// An EventStore keeps the events of the streams of legacy calls, so that a client whose
-// connection broke can resume a stream. Positions count from 1 within a stream and come in order;
-// names of streams are unguessable. Its methods are safe for concurrent use.
-type EventStore interface {
-	// Append stores a copy of an event.
-	Append(ctx context.Context, stream string, position int64, event []byte) error
-	// After returns the events after a position, in order. The oldest may be missing because they
-	// are no longer kept; that is not an error.
-	After(ctx context.Context, stream string, position int64) ([][]byte, error)
-	// Forget drops a stream. An unknown stream is not an error.
-	Forget(ctx context.Context, stream string) error
-}
-
 // Bounds of MemoryEvents.
 const (
 	maxEventBytes = 64 << 20
 	maxEventAge   = 5 * time.Minute
 )
 
-// MemoryEvents is an [EventStore] in memory. It keeps at most 64 MiB, for at most 5 minutes; the
+// MemoryEvents is a [store.Events] in memory. It keeps at most 64 MiB, for at most 5 minutes; the
 // oldest events are dropped first. The zero value is ready for use.
 type MemoryEvents struct {
 	mu      sync.Mutex
@@ -48,7 +35,7 @@ type keptEvent struct {
 // size returns the approximate memory of an event, in bytes.
 func (k *keptEvent) size() int { return len(k.event) + 200 }
 
-// Append implements [EventStore].
+// Append implements [store.Events].
 func (m *MemoryEvents) Append(_ context.Context, stream string, position int64, event []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +75,7 @@ func (m *MemoryEvents) expire() {
 	m.schedule(now)
 }
 
-// After implements [EventStore].
+// After implements [store.Events].
 func (m *MemoryEvents) After(_ context.Context, stream string, position int64) ([][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +89,7 @@ func (m *MemoryEvents) After(_ context.Context, stream string, position int64) (
 	return events, nil
 }
 
-// Forget implements [EventStore].
+// Forget implements [store.Events].
 func (m *MemoryEvents) Forget(_ context.Context, stream string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,0 +1,62 @@
+// Package store has the interfaces of the stores in which an mcp.Server keeps what must outlive a
+// connection or the process: [Events] (mcp.HTTPConfig.Events), [Tasks] (mcp.TaskConfig.Store) and
+// [States] (mcp.StateConfig.Store). Without a store the server keeps them in memory, and states with
+// the caller.
+//
+// Package store/sqlite keeps events and tasks in a file. A store of your own implements one of the
+// interfaces or several; the names of their methods differ.
+//
+// # Guarantees
+//
+// A server calls the methods from several goroutines at once. A panic in a method fails only the
+// operation that needed it, as an error of the method does.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Events keeps the events that legacy calls send on their streams, so that a client whose connection
+// broke can resume a stream. Positions count from 1 within a stream and come in order; names of
+// streams are unguessable.
+//
+// Specification: 2025-11-25, basic/transports, Resumability and Redelivery.
+type Events interface {
+	// Append keeps an event. It must not retain event after it returns.
+	Append(ctx context.Context, stream string, position int64, event []byte) error
+	// After returns the events after a position, in order. The oldest may be missing if they are no
+	// longer kept; that is not an error.
+	After(ctx context.Context, stream string, position int64) ([][]byte, error)
+	// Forget drops a stream. The stream may be unknown.
+	Forget(ctx context.Context, stream string) error
+}
+
+// Tasks keeps tasks and their results.
+type Tasks interface {
+	// PutTask keeps a task and replaces the one with the same ID.
+	PutTask(ctx context.Context, t Task) error
+	// GetTask returns a task; false if there is none, or it has expired.
+	GetTask(ctx context.Context, id string) (Task, bool, error)
+	// ListTasks returns the first tasks of an owner, at most limit, ordered by id, with ids greater
+	// than after.
+	ListTasks(ctx context.Context, owner, after string, limit int) ([]Task, error)
+}
+
+// Task is a task in a store.
+type Task struct {
+	ID, Owner string
+	Expires   time.Time
+	Over      bool            // its state is final
+	Data      json.RawMessage // a DetailedTask of extensions/tasks
+}
+
+// States keeps the state of calls that wait for an answer, so that what travels with the caller is a
+// reference that works once.
+type States interface {
+	// Put keeps a state until it is taken or ttl has passed, and returns a reference to it.
+	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
+	// Take returns a state and forgets it. An unknown reference is an error.
+	Take(ctx context.Context, ref string) ([]byte, error)
+}
