@@ -19,7 +19,7 @@ import (
 
 // leave removes tools from a result of tools/list.
 func leave(res mcp.Result, keep func(name string) bool) mcp.Result {
-	raw := mcp.ResultJSON(res)
+	raw := res.JSON()
 	list, _ := jsonx.Lookup(raw, "tools")
 	out := []byte{'['}
 	for e := range jsonx.Elements(list) {

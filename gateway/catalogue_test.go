@@ -54,7 +54,7 @@ func (l *listing) farm(back mcp.Revision) *farm {
 					if err != nil {
 						return nil, err
 					}
-					return mcp.RawResult(strings.ReplaceAll(string(mcp.ResultJSON(res)), `"listChanged":true`, `"listChanged":false`)), nil
+					return mcp.RawResult(strings.ReplaceAll(string(res.JSON()), `"listChanged":true`, `"listChanged":false`)), nil
 				case req.Method == "subscriptions/listen" && l.mute:
 					return nil, mcp.Errorf(jsonrpc.CodeInternal, "no subscriptions today")
 				}
@@ -197,7 +197,7 @@ func toolsOf(t *testing.T, g *gateway.Gateway, ctx context.Context) string {
 		t.Fatal(err)
 	}
 	var list struct{ Tools []struct{ Name string } }
-	if err := json.Unmarshal(mcp.ResultJSON(res), &list); err != nil {
+	if err := json.Unmarshal(res.JSON(), &list); err != nil {
 		t.Fatal(err)
 	}
 	var names []string
@@ -269,7 +269,7 @@ func TestListsOfServersThatAnnounceNothing(t *testing.T) {
 						if err != nil {
 							return nil, err
 						}
-						return mcp.RawResult(strings.Replace(string(mcp.ResultJSON(res)), "{", "{"+tt.ttl+",", 1)), nil
+						return mcp.RawResult(strings.Replace(string(res.JSON()), "{", "{"+tt.ttl+",", 1)), nil
 					}
 				}
 				g := &gateway.Gateway{Name: "gw"}

@@ -165,7 +165,7 @@ func TestABrokenServerIsMissingFromListsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var list struct{ Tools []struct{ Name string } }
-		if err := json.Unmarshal(mcp.ResultJSON(res), &list); err != nil {
+		if err := json.Unmarshal(res.JSON(), &list); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Tools) != 2 || list.Tools[0].Name != "b_whoami" {
@@ -185,7 +185,7 @@ func TestUnknownMembersPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"tools":[{"name":"u_x","inputSchema":{"type":"object"},"x-new":{"a":[1,2.50]}}]}`
-	if got := string(mcp.ResultJSON(res)); got != want {
+	if got := string(res.JSON()); got != want {
 		t.Errorf("tools/list = %s, want %s", got, want)
 	}
 }
@@ -357,7 +357,7 @@ func Example() {
 	}
 	// &mcp.Server{Name: "home", Handler: g} serves it over any transport.
 	res, err := g.Handle(context.Background(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"calc_add","arguments":{"A":1,"B":2}}`)})
-	fmt.Println(string(mcp.ResultJSON(res)), err)
+	fmt.Println(string(res.JSON()), err)
 	// Output: {"content":[{"type":"text","text":"3"}]} <nil>
 }
 

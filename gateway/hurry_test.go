@@ -27,7 +27,7 @@ func listNow(t *testing.T, g *gateway.Gateway) (names, starting string, partial 
 		TTL   *int                `json:"ttlMs"`
 		Meta  map[string][]string `json:"_meta"`
 	}
-	if err := json.Unmarshal(mcp.ResultJSON(res), &list); err != nil {
+	if err := json.Unmarshal(res.JSON(), &list); err != nil {
 		t.Fatal(err)
 	}
 	var all []string

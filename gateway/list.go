@@ -239,7 +239,7 @@ func (c *conn) list(ctx context.Context, up *upstream, k *listKind) (out []entry
 		if err != nil {
 			return out, 0, err
 		}
-		raw := mcp.ResultJSON(res)
+		raw := res.JSON()
 		if age := ttlOf(raw); len(seen) == 0 || age < ttl {
 			ttl = age
 		}

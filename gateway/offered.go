@@ -52,7 +52,7 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 		if err != nil {
 			return nil, err
 		}
-		page := mcp.ResultJSON(res)
+		page := res.JSON()
 		entries, _, err := up.entriesOf(listTools, page)
 		if err != nil {
 			return nil, err

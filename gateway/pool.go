@@ -161,7 +161,7 @@ func (p *pool) open(ctx context.Context) (*conn, error) {
 		}
 		p.takeTurns(c)
 		if res, err := up.Handle(ctx, &mcp.Request{Method: "server/discover"}); err == nil {
-			c.info = mcp.ResultJSON(res)
+			c.info = res.JSON()
 		}
 		return c, nil
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):

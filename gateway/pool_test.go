@@ -347,7 +347,7 @@ func TestASlowServerDelaysOneList(t *testing.T) {
 				t.Fatal(err)
 			}
 			var list struct{ Tools []json.RawMessage }
-			if err := json.Unmarshal(mcp.ResultJSON(res), &list); err != nil {
+			if err := json.Unmarshal(res.JSON(), &list); err != nil {
 				t.Fatal(err)
 			}
 			return len(list.Tools), time.Since(start)

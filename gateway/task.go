@@ -54,7 +54,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	if err != nil || req.Method != "tasks/get" {
 		return res, err
 	}
-	return mcp.RawResult(g.ofTask(ctx, up, mcp.ResultJSON(res))), nil
+	return mcp.RawResult(g.ofTask(ctx, up, res.JSON())), nil
 }
 
 // naming returns a context in which tasks of an upstream get ids from the gateway, which also

@@ -111,7 +111,7 @@ func (up *upstream) shown(ctx context.Context, k *listKind) part {
 		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.Method, "err", err)
 		return part{}
 	}
-	entries, _, err := up.entriesOf(k, mcp.ResultJSON(res))
+	entries, _, err := up.entriesOf(k, res.JSON())
 	if err != nil {
 		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.Method, "err", err)
 	}
@@ -271,7 +271,7 @@ func (up *upstream) discover(ctx context.Context) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return mcp.ResultJSON(res)
+	return res.JSON()
 }
 
 // unavailable returns why requests to the server fail at once, or nil.

@@ -117,7 +117,7 @@ func (t *ticket) keep(res *mcp.ToolResult) {
 	if t.from == nil || t.writes || res.IsError {
 		return
 	}
-	size := len(mcp.ResultJSON(res)) + len(t.key.args) + 200
+	size := len(res.JSON()) + len(t.key.args) + 200
 	if size > maxKeptOne {
 		return
 	}

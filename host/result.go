@@ -117,7 +117,7 @@ func (p *presenting) block(block mcp.Content) {
 	case mcp.ResourceLink:
 		p.link(b.Resource)
 	default:
-		raw := mcp.ResultJSON(&mcp.ToolResult{Content: []mcp.Content{block}})
+		raw := (&mcp.ToolResult{Content: []mcp.Content{block}}).JSON()
 		var r struct{ Content []json.RawMessage }
 		if json.Unmarshal(raw, &r) == nil && len(r.Content) == 1 {
 			raw = r.Content[0]

@@ -103,7 +103,12 @@ func (r *Request) paramString(name string) (string, error) {
 // [ServerInfo], [List]), or a [RawResult].
 //
 // A result must not be modified once it has been returned.
-type Result interface{ result() }
+type Result interface {
+	// JSON returns the result encoded as a JSON object, in the form that [RawResult] holds.
+	JSON() json.RawMessage
+
+	inner() engine.Result // in its inner form
+}
 
 // RawResult is the JSON of a result object, passed on unchanged except for what the caller's
 // revision lacks. It has no resultType, which belongs to the wire. It must be valid JSON; that is
@@ -120,12 +125,3 @@ func (r RawResult) Keep() Result {
 }
 
 type keptResult struct{ memo *engine.Memo }
-
-func (RawResult) result()         {}
-func (*ToolResult) result()       {}
-func (*CreateTaskResult) result() {}
-func (*PromptResult) result()     {}
-func (*ReadResult) result()       {}
-func (*CompleteResult) result()   {}
-func (*ServerInfo) result()       {}
-func (*keptResult) result()       {}

@@ -4,7 +4,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
 // List is one page of a list that a server offers, such as its tools. It marshals to the result of
@@ -16,8 +15,6 @@ type List[T Tool | Prompt | Resource | ResourceTemplate] struct {
 
 	memo *engine.Memo
 }
-
-func (*List[T]) result() {}
 
 // member returns the name of the result member that holds the entries.
 func (*List[T]) member() string {
@@ -71,12 +68,4 @@ func (l *List[T]) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	return jsonx.Unmarshal(items, &l.Items)
-}
-
-// encodeList encodes the list in its inner form.
-func (l *List[T]) encodeList() engine.Result {
-	if memo := l.memo.Of(l); memo != nil {
-		return engine.Result{Memo: memo, Uses: revision.Unknown}
-	}
-	return engine.Result{JSON: encode(l), Uses: revision.Unknown}
 }

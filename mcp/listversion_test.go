@@ -146,7 +146,7 @@ func TestKeptResult(t *testing.T) {
 			}
 		}
 	}
-	if got := string(mcp.ResultJSON(mcp.RawResult(nil).Keep())); got != "{}" {
+	if got := string(mcp.RawResult(nil).Keep().JSON()); got != "{}" {
 		t.Errorf("RawResult(nil).Keep() is %s, want {}", got)
 	}
 }

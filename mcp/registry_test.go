@@ -83,11 +83,11 @@ func TestPagesAreListsEncoded(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", method, err)
 				}
-				if got, want := ResultJSON(res), encode(res); string(got) != string(want) {
+				if got, want := res.JSON(), encode(res); string(got) != string(want) {
 					t.Errorf("%s is\n%s, want\n%s", method, got, want)
 				}
 				var more struct{ NextCursor string }
-				if err := json.Unmarshal(ResultJSON(res), &more); err != nil {
+				if err := json.Unmarshal(res.JSON(), &more); err != nil {
 					t.Fatal(err)
 				}
 				if params = ""; more.NextCursor != "" {
@@ -105,7 +105,7 @@ func TestPagesAreListsEncoded(t *testing.T) {
 	}
 	tool(0, "third")
 	res, err := s.Handle(t.Context(), &Request{Method: "tools/list"})
-	if err != nil || !strings.Contains(string(ResultJSON(res)), "third") {
+	if err != nil || !strings.Contains(string(res.JSON()), "third") {
 		t.Errorf("after a change the list is %v, %v", res, err)
 	}
 }

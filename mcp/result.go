@@ -250,48 +250,94 @@ func appendMeta(dst []byte, m Meta) []byte {
 	return append(dst, '}')
 }
 
-// encodeResult encodes a Result in its inner form.
+// encodeResult encodes the result of a handler in its inner form.
 func encodeResult(r Result) engine.Result {
-	switch r := r.(type) {
-	case RawResult:
-		return engine.Result{JSON: jsonx.OrObject(json.RawMessage(r)), Uses: revision.Unknown}
-	case *ToolResult:
-		return r.encode(nil)
-	case *CreateTaskResult:
-		return engine.Result{JSON: r.Task, Task: true, Drop: r.drop}
-	case *PromptResult:
-		b, uses := r.appendJSON(nil)
-		return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
-	case *ReadResult:
-		raw := encode(r)
-		if r.Cache != (CacheHint{}) {
-			raw = engine.Hint(r.Cache).AppendTo(raw)
-		}
-		return engine.Result{JSON: raw, Uses: revision.Unknown}
-	case *CompleteResult:
-		var w completeWire
-		w.Completion.Values, w.Completion.Total, w.Completion.HasMore = r.Values, r.Total, r.HasMore
-		return engine.Result{JSON: encode(w)}
-	case *ServerInfo:
-		if memo := r.memo.Of(r); memo != nil {
-			return engine.Result{Memo: memo, Uses: revision.Unknown}
-		}
-		return engine.Result{JSON: r.encode(), Uses: revision.Unknown}
-	case interface{ encodeList() engine.Result }:
-		return r.encodeList()
-	case *keptResult:
-		return engine.Result{Memo: r.memo, Uses: revision.Unknown}
+	if r == nil {
+		panic(errNoResult)
 	}
-	panic(errNoResult)
+	return r.inner()
 }
 
-// ResultJSON returns a result encoded as a JSON object, in the form that [RawResult] holds.
-func ResultJSON(r Result) json.RawMessage {
-	res := encodeResult(r)
+// jsonOf implements [Result.JSON].
+func jsonOf(r Result) json.RawMessage {
+	res := r.inner()
 	if res.Memo != nil {
 		return res.Memo.Inner()
 	}
 	return res.JSON
+}
+
+// JSON implements [Result].
+func (r RawResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r RawResult) inner() engine.Result {
+	return engine.Result{JSON: jsonx.OrObject(json.RawMessage(r)), Uses: revision.Unknown}
+}
+
+// JSON implements [Result].
+func (r *ToolResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r *ToolResult) inner() engine.Result { return r.encode(nil) }
+
+// JSON implements [Result].
+func (r *CreateTaskResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r *CreateTaskResult) inner() engine.Result {
+	return engine.Result{JSON: r.Task, Task: true, Drop: r.drop}
+}
+
+// JSON implements [Result].
+func (r *PromptResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r *PromptResult) inner() engine.Result {
+	b, uses := r.appendJSON(nil)
+	return engine.Result{JSON: b, Uses: uses, Meta: r.Meta != nil}
+}
+
+// JSON implements [Result].
+func (r *ReadResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r *ReadResult) inner() engine.Result {
+	raw := encode(r)
+	if r.Cache != (CacheHint{}) {
+		raw = engine.Hint(r.Cache).AppendTo(raw)
+	}
+	return engine.Result{JSON: raw, Uses: revision.Unknown}
+}
+
+// JSON implements [Result].
+func (r *CompleteResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r *CompleteResult) inner() engine.Result {
+	var w completeWire
+	w.Completion.Values, w.Completion.Total, w.Completion.HasMore = r.Values, r.Total, r.HasMore
+	return engine.Result{JSON: encode(w)}
+}
+
+// JSON implements [Result].
+func (s *ServerInfo) JSON() json.RawMessage { return jsonOf(s) }
+
+func (s *ServerInfo) inner() engine.Result {
+	if memo := s.memo.Of(s); memo != nil {
+		return engine.Result{Memo: memo, Uses: revision.Unknown}
+	}
+	return engine.Result{JSON: s.encode(), Uses: revision.Unknown}
+}
+
+// JSON implements [Result].
+func (l *List[T]) JSON() json.RawMessage { return jsonOf(l) }
+
+func (l *List[T]) inner() engine.Result {
+	if memo := l.memo.Of(l); memo != nil {
+		return engine.Result{Memo: memo, Uses: revision.Unknown}
+	}
+	return engine.Result{JSON: encode(l), Uses: revision.Unknown}
+}
+
+func (r *keptResult) JSON() json.RawMessage { return jsonOf(r) }
+
+func (r *keptResult) inner() engine.Result {
+	return engine.Result{Memo: r.memo, Uses: revision.Unknown}
 }
 
 // encode returns the inner form: a DiscoverResult without the members that the edge adds.

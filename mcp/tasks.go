@@ -214,7 +214,7 @@ func (m *tasks) finish(t *task, res Result, err error) {
 	var text string
 	if err == nil {
 		err = m.s.eng.User.Run(context.Background(), "a task", func() error { // which has made res
-			raw, text = ResultJSON(res), failedText(res)
+			raw, text = res.JSON(), failedText(res)
 			if len(raw) > maxTaskResult {
 				return fmt.Errorf("the result has %d bytes, and that of a task at most %d", len(raw), maxTaskResult)
 			}

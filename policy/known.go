@@ -82,7 +82,7 @@ func ask(ctx context.Context, next mcp.Handler, l *featureList) *said {
 		if err != nil {
 			return s
 		}
-		raw := mcp.ResultJSON(res)
+		raw := res.JSON()
 		entries, _ := jsonx.Lookup(raw, l.Member)
 		for e := range jsonx.Elements(entries) {
 			if len(s.by) >= maxEntries {

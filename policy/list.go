@@ -43,7 +43,7 @@ func (g *gate) list(ctx context.Context, req *mcp.Request, next mcp.Handler, l *
 	if err != nil {
 		return nil, err
 	}
-	raw := mcp.ResultJSON(res)
+	raw := res.JSON()
 	entries, _ := jsonx.Lookup(raw, l.Member)
 	cursor, more := jsonx.Lookup(raw, "nextCursor")
 	g.census(l, jsonx.Elements(entries), more && string(cursor) != "null")

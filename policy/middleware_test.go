@@ -264,7 +264,7 @@ func TestCallersDoNotShareLists(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if sees := bytes.Contains(mcp.ResultJSON(res), []byte("scoped")); sees != p.HasScope("s") {
+				if sees := bytes.Contains(res.JSON(), []byte("scoped")); sees != p.HasScope("s") {
 					t.Errorf("%s: %v sees it: %v", front.name, p, sees)
 				}
 			}

@@ -106,7 +106,7 @@ func (g *gate) taskList(ctx context.Context, req *mcp.Request, next mcp.Handler)
 	if err != nil {
 		return nil, err
 	}
-	return mcp.RawResult(filter(mcp.ResultJSON(res), "tasks", func(task json.RawMessage) bool {
+	return mcp.RawResult(filter(res.JSON(), "tasks", func(task json.RawMessage) bool {
 		d := g.policy.Decide(ctx, g.ofTask(ctx, "tasks/get", task, next))
 		return d.Allow
 	})), nil
