@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -368,7 +369,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 		case "resources/list":
 			return mcp.RawResult(`{"resources":[{"uri":"deaf://page","name":"page"}]}`), nil
 		case "subscriptions/listen":
-			err := mcp.Notify(ctx, "notifications/subscriptions/acknowledged", json.RawMessage(`{"notifications":{"toolsListChanged":true}}`))
+			err := forward.Notify(ctx, "notifications/subscriptions/acknowledged", json.RawMessage(`{"notifications":{"toolsListChanged":true}}`))
 			<-ctx.Done()
 			return mcp.RawResult(`{}`), err
 		}

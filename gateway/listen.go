@@ -43,7 +43,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision.Sessions() {
 		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
 	}
-	if err := mcp.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {
+	if err := forward.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {
 		return nil, err
 	}
 	for {
@@ -112,7 +112,7 @@ func (l *listening) listsChanged(set changeSet) error {
 			continue
 		}
 		if on, _ := jsonx.Lookup(l.wanted, n.member); string(on) == "true" {
-			if err := mcp.Notify(l.ctx, n.method, struct{}{}); err != nil {
+			if err := forward.Notify(l.ctx, n.method, struct{}{}); err != nil {
 				return err
 			}
 		}
@@ -369,7 +369,7 @@ func (f *following) readShared(ctx context.Context, n *subscription, again *bool
 			return err
 		}
 		for _, params := range changed {
-			if err := mcp.Notify(ctx, noteUpdated, json.RawMessage(params)); err != nil {
+			if err := forward.Notify(ctx, noteUpdated, json.RawMessage(params)); err != nil {
 				return err
 			}
 		}
@@ -386,7 +386,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 		case "notifications/tasks":
 			params = l.g.ofTask(l.ctx, f.up, params)
 		}
-		return mcp.Notify(l.ctx, method, params)
+		return forward.Notify(l.ctx, method, params)
 	})
 	filter := f.filter
 	if c.shared != nil { // the gateway reports changes of lists
@@ -447,7 +447,7 @@ func (f *following) resumed(ctx context.Context, again bool) error {
 		return nil
 	}
 	for _, uri := range f.uris {
-		if err := mcp.Notify(ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
+		if err := forward.Notify(ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
 			return err
 		}
 	}

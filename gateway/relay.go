@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // extUI is the extension by which a client declares that it displays the pages of tools.
@@ -79,7 +80,7 @@ func Relay(ctx context.Context, c *mcp.Client) {
 		c.OnEvent = func(s *mcp.Session, e mcp.Event) {
 			switch {
 			case e.Log != nil: // T-91
-				_ = mcp.Notify(session, e.Method, e.Params) // an error means that the session has ended
+				_ = forward.Notify(session, e.Method, e.Params) // an error means that the session has ended
 			case others != nil:
 				others(s, e)
 			}

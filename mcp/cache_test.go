@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -201,7 +202,7 @@ func TestCacheIsInvalidated(t *testing.T) {
 			return c.Handle(ctx, r)
 		}
 		notify := func(method, params string) {
-			if err := mcp.Notify(ctx, "notifications/"+method, json.RawMessage(params)); err != nil {
+			if err := forward.Notify(ctx, "notifications/"+method, json.RawMessage(params)); err != nil {
 				t.Error(err)
 			}
 		}

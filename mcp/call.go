@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -27,9 +26,9 @@ type Call struct {
 }
 
 // Session returns a context that stands for the session of the caller: it is the same for all calls
-// of one session, differs between sessions, and ends with the session. Pass it to [Notify] to send
-// a notification outside of any call, and to [Roots] to ask for the roots, if the client can be
-// reached outside of its calls. Session returns nil for a caller without a session, such as every
+// of one session, differs between sessions, and ends with the session. Pass it to forward.Notify
+// to send a notification outside of any call, and to [Roots] to ask for the roots, if the client can
+// be reached outside of its calls. Session returns nil for a caller without a session, such as every
 // caller that speaks 2026-07-28.
 func (c *Call) Session() context.Context {
 	if c.session == nil {
@@ -90,34 +89,6 @@ func Log(ctx context.Context) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return slog.New(&logHandler{call: c})
-}
-
-// Notify sends a notification on the stream of the call, for instance one that an extension
-// defines. The params must marshal to a JSON object; nil stands for an empty one. A log message
-// below the level that the caller asked for is dropped. Outside of a call Notify returns
-// [ErrNoCall].
-func Notify(ctx context.Context, method string, params any) error {
-	c := engine.From(ctx)
-	if c == nil {
-		return ErrNoCall
-	}
-	raw, err := jsonx.Marshal(params)
-	if err != nil {
-		return err
-	}
-	if method == revision.NoteMessage {
-		level, _ := jsonx.Lookup(raw, "level")
-		if name, err := jsonx.Unquote(level); err != nil || !c.LogEnabled(name) {
-			return nil
-		}
-	}
-	switch jsonx.KindOf(raw) {
-	case '{':
-		return c.Emit(method, raw)
-	case 'n':
-		return c.Emit(method, nil)
-	}
-	return fmt.Errorf("%s: params must be a JSON object", method)
 }
 
 // logHandler writes log records as notifications/message on the stream of a call.

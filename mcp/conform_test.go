@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -73,7 +74,7 @@ func TestResultsAreCheckedByTheLatestSchema(t *testing.T) {
 	inner := srv.Handler
 	srv.Handler = mcp.HandlerFunc(func(ctx context.Context, r *mcp.Request) (mcp.Result, error) {
 		if r.Method == "tools/call" && change.Load() {
-			if err := mcp.Notify(ctx, "notifications/tools/list_changed", nil); err != nil {
+			if err := forward.Notify(ctx, "notifications/tools/list_changed", nil); err != nil {
 				t.Error(err)
 			}
 		}

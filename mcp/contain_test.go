@@ -513,7 +513,7 @@ func TestContainHooks(t *testing.T) {
 			return "told", nil
 		})
 		mcp.AddTool(s, mcp.Tool{Name: "note"}, func(ctx context.Context, _ struct{}) (string, error) {
-			return "told", mcp.Notify(forward.WithNotify(ctx, func(string, json.RawMessage) error { fault(); return nil }), "notifications/x", nil)
+			return "told", forward.Notify(forward.WithNotify(ctx, func(string, json.RawMessage) error { fault(); return nil }), "notifications/x", nil)
 		})
 		set(s)
 		return s

@@ -18,7 +18,8 @@ import (
 // The result is a [RawResult]. Toward callers that speak 2026-07-28 it gets the members that every
 // result has; if the extension wants ttlMs and cacheScope, h adds them. The handler checks in the
 // capabilities of [CallFrom] whether the caller declared the extension. For a caller that did not,
-// it returns [CodeMissingCapability] or falls back, as the extension says.
+// it returns [CodeMissingCapability] or falls back, as the extension says. It sends notifications
+// with forward.Notify.
 //
 // Declare the extension itself in Server.Extensions. HandleMethod may be called at any time. It
 // panics if a revision of the protocol defines the method, if the method is a notification, or if h

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -112,9 +113,9 @@ func TestSubscriptionAcknowledgedOften(t *testing.T) {
 		ended := false
 		p := rawClient(t, subscribable(func(ctx context.Context) (mcp.Result, error) {
 			for range 5 {
-				mcp.Notify(ctx, acknowledged, nil)
+				forward.Notify(ctx, acknowledged, nil)
 			}
-			mcp.Notify(ctx, updated, map[string]string{"uri": "test://x"})
+			forward.Notify(ctx, updated, map[string]string{"uri": "test://x"})
 			<-ctx.Done()
 			ended = true
 			return mcp.RawResult(`{}`), nil
@@ -139,8 +140,8 @@ func TestSubscribeAfterACancelledOne(t *testing.T) {
 		first := true
 		p := rawClient(t, subscribable(func(ctx context.Context) (mcp.Result, error) {
 			if !first {
-				mcp.Notify(ctx, acknowledged, nil)
-				mcp.Notify(ctx, updated, map[string]string{"uri": "test://x"})
+				forward.Notify(ctx, acknowledged, nil)
+				forward.Notify(ctx, updated, map[string]string{"uri": "test://x"})
 			}
 			first = false
 			<-ctx.Done()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -49,7 +50,7 @@ func newWorkshop() *workshop {
 		// Later messages of a cancelled call must not be sent (CANC-26).
 		mcp.Progress(ctx, 1, 1, "late")
 		mcp.Log(ctx).Error("late")
-		mcp.Notify(ctx, "notifications/late", struct{}{})
+		forward.Notify(ctx, "notifications/late", struct{}{})
 		mcp.Elicit[color](ctx, "late?")
 		w.late <- struct{}{}
 		return "late", nil

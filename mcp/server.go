@@ -432,7 +432,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Handle answers one request through the server's middleware. Without a transport in front,
-// questions and [Notify] fail with [ErrNoCall], and progress and log messages are dropped.
+// questions and forward.Notify fail with [ErrNoCall], and progress and log messages are dropped.
 func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err := s.init(); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // listenTo makes the params of a subscriptions/listen to everything of library.
@@ -78,7 +79,7 @@ func TestSubscriptionCarriesChangesAlone(t *testing.T) {
 			return mcp.HandlerFunc(func(ctx context.Context, r *mcp.Request) (mcp.Result, error) {
 				mcp.Log(ctx).Error("about to serve " + r.Method)
 				mcp.Progress(ctx, 1, 2, "")
-				if err := mcp.Notify(ctx, "notifications/message", map[string]any{"level": "error", "data": "by hand"}); err != nil {
+				if err := forward.Notify(ctx, "notifications/message", map[string]any{"level": "error", "data": "by hand"}); err != nil {
 					t.Error(err)
 				}
 				return next.Handle(ctx, r)

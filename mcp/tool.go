@@ -96,8 +96,8 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 // HandleTool adds an untyped tool, for tools known only at run time, or replaces the tool of that
 // name. Args is an object that was checked against t.InputSchema, which may be nil for any object,
 // and is as the caller sent it: a schema that accepts null for an optional argument says
-// "type": ["string", "null"]. H must not keep or change args. Errors of h are treated as those of
-// [AddTool], and so is structured content if t.OutputSchema is not nil.
+// "type": ["string", "null"]. The function h must not keep or change args. Its errors are treated as
+// those of [AddTool], and so is structured content if t.OutputSchema is not nil.
 //
 // If the tool cannot work, HandleTool returns an error with the reason. It does not panic as AddTool
 // does, because its name and schemas may come from outside the program, such as a file or a database.

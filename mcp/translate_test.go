@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -261,7 +262,7 @@ func TestNotifyInASession(t *testing.T) {
 				outside := mcp.CallFrom(ctx).Session()
 				time.AfterFunc(time.Second, func() {
 					for _, m := range []string{`{"level":"debug","data":"small"}`, `{"level":"error","data":"big"}`} {
-						if err := mcp.Notify(outside, "notifications/message", json.RawMessage(m)); err != nil {
+						if err := forward.Notify(outside, "notifications/message", json.RawMessage(m)); err != nil {
 							t.Error(err)
 						}
 					}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcp/level"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -309,7 +310,7 @@ func TestSubscribeTwiceAtOnce(t *testing.T) {
 			if strings.Contains(string(r.Params), "test://x") {
 				<-release
 			}
-			mcp.Notify(ctx, "notifications/subscriptions/acknowledged", struct{}{})
+			forward.Notify(ctx, "notifications/subscriptions/acknowledged", struct{}{})
 			<-ctx.Done()
 			return mcp.RawResult(`{}`), nil
 		})}

@@ -52,7 +52,7 @@ func (g *gate) listen(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 				return nil
 			}
 		}
-		return mcp.Notify(ctx, method, params)
+		return forward.Notify(ctx, method, params)
 	}), req)
 }
 

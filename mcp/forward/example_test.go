@@ -20,7 +20,7 @@ func ExampleWithNotify() {
 	watched := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		return srv.Handle(forward.WithNotify(ctx, func(method string, params json.RawMessage) error {
 			fmt.Println("told:", method)
-			return mcp.Notify(ctx, method, params)
+			return forward.Notify(ctx, method, params)
 		}), req)
 	})
 	s, err := (&mcp.Client{LogLevel: level.Notice}).Open(context.Background(), watched)

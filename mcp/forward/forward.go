@@ -1,18 +1,21 @@
 // Package forward supports a [mcp.Handler] that forwards requests to other handlers or servers, as
-// a gateway or a policy does, in addition to [mcp.Session.Handle]. All functions take the context
-// of the handler; outside of a call they do nothing.
+// a gateway or a policy does, or answers methods by itself, as an extension does. All functions take
+// the context of the handler; outside of a call they do nothing, and Notify fails.
 package forward
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
 // SessionIdle returns how long the client of a session has had no request and no stream open. Pass
@@ -36,6 +39,34 @@ func Outlive(ctx context.Context) context.Context {
 		return ctx
 	}
 	return engine.With(ctx, c.Outlive())
+}
+
+// Notify sends a notification on the stream of the call, for instance one that an extension
+// defines. The params must marshal to a JSON object; nil stands for an empty one. A log message
+// below the level that the caller asked for is dropped. Outside of a call Notify returns
+// [mcp.ErrNoCall].
+func Notify(ctx context.Context, method string, params any) error {
+	c := engine.From(ctx)
+	if c == nil {
+		return bridge.ErrNoCall
+	}
+	raw, err := jsonx.Marshal(params)
+	if err != nil {
+		return err
+	}
+	if method == revision.NoteMessage {
+		level, _ := jsonx.Lookup(raw, "level")
+		if name, err := jsonx.Unquote(level); err != nil || !c.LogEnabled(name) {
+			return nil
+		}
+	}
+	switch jsonx.KindOf(raw) {
+	case '{':
+		return c.Emit(method, raw)
+	case 'n':
+		return c.Emit(method, nil)
+	}
+	return fmt.Errorf("%s: params must be a JSON object", method)
 }
 
 // WithNotify returns a context that sends the notifications of the call to f instead of its caller.
