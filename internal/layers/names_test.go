@@ -46,6 +46,20 @@ func TestSharedNames(t *testing.T) {
 	}
 }
 
+// maxNames bounds the exported top-level names of mcp, which a newcomer reads as one page.
+const maxNames = 125
+
+// TestNamesOfMCP keeps the index of mcp short: what not every user needs has a package of its own.
+func TestNamesOfMCP(t *testing.T) {
+	names := topLevel(packages(t)["mcp"])
+	if len(names) > maxNames {
+		t.Errorf("mcp exports %d top-level names, at most %d are wanted; put the new ones into a package of their own, as mcp/forward, mcp/level and store are", len(names), maxNames)
+	}
+	if len(names) < maxNames/2 {
+		t.Errorf("found only %d names; the search is broken", len(names))
+	}
+}
+
 // topLevel are the exported names that a package declares at its top level, each once.
 func topLevel(files []*ast.File) (names []string) {
 	add := func(id *ast.Ident) {
