@@ -23,8 +23,8 @@ type ResourceMetadata struct {
 	// verifiers.
 	AuthorizationServers []string
 
-	// Scopes are those that clients request if a challenge names none. Leave offline_access out:
-	// it is not a scope of a resource (2026-07-28).
+	// Scopes are those that clients request if a challenge names none. Leave offline_access out,
+	// because it is not a scope of a resource (2026-07-28).
 	Scopes []string
 
 	Name          string // for people to see

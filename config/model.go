@@ -63,7 +63,7 @@ var elsewhereInModels = map[string]string{
 	"contextWindow": "window", "contextLength": "window", "max_tokens": "maxTokens", "maxOutputTokens": "maxTokens", "type": "provider", "vision": "images",
 }
 
-// String returns only the name of the model: its fields hold secrets.
+// String returns only the name of the model, because its fields hold secrets.
 func (m Model) String() string { return "model " + quote(m.Name) }
 
 // GoString returns the same as String.

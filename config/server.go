@@ -79,7 +79,7 @@ func (f filled) open(member string) bool {
 	return slices.ContainsFunc(f.values, func(v Value) bool { return v.Member == member && v.unresolved() })
 }
 
-// String returns only the name of the server: its fields hold secrets.
+// String returns only the name of the server, because its fields hold secrets.
 func (s Server) String() string { return "server " + quote(s.Name) }
 
 // GoString returns the same as String.

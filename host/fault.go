@@ -239,8 +239,8 @@ func (f *fault) ofRPC(e *mcp.Error) {
 	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, mcp.CodeResourceNotFound, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:
 		f.ran = never
 	}
-	// CodeParse and CodeInvalidRequest are not listed: a client also uses them for a response that
-	// it cannot read.
+	// CodeParse and CodeInvalidRequest are not listed, because a client also uses them for a
+	// response that it cannot read.
 }
 
 // outcome returns the outcome of the call. Safe: running twice does no harm.

@@ -141,7 +141,7 @@ func arguments(schema json.RawMessage) string {
 type property struct{ name, kind, about string }
 
 // properties returns the properties of a schema, sorted by name. A schema that it cannot read has
-// none: the result is only for display and search.
+// none, because the result is only for display and search.
 func properties(schema json.RawMessage) (props []property, required []string) {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`

@@ -11,7 +11,7 @@ import (
 
 // Limits bounds what [Decode] and [DecodeBatch] accept. The zero value means the defaults.
 type Limits struct {
-	// MaxBytes bounds the whole input. Zero means no bound: the framing has one.
+	// MaxBytes bounds the whole input. Zero means no bound, because the framing has one.
 	MaxBytes int
 	// MaxDepth bounds the nesting of one message, whose own object counts as 1.
 	// Zero means 128.

@@ -213,9 +213,9 @@ func (c *lineIn) skip() error {
 	return nil
 }
 
-// tooLarge returns the error for a line that begins with head and is over the limit. A line that
-// is not JSON counts towards the bound of an endless frame: a peer that floods its output may end
-// a line now and then with an answer.
+// tooLarge returns the error for a line that begins with head and is over the limit. A line that is
+// not JSON counts towards the bound of an endless frame, because a peer that floods its output may
+// end a line now and then with an answer.
 func (c *lineIn) tooLarge(head []byte) error {
 	if head[0] == '{' || head[0] == '[' {
 		c.over = 0
@@ -397,7 +397,7 @@ func (o *lineOut) wait(ctx context.Context, b *lineBatch) (sent bool, err error)
 }
 
 // patience bounds the write of a caller whose context can end. After it, a goroutine finishes the
-// write: the peer is slow, or does not read at all.
+// write, because the peer is slow, or does not read at all.
 const patience = 10 * time.Millisecond
 
 // put writes parts, which are those of b or, if b is nil, the writer's own, and passes the turn
@@ -467,7 +467,7 @@ func (o *lineOut) pass(b *lineBatch, err error) error {
 	if o.next == nil {
 		o.busy = false
 	} else {
-		o.next.turn <- struct{}{} // never blocks: a batch has one turn
+		o.next.turn <- struct{}{} // never blocks, because a batch has one turn
 	}
 	return err
 }

@@ -127,8 +127,8 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 	}, nil
 }
 
-// Follow-up requests may come furtherTimes as fast as others, and at least at furtherLeast: a
-// task is polled and has many questions.
+// Follow-up requests may come furtherTimes as fast as others, and at least at furtherLeast, because
+// a task is polled and has many questions.
 const (
 	furtherTimes = 16
 	furtherLeast = 20 // a second

@@ -52,8 +52,8 @@ func CallFrom(ctx context.Context) *Call {
 		Round:     c.Round(),
 		session:   c.Session(),
 	}
-	// A description that does not decode counts as not declared: it is for display and must not
-	// fail the call.
+	// A description that does not decode counts as not declared, because it is for display and must
+	// not fail the call.
 	c.While(func() {
 		_ = jsonx.Unmarshal(jsonx.OrObject(c.Peer.Info), &out.Client)
 		_ = jsonx.Unmarshal(jsonx.OrObject(c.Peer.Capabilities), &out.Capabilities)

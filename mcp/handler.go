@@ -35,8 +35,8 @@ type Middleware func(next Handler) Handler
 // Session methods of older revisions arrive in their newest form: "initialize" as server/discover,
 // resources/subscribe as subscriptions/listen.
 //
-// A Request and its Params must not be kept after Handle returns: their memory is reused for other
-// requests.
+// A Request and its Params must not be kept after Handle returns, because their memory is reused
+// for other requests.
 type Request struct {
 	// Method is the request's method, for instance "tools/call".
 	Method string

@@ -123,7 +123,7 @@ func (s *Server) listen(ctx context.Context, req *Request) (Result, error) {
 func (h *changeFeed) listen(ctx context.Context, over <-chan struct{}, f filter, ack func() error, emit func(method string, params json.RawMessage) error, task func(id string) json.RawMessage) error {
 	l := &listener{kinds: f.kinds(), uris: f.URIs, wake: make(chan struct{}, 1)}
 	if len(f.Tasks) > 0 && task != nil {
-		// Earlier changes are sent too: a task may already be over.
+		// Earlier changes are sent too, because a task may already be over.
 		l.tasks, l.moved = f.Tasks, map[string]bool{}
 		for _, id := range f.Tasks {
 			l.moved[id] = true

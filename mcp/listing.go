@@ -124,7 +124,7 @@ func (l *listing) entry(raw json.RawMessage, item any) error {
 	if key, _ := jsonx.Lookup(raw, l.of.Key); jsonx.KindOf(key) != '"' {
 		return fmt.Errorf("it has no %q", l.of.Key)
 	}
-	if u, ok := item.(json.Unmarshaler); ok { // at once: the codec would look at it twice
+	if u, ok := item.(json.Unmarshaler); ok { // at once, because the codec would look at it twice
 		return u.UnmarshalJSON(raw)
 	}
 	return jsonx.Unmarshal(raw, item)

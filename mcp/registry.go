@@ -198,7 +198,7 @@ func encodePage[E entry](kind Kind, entries []E, next string) json.RawMessage {
 // lists are the lists for each kind of entry.
 var lists = map[Kind]feature.List{KindTool: feature.Tools, KindPrompt: feature.Prompts, KindResource: feature.Resources, KindResourceTemplate: feature.Templates}
 
-// maxPageBytes bounds the entries of a page: clients bound what they read, at 4 MiB in this
+// maxPageBytes bounds the entries of a page, because clients bound what they read, at 4 MiB in this
 // package.
 const maxPageBytes = 1 << 20
 

@@ -98,8 +98,8 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	return t, nil
 }
 
-// errTaskOnBehalf refuses OnBehalf for a task: a task may ask questions after the handler has
-// returned.
+// errTaskOnBehalf refuses OnBehalf for a task, because a task may ask questions after the handler
+// has returned.
 var errTaskOnBehalf = errors.New("mcp: OnBehalf needs a call that waits for its result; use CallTool, which waits for a task")
 
 // answered gives the task its result.

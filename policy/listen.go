@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// listen decides subscriptions/listen, and then each of its notifications: the policy may have
-// changed since, and a subscribed resource may have others below it.
+// listen decides subscriptions/listen, and then each of its notifications, because the policy may
+// have changed since, and a subscribed resource may have others below it.
 func (g *gate) listen(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
 	wanted, err := object(req, "notifications")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// A misspelt name in a [Require] protects nothing, without any sign of it. So its tools and
-// prompts are compared with the lists that pass. When the servers of all its middleware have been
-// listed to the end, each name that no server has is logged once, at Warn. URIs and templates are
-// left out: servers need not list them.
+// A misspelt name in a [Require] protects nothing, without any sign of it. So its tools and prompts
+// are compared with the lists that pass. When the servers of all its middleware have been listed to
+// the end, each name that no server has is logged once, at Warn. URIs and templates are left out,
+// because servers need not list them.
 
 // unlisted watches the lists of the servers of one Require. The zero value is ready for use.
 type unlisted struct {

@@ -8,8 +8,8 @@ import (
 
 // Bounds on one validation.
 const (
-	// Work is counted in subschemas and members visited: a schema of a few lines can require
-	// 2^128 of them.
+	// Work is counted in subschemas and members visited, because a schema of a few lines can
+	// require 2^128 of them.
 	workBase    = 100_000
 	workPerByte = 8
 	workMost    = 10_000_000

@@ -38,9 +38,9 @@ var (
 // anew returns r with nothing read yet, for another look at the same document.
 func (r *references) anew() *references { return &references{r.doc, r.defs, new(maxNested)} }
 
-// resolve returns the schema in raw, a part of the document, with a $ref into the document
-// replaced by its target. Keywords beside the $ref win. A schema that would make the whole larger
-// than maxReferenced, or maxNested, stays a reference: many small ones may name one huge one.
+// resolve returns the schema in raw, a part of the document, with a $ref into the document replaced
+// by its target. Keywords beside the $ref win. A schema that would make the whole larger than
+// maxReferenced, or maxNested, stays a reference, because many small ones may name one huge one.
 func (r *references) resolve(raw json.RawMessage) schemaObject {
 	list, err := members(raw)
 	if err != nil {

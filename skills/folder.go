@@ -44,7 +44,7 @@ type Folder struct {
 //
 // Open a folder on disk with [os.OpenRoot], which confines access to it. Changes are found when
 // skills are listed or requested, at most every 2 seconds, or by [Folder.Reload]; subscribers to
-// the resources are notified. Server.Visible hides skills and files: they are resources.
+// the resources are notified. Server.Visible hides skills and files, because they are resources.
 //
 // The error names every invalid skill, or reports that there are no skills. Serve must be called
 // before the server serves, and once for a server.

@@ -198,7 +198,7 @@ func (r *Redactor) Text(s string) string {
 	return s
 }
 
-// longest orders a value before those that it contains: the first match is replaced.
+// longest orders a value before those that it contains, because the first match is replaced.
 func longest(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
 // fold brings apiKey, api_key and API-Key to one form.

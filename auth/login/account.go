@@ -103,7 +103,7 @@ func (t *Transport) Logins(ctx context.Context) ([]Record, error) {
 }
 
 // Token returns a login with a valid token. It refreshes a token that is about to expire. It never
-// asks the user: the error is [ErrNeeded] if only the user can help.
+// asks the user. If only the user can help, the error is [ErrNeeded].
 func (t *Transport) Token(ctx context.Context) (*Record, error) {
 	if err := t.ready(); err != nil {
 		return nil, err

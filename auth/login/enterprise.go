@@ -20,8 +20,8 @@ import (
 //
 // Specification: extensions/auth, enterprise-managed-authorization (stable), 4 and 5.
 type Enterprise struct {
-	// Issuer is the identity provider, whose metadata names the token endpoint. It is trusted: its
-	// address may be further inside of the network than the server's.
+	// Issuer is the identity provider, whose metadata names the token endpoint. It is trusted, so
+	// its address may be further inside the network than the server's.
 	Issuer string
 
 	// Client are the credentials of this program at the identity provider.

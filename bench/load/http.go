@@ -296,8 +296,8 @@ func (h *HTTP) stream(session string) (*client, error) {
 	return c, nil
 }
 
-// Tool waits until the server lists a tool with this suffix, and returns its name: a gateway
-// adds a prefix, and may have to wait for its own servers.
+// Tool waits until the server lists a tool with this suffix, and returns its name, because a
+// gateway adds a prefix, and may have to wait for its own servers.
 func (h *HTTP) Tool(ctx context.Context, suffix string) (string, error) {
 	all, err := h.clients(1)
 	defer closeAll(all)

@@ -115,7 +115,7 @@ func terminalsOf(stdin, stdout, stderr any) terminals {
 
 func (a *app) run(args []string) int {
 	err := a.dispatch(args)
-	// The result comes first: a server may take seconds to end.
+	// The result comes first, because a server may take seconds to end.
 	if flushed := a.out.Flush(); err == nil && flushed != nil {
 		err = flushed
 	}

@@ -87,7 +87,7 @@ func (c *callCmd) Run(a *app) error {
 	return nil
 }
 
-// failedTool returns the error of a failed tool, or of a tool that the server does not have: some
+// failedTool returns the error of a failed tool, or of a tool that the server does not have. Some
 // servers answer a wrong name with a result.
 func (a *app) failedTool(p *launch.Session, name string) error {
 	l, err := a.listOnce(p, feature.Tools) // the call has waited for starting servers already

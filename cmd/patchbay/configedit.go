@@ -165,7 +165,8 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 	return config.Entry{Name: c.Name, Object: raw}, err
 }
 
-// afterEdit prints the faults of servers that were just written: a variable may not be set yet.
+// afterEdit prints the faults of servers that were just written, such as a variable that is not set
+// yet.
 func (a *app) afterEdit(path string, names []string) {
 	_, faults, err := config.Inspect(path, nil)
 	if err != nil {

@@ -260,8 +260,8 @@ func (h *hosting) leave() {
 }
 
 // trustedServer reports whether approvals and policies rely on the annotations of a server's tools:
-// its entry of mcp.json says so, or it is built in. Fetch is the exception: a page can inject
-// instructions that make the model send what it has read elsewhere in a request.
+// its entry of mcp.json says so, or it is built in. Fetch is the exception, because a page can
+// inject instructions that make the model send what it has read elsewhere in a request.
 func trustedServer(s config.Server) bool {
 	return s.Trusted || s.Builtin != "" && s.Builtin != "fetch"
 }

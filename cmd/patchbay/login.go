@@ -110,8 +110,8 @@ func (a *app) showPage(page string, open bool) error {
 	return nil
 }
 
-// visitByHand waits for the browser, and for an address that a person pastes: their browser may be
-// on another machine, where the login ends at a page that cannot be reached.
+// visitByHand waits for the browser, and for an address that a person pastes, because their browser
+// may be on another machine, where the login ends at a page that cannot be reached.
 func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string) (*url.URL, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

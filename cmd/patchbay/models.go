@@ -108,8 +108,8 @@ func ofEnvironment(name string) config.Model {
 	return config.Model{Name: name, Provider: provider, Model: id, BaseURL: strings.TrimSpace(os.Getenv(config.VariablesOf(provider) + "_BASE_URL"))}
 }
 
-// asServer returns a model as a server that answers to inputs are kept for: they belong to its
-// address.
+// asServer returns a model in the form of a server, because answers to inputs are kept for servers.
+// These answers belong to the model's address.
 func asServer(m *config.Model) config.Server {
 	return config.Server{Name: m.Name, URL: m.Address(), Source: m.Source}
 }

@@ -223,8 +223,8 @@ func demo(from string) (*plan, error) {
 	return p, nil
 }
 
-// noConfig returns the error of an up over stdio without servers: a host starts it in any folder,
-// and would get built-in servers in place of the person's own.
+// noConfig returns the error of "patchbay up" over stdio without servers. A host starts it in any
+// folder, and would get built-in servers in place of the person's own.
 func noConfig(said string) error {
 	return usagef("%s; over stdio the built-in servers are served only if they are named", said).hint("patchbay up --stdio --config FILE")
 }

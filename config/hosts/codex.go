@@ -15,8 +15,8 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// Codex lists servers in TOML. It does not replace variables: it has separate members for the
-// names of variables to pass on or send.
+// Codex lists servers in TOML. It does not replace variables. Instead it has separate members for
+// the names of variables to pass on or send.
 
 var (
 	wholeVariable  = regexp.MustCompile(`^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$`)

@@ -273,7 +273,7 @@ type person struct{ t *Task }
 
 var _ host.Person = (*person)(nil)
 
-// Approve denies the call: a call that the task allows does not need approval.
+// Approve denies the call, because a call that the task allows does not need approval.
 func (*person) Approve(context.Context, *host.Approval) (host.Verdict, error) {
 	return host.Verdict{Reason: "this test does not allow it"}, nil
 }

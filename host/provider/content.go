@@ -115,7 +115,8 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName returns a name in a form that every API accepts: models call tools that do not exist.
+// toolName returns a name in a form that every API accepts, because models call tools that do not
+// exist.
 func toolName(name string) string {
 	if name != "" && len(name) <= 64 && plain(name) {
 		return name

@@ -46,8 +46,8 @@ type idleTimers struct {
 
 // mute counts calls that reached a limit without any message from the server. A call counts if it
 // began after the previous one had ended: of calls that wait at the same time for a busy server,
-// only one counts. While an older call is within its limit, none counts: the server may process one
-// call after the other and be at work on that one.
+// only one counts. While an older call is within its limit, none counts, because the server may
+// process one call after the other and be at work on that one.
 type mute struct {
 	most   int           // consecutive calls after which the server is given up; 0: never
 	frames func() uint64 // frames received from the server so far

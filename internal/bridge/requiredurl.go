@@ -42,8 +42,8 @@ type requiredURL struct {
 	Message string `json:"message"`
 }
 
-// Place returns the part of a URL that identifies a page when it is named again: the query may
-// change.
+// Place returns the part of a URL that identifies its page: scheme, host and path. The query may
+// change when the page is named again.
 func Place(page string) string {
 	u, err := url.Parse(page)
 	if err != nil {

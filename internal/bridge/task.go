@@ -122,8 +122,8 @@ func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
 // are answered meanwhile.
 func (x *Call) Await(id string) (json.RawMessage, error) { return x.await(x.ctx(), id) }
 
-// await waits for the end of a task and answers its questions meanwhile. The idle timer is paused:
-// a task may take long without a message. Requests about it have their own limits.
+// await waits for the end of a task and answers its questions meanwhile. The idle timer is paused,
+// because a task may take long without a message. Requests about it have their own limits.
 func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()

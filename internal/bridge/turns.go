@@ -15,12 +15,12 @@ import (
 // in progress. Calls of one session need no turns, because its questions go to the session.
 //
 //   - The queue is fair: a call that could run waits behind those that came before it.
-//   - A call waits at most sameTime for calls of its own principal: these may take long, and none
-//     of their questions can reach anybody else.
-//   - While a call has an open question, other calls of its principal do not wait for it: the
-//     answer may need them.
+//   - A call waits at most sameTime for calls of its own principal, because these may take long,
+//     and none of their questions can reach anybody else.
+//   - While a call has an open question, other calls of its principal do not wait for it, because
+//     the answer may need them.
 //   - A call that was given up keeps its turn for goneTime, unless the next call is of the same
-//     caller: the server may still ask on its behalf.
+//     caller, because the server may still ask on its behalf.
 
 const (
 	// turnTime bounds a call's wait for its turn.

@@ -223,9 +223,9 @@ func (r redirected) Notify(method string, params json.RawMessage) error {
 	return r.notify(method, params)
 }
 
-// newProgress returns the state for a request with this token, nil if it is not a string or
-// number. The token is copied: a goroutine that a handler left behind may still send progress
-// when the bytes of the request are reused.
+// newProgress returns the state for a request with this token, nil if it is not a string or number.
+// The token is copied, because a goroutine that a handler left behind may still send progress when
+// the bytes of the request are reused.
 func newProgress(token json.RawMessage) *progress {
 	if k := jsonx.KindOf(token); k != '"' && k != '0' {
 		return nil

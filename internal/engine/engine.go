@@ -224,8 +224,8 @@ func Failed(id jsonrpc.ID) Reply { return Reply{ID: id, Err: errFailed} }
 var errFailed = AsError(usercode.Failed())
 
 // The steps before and after the handler are functions of their own, so that their frames are not
-// on the stack below it, and replies are returned through pointers: the collector shrinks the
-// stacks of idle connections, and they must grow again for larger frames.
+// on the stack below it, and replies are returned through pointers, because the collector shrinks
+// the stacks of idle connections, and they must grow again for larger frames.
 
 // admitModern makes the call of ctx. It returns false if it has refused the request in reply.
 func (e *Engine) admitModern(ctx *Context, msg *jsonrpc.Message, version string, header http.Header, ex Exchange, reply *Reply) (ok bool) {

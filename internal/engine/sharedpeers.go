@@ -14,8 +14,8 @@ const (
 	maxPeerBytes = 4 << 10 // of one client; larger ones are not shared
 )
 
-// peers shares one Peer among sessions whose clients are alike: there may be many sessions of few
-// kinds of clients. The zero value is ready for use.
+// peers shares one Peer among sessions whose clients are alike, because there may be many sessions
+// of few kinds of clients. The zero value is ready for use.
 type sharedPeers struct {
 	mu    sync.Mutex
 	known map[string]*Peer // by all their fields; guarded by mu

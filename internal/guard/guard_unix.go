@@ -92,8 +92,8 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "patchbay: error: "+Verb+" is for patchbay itself")
 		return 2
 	}
-	// Caught, not ignored: the command would inherit ignored signals. A broken pipe is then an
-	// error of the write.
+	// Caught, not ignored, because the command would inherit ignored signals. A broken pipe is then
+	// an error of the write.
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)

@@ -79,8 +79,8 @@ type Found struct {
 	Err     error  // why it did not answer
 }
 
-// openTime is longer than a gateway takes to open its socket: the file exists before the gateway
-// listens, and refuses connections meanwhile.
+// openTime is longer than a gateway takes to open its socket, because the file exists before the
+// gateway listens, and refuses connections meanwhile.
 const openTime = time.Minute
 
 // askTime bounds the wait for a report.

@@ -220,8 +220,8 @@ func (p *player) compare(report *Report, recorded, now []*Exchange, played []*Ou
 	}
 }
 
-// opening compares the server's description, if it was requested in the same way. Name and
-// version are not compared: a replay usually tests another version.
+// opening compares the server's description, if it was requested in the same way. Name and version
+// are not compared, because a replay usually tests another version.
 func (p *player) opening(ignore []string) *Outcome {
 	was, is := p.rec.Server, p.live.rec.Server
 	if was == nil || is == nil || was.Method != is.Method || p.rec.Revision != p.live.rec.Revision {

@@ -28,7 +28,7 @@ const (
 	StructuredAny                       // structured results that are not objects, since 2026-07-28
 	Execution                           // execution of tools, only in 2025-11-25
 
-	// Unknown is for JSON that was not examined: it may use any feature.
+	// Unknown is for JSON that was not examined and may use any feature.
 	Unknown Feature = 1<<32 - 1
 )
 
@@ -197,7 +197,7 @@ func Names(ts []*Table) []string {
 }
 
 // Has reports whether a client of this revision may send the request. A method that no revision
-// defines is allowed too: it may belong to an extension.
+// defines is allowed too, because it may belong to an extension.
 func (t *Table) Has(method string) bool {
 	return contains(core, method) || contains(t.edge, method) || !Defines(method)
 }

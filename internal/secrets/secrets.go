@@ -10,7 +10,7 @@
 //   - A learned value never occurs in a result of [Known.Text] or in a recording by
 //     [Known.Redactor], whatever it was named.
 //   - In doubt, a name counts as that of a secret: only the value is replaced.
-//   - A reference to a variable, ${NAME}, is shown: it is not a secret.
+//   - A reference to a variable, ${NAME}, is shown, because it is not a secret.
 package secrets
 
 import (

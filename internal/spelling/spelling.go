@@ -1,8 +1,8 @@
 // Package spelling measures the distance between words, so that errors can propose a correction.
 package spelling
 
-// longest bounds the words that are compared, in bytes: the time grows with the product of their
-// lengths.
+// longest bounds the words that are compared, in bytes, because the time grows with the product of
+// their lengths.
 const longest = 256
 
 // Distance returns the number of bytes to insert, remove, change or swap with a neighbour to turn

@@ -90,7 +90,7 @@ func (r *Runner) report(ctx context.Context, where string, v any, stack []byte) 
 // maxChain bounds the errors that one error wraps.
 const maxChain = 1000
 
-// prove panics unless err is usable: callers use its Error method and its chain.
+// prove panics unless err is usable, because callers use its Error method and its chain.
 func prove(err error) {
 	if e, ok := err.(*jsonrpc.Error); ok && e != nil {
 		return

@@ -1,8 +1,8 @@
 // Package zone classifies addresses by reach, for programs that connect to addresses given by
 // others and must not give them access to internal networks.
 //
-// Check the address in the dialer ([net.Dialer.ControlContext]) just before the connection: a
-// name may resolve to another address each time.
+// Check the address in the dialer ([net.Dialer.ControlContext]) just before the connection, because
+// a name may resolve to another address each time.
 package zone
 
 import "net/netip"

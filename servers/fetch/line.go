@@ -17,8 +17,8 @@ const (
 	code
 )
 
-// marks are in the order in which styles nest, outermost first. Code is separate: it cannot contain
-// marks.
+// marks are in the order in which styles nest, outermost first. Code is separate, because it cannot
+// contain marks.
 var marks = []struct {
 	style style
 	mark  string

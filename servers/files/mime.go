@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// mimeTypes maps names to types. The system's own tables are not used: they differ
-// between machines, and treat TypeScript as video.
+// mimeTypes maps names to types. The system's own tables are not used, because they differ between
+// machines, and treat TypeScript as video.
 var mimeTypes = map[string]string{
 	".avif": "image/avif", ".bmp": "image/bmp", ".gif": "image/gif", ".ico": "image/x-icon",
 	".jpeg": "image/jpeg", ".jpg": "image/jpeg", ".png": "image/png", ".tif": "image/tiff", ".tiff": "image/tiff", ".webp": "image/webp",

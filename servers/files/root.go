@@ -123,7 +123,7 @@ func (r *root) open() *os.Root {
 	if was, err := r.dir.Stat("."); err == nil && os.SameFile(was, is) {
 		return r.dir
 	}
-	// It must still be a folder: a link in its place may lead anywhere.
+	// It must still be a folder, because a link in its place may lead anywhere.
 	if real, err := filepath.EvalSymlinks(r.path); err != nil || real != r.real {
 		return r.dir
 	}

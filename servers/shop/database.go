@@ -38,8 +38,8 @@ const settings = "_busy_timeout=5000&_txlock=immediate&_foreign_keys=1&_defensiv
 type database struct {
 	db *sql.DB
 
-	// anchor keeps a database in memory alive, which ends with its last connection: the pool
-	// drops interrupted connections. Nil for a file.
+	// anchor keeps a database in memory alive with an unused connection, because the database ends
+	// with its last connection, and the pool drops interrupted ones. Nil for a file.
 	anchor *sql.Conn
 }
 

@@ -24,9 +24,8 @@ type database struct {
 	write *sql.DB
 	read  *sql.DB
 
-	// anchor keeps a database in memory alive with an unused connection: the database
-	// ends with its last connection, and the pools drop interrupted ones. Nil for a
-	// file.
+	// anchor keeps a database in memory alive with an unused connection, because the database ends
+	// with its last connection, and the pools drop interrupted ones. Nil for a file.
 	anchor *sql.DB
 }
 
@@ -70,7 +69,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 			return nil, fmt.Errorf("database in memory: %w", err)
 		}
 	}
-	// The writer goes first: it creates the file, and recovers it after a crash.
+	// The writer goes first, because it creates the file, and recovers it after a crash.
 	if _, err := db.write.ExecContext(ctx, "SELECT count(*) FROM sqlite_schema"); err != nil {
 		return nil, fmt.Errorf("database %q: %w", o.DB, err)
 	}

@@ -35,7 +35,7 @@ func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
 }
 
 // addressGuard refuses connections to addresses further inside than those of a server. It checks
-// the address when it is dialled: a name may resolve to another address at each lookup.
+// the address when it is dialled, because a name may resolve to another address at each lookup.
 type addressGuard struct {
 	server string // its host
 	base   http.RoundTripper

@@ -25,7 +25,7 @@ type known struct {
 }
 
 // transport logs in at the suite's servers. Credentials in the scenario's context are for any
-// issuer: its name is not known in advance.
+// issuer, because its name is not known in advance.
 func transport(server, scenario, given string) (*login.Transport, error) {
 	var k known
 	_ = json.Unmarshal([]byte(given), &k) // most scenarios give nothing
@@ -64,7 +64,7 @@ func transport(server, scenario, given string) (*login.Transport, error) {
 	return t, nil
 }
 
-// visit simulates a user who agrees: the page redirects the browser at once.
+// visit simulates a user who agrees. The page redirects the browser at once.
 func visit(ctx context.Context, page string) (*url.URL, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {

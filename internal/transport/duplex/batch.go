@@ -22,7 +22,7 @@ func (p *peer) batch(buf *[]byte, lim jsonrpc.Limits) (refusal []byte) {
 		return decodeError(err)
 	}
 	answers := make([][]byte, len(elements))
-	begun := make([]*exchange, len(elements)) // before the next frame is read: it may cancel one
+	begun := make([]*exchange, len(elements)) // before the next frame is read, because it may cancel one
 	for i := range elements {
 		el := &elements[i]
 		switch {

@@ -283,9 +283,9 @@ func (c *Client) abandon(id jsonrpc.ID, method string) {
 	}()
 }
 
-// write sends a frame, but does not wait longer than ctx: a server that does not read must not
-// block its client. If the frame is still sent afterwards, the request with this id is abandoned;
-// a zero id means a notification.
+// write sends a frame, but does not wait longer than ctx, because a server that does not read must
+// not block its client. If the frame is still sent afterwards, the request with this id is
+// abandoned; a zero id means a notification.
 func (c *Client) write(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -18,8 +18,8 @@ import (
 
 // The steps of ending a child (2026-07-28, basic/transports/stdio, Shutdown).
 const (
-	// Some servers keep timers running and never exit at the end of their input,
-	// so the first wait is short: it delays every one-shot command.
+	// Some servers keep timers running and never exit at the end of their input. The first wait for
+	// them is short, because it delays every one-shot command.
 	eofGrace  = 500 * time.Millisecond
 	termGrace = 2 * time.Second
 	killGrace = time.Second

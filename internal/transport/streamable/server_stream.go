@@ -160,7 +160,7 @@ func (st *stream) finish(r *engine.Reply) {
 		case st.conn == nil: // its client has disconnected
 		case r == nil:
 			st.conn.finish(http.StatusOK, false) // cancelled: an empty stream
-		default: // a single answer needs no event id: a client with the id has the answer
+		default: // a single answer needs no event id, because a client with the id has the answer
 			st.conn.reply(http.StatusOK, r)
 		}
 	} else if r != nil {

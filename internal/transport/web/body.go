@@ -21,8 +21,8 @@ const believed = 32 << 10
 // more for each KiB; after that the error is [ErrSlow].
 func ReadBody(dst []byte, w http.ResponseWriter, r *http.Request, pace *Pace, limit int64) ([]byte, error) {
 	if len(r.TransferEncoding) > 0 {
-		// There may have been a Content-Length too, which net/http drops: a proxy could take the
-		// next request for the rest of the body (RFC 9112, 6.1).
+		// There may have been a Content-Length too, which net/http drops, because a proxy could
+		// take the next request for the rest of the body (RFC 9112, 6.1).
 		w.Header().Set("Connection", "close")
 	}
 	if r.ContentLength > limit {

@@ -109,8 +109,8 @@ func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 	return "", "requests of pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, start the server with --allow-origin ORIGIN (in Go: HTTPConfig.AllowedOrigins)"
 }
 
-// sameHost reports whether an Origin names the same host and port as Host. The scheme is left
-// out: a server behind a TLS proxy does not know its own.
+// sameHost reports whether an Origin names the same host and port as Host. The scheme is left out,
+// because a server behind a TLS proxy does not know its own.
 func sameHost(origin, host string) bool {
 	scheme, rest, ok := strings.Cut(origin, "://")
 	if !ok {

@@ -287,8 +287,8 @@ func (p *painter) paintBelow(out *strings.Builder, above []string, next frame, a
 	p.drawn = next
 }
 
-// rowsAbove returns how many rows the frame begins above the cursor, on a terminal of width
-// columns: a terminal that became narrower wraps the lines on it.
+// rowsAbove returns how many rows above the cursor the frame begins, on a terminal of width
+// columns. The width matters because a terminal that became narrower wraps the lines on it.
 func (f *frame) rowsAbove(width int) int {
 	if width <= 0 || width >= f.width {
 		return f.y

@@ -41,8 +41,8 @@ func Kept(key string) json.RawMessage {
 	return data
 }
 
-// Keep stores a list of at most 4 MiB under a key and removes old lists. Errors are ignored: the
-// cache is optional.
+// Keep stores a list of at most 4 MiB under a key and removes old lists. Errors are ignored,
+// because the cache is optional.
 func Keep(key string, raw json.RawMessage) {
 	path := path(key)
 	if path == "" || len(raw) > maxKept {

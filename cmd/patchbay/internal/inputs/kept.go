@@ -229,8 +229,8 @@ func (a *Answers) AskAgain(s config.Server) bool {
 	return true
 }
 
-// Unlearn drops from this run the answers that a server refused: another process may have kept
-// better ones.
+// Unlearn drops from this run the answers that a server refused, because another process may have
+// kept better ones.
 func (a *Answers) Unlearn(s config.Server) {
 	for _, in := range a.Refusable(&s) {
 		a.mu.Lock()

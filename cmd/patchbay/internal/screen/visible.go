@@ -8,7 +8,7 @@ import (
 )
 
 // Characters that a terminal would obey, or not show at all, are replaced where people read text
-// from a server: they may hide words that a model reads, or show others.
+// from a server, because they may hide words that a model reads, or show others.
 //
 //	control characters     their pictures: ␛ ␇ ␀
 //	direction (bidi)       their names: ⟨U+202E⟩

@@ -103,9 +103,9 @@ func (k *Keyboard) read() {
 	}
 }
 
-// Drop discards the input so far of a terminal, an unfinished line included: it was not typed for
-// the question that is on the screen now. (On a Windows console, the start of a line that a read in
-// progress has taken stays.)
+// Drop discards the input so far of a terminal, an unfinished line included, because it was not
+// typed for the question that is on the screen now. (On a Windows console, the start of a line that
+// a read in progress has taken stays.)
 func (k *Keyboard) Drop() {
 	if k.tty == nil {
 		return

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ServerLog holds back the standard error of a server: most servers print a greeting there that
-// nobody wants to see. If the opening takes long, the output may say why, and is shown.
+// ServerLog holds back the standard error of a server, because most servers print a greeting there
+// that nobody wants to see. If the opening takes long, the output may say why, and is shown.
 type ServerLog struct {
 	to    *Talk
 	mu    sync.Mutex

@@ -28,7 +28,8 @@ func Key(path string) (key crypto.Signer, made bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		// Never overwrite a key that another process has just made: it may have signed tokens.
+		// Never overwrite a key that another process has just made, because it may have signed
+		// tokens.
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return nil, false, err
