@@ -173,7 +173,7 @@ type Status struct {
 	Lost   string
 	LostAt time.Time
 
-	Changes int   // how many times it reported changed lists, or may have done so unheard
+	Changes int   // how many times it has reported changed lists, or may have without being heard
 	Conns   int   // open connections
 	Clients int   // those of single clients
 	Share   Share // in effect now; ShareAuto while it is unknown

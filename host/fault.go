@@ -243,7 +243,7 @@ func (f *fault) ofRPC(e *mcp.Error) {
 	// response that it cannot read.
 }
 
-// outcome returns the outcome of the call. Safe: running twice does no harm.
+// outcome returns the outcome of the call. If safe is set, running it twice does no harm.
 func (f *fault) outcome(safe bool) Outcome {
 	switch {
 	case f.left:

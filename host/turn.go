@@ -95,7 +95,7 @@ func (t *turn) run(ctx context.Context) error {
 func hasText(m *model.Message) bool { return strings.TrimSpace(m.Text()) != "" }
 
 // ask takes one step: it asks the model, and retries once with less if the request was too long.
-// Beside an error it returns what there is of the answer.
+// With an error it returns what there is of the answer.
 func (t *turn) ask(ctx context.Context, choice model.Choice, said string) (*model.Response, error) {
 	c, r := t.c, t.r
 	r.Steps++

@@ -114,7 +114,7 @@ func socketConn(conn net.Conn, maxFrame int) jsonrpc.Conn {
 	return jsonrpc.NewLineConn(bounded, bounded, conn.Close, maxFrame)
 }
 
-// boundedConn bounds each write, for a peer that does not read.
+// boundedConn bounds each write, because a peer may not read.
 type boundedConn struct{ net.Conn }
 
 func (c boundedConn) Write(b []byte) (int, error) {

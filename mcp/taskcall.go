@@ -31,8 +31,9 @@ type ToolExecution struct {
 // TaskSupport selects whether calls of a tool become tasks.
 type TaskSupport string
 
-// The kinds of task support other than none. A tool with TaskRequired refuses callers that could
-// take a task and do not; callers before 2025-11-25 wait.
+// The kinds of task support other than none. A tool with TaskRequired refuses a caller that could
+// accept a task but does not. A caller that speaks a revision before 2025-11-25 waits for the
+// result.
 const (
 	TaskOptional TaskSupport = "optional"
 	TaskRequired TaskSupport = "required"

@@ -15,8 +15,8 @@ func (a *app) readArguments(args []string) ([]arguments.Word, error) {
 	return arguments.Read(args, a.stdin, "patchbay help "+a.verb)
 }
 
-// outline prints the members that a schema of objects names, or none if there are none. If marks is
-// set, required members are marked.
+// outline prints the members that a schema of objects names, or the text none if it names no
+// members. If marks is set, required members are marked.
 func (a *app) outline(heading, none string, raw []byte, marks bool) {
 	rows, more := arguments.Outline(raw, marks)
 	if len(rows) == 0 {

@@ -225,8 +225,8 @@ func (c *chat) assistant(m *model.Message, thoughts bool) chatMessage {
 	return a
 }
 
-// content returns the content of a user message: a string, which every server accepts, if it is
-// only text.
+// content returns the content of a user message. If it is only text, it is a string, which every
+// server accepts.
 func (c *chat) content(parts []model.Part) any {
 	content := []chatPart{}
 	var texts []string

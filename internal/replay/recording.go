@@ -140,7 +140,7 @@ func (r *Recording) fault(format string, args ...any) {
 // empty for all; "/" in names is an ordinary character. If conns is empty and the recorder was both
 // a server and a client, as in a gateway, only the connections in which it was the server are used.
 //
-// The error is one of r or of the pattern, or reports that there are no requests.
+// The error comes from r or from the pattern, or reports that there are no requests.
 func Read(r io.Reader, conns string) (*Recording, error) {
 	flat := strings.NewReplacer("/", "\x00")
 	pattern := flat.Replace(conns)

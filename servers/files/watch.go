@@ -58,7 +58,7 @@ type patrolling struct {
 
 func newWatcher(s *server) *watcher { return &watcher{s: s, patrol: patrol, by: map[string]*watched{}} }
 
-// add watches a resource until release is called. It reports whether it can.
+// add watches a resource until release is called. It returns false if it cannot.
 func (w *watcher) add(uri string) (release func(), ok bool) {
 	fresh, ok := w.s.watch(uri)
 	w.mu.Lock()

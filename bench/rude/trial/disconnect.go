@@ -252,8 +252,8 @@ func (r *run) leave(ctx context.Context, d *Disconnected, n int, seed uint64) er
 	}
 }
 
-// settle waits, up to a limit, until the program holds no more than before, and returns what
-// it holds. For the zero value it waits until that does not change any more.
+// settle waits, up to a limit, until the program holds no more than before, and returns what it
+// holds. If before is the zero value, it waits until the program's holding no longer changes.
 func (r *run) settle(ctx context.Context, before holding) (holding, error) {
 	var last holding
 	still := 0

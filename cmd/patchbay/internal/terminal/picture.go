@@ -20,7 +20,8 @@ const (
 	graphicsITerm          // iTerm2, WezTerm, mintty: any format, as a file
 )
 
-// GraphicsOf detects the protocol from the environment. Multiplexers do not pass pictures on.
+// GraphicsOf detects from the environment how the terminal shows pictures. Multiplexers do not pass
+// pictures on.
 func GraphicsOf(env func(string) string) Graphics {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
@@ -78,7 +79,7 @@ func Picture(data []byte, how Graphics, width int) string {
 		}
 		data = again.Bytes()
 	}
-	// q=2: no response from the terminal, as nothing would read it
+	// q=2: no response from the terminal, because nothing would read it
 	control := "a=T,f=100,q=2,"
 	if wide {
 		control += fmt.Sprintf("c=%d,", width)
