@@ -56,9 +56,9 @@ func (f *Servers) reread(ctx context.Context, path string, o *Following) follow.
 	file, bad, err := config.Inspect(path, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return follow.Look{Fault: path + " is gone; everything stays as it is", Wrong: true}
+		return follow.Look{Fault: path + " is gone; the servers are unchanged", Wrong: true}
 	case err != nil:
-		return follow.Look{Fault: err.Error() + "; everything stays as it is", Wrong: true}
+		return follow.Look{Fault: err.Error() + "; the servers are unchanged", Wrong: true}
 	}
 	var also []string
 	for _, s := range file.Servers {
@@ -75,7 +75,7 @@ func (f *Servers) reread(ctx context.Context, path string, o *Following) follow.
 	}
 	whole := slices.DeleteFunc(slices.Clone(bad), func(p config.Problem) bool { return p.Server != "" || p.Model != "" })
 	if len(whole) > 0 {
-		return follow.Look{Fault: faults(whole, "everything stays as it is"), Wrong: true, Also: also}
+		return follow.Look{Fault: faults(whole, "the servers are unchanged"), Wrong: true, Also: also}
 	}
 	decision := Decision{Take: true}
 	if o.Accept != nil {

@@ -185,7 +185,7 @@ func (e *Env) OpenNamed(ctx context.Context, path, name string, client *mcp.Clie
 	for _, s := range file.Servers {
 		switch {
 		case s.Name == name && s.Disabled:
-			return nil, fmt.Errorf("%s: %q is disabled there", s.Source, name)
+			return nil, fmt.Errorf("%s: %q is disabled", s.Source, name)
 		case s.Name == name:
 			return e.Open(ctx, s, client, stderr)
 		}

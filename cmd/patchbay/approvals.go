@@ -12,15 +12,15 @@ import (
 var configApprovalsVerb = verb{
 	name: "approvals", summary: "List and revoke permanently allowed tools.", usage: "[revoke SERVER [TOOL] | revoke --all]",
 	examples: []string{"patchbay config approvals", "patchbay config approvals revoke shop buy"},
-	details: `Tools that you allowed permanently in a conversation, each as it was then. After
-a change a tool needs a new approval.`,
+	details: `Lists the tools that you allowed permanently. A tool that has changed since then
+needs a new approval.`,
 	command: func() command { return new(configApprovalsCmd) },
 }
 
 // configApprovalsCmd lists and revokes the permanent approvals of tools.
 type configApprovalsCmd struct {
 	Words []string `arg:"" optional:"" name:"revoke SERVER [TOOL]" help:"Revoke these."`
-	All   bool     `help:"With revoke: revoke all."`
+	All   bool     `help:"Revoke all (with revoke)."`
 }
 
 func (*configApprovalsCmd) candidates(a *app, _ string) (out []complete.Candidate) {
@@ -43,7 +43,7 @@ func (c *configApprovalsCmd) Run(a *app) error {
 		}
 		return a.showApprovals(f, list)
 	case len(c.Words) == 0 || c.Words[0] != "revoke" || len(c.Words) > 3 || c.All == (len(c.Words) > 1):
-		return usagef("approvals are listed, or revoked").hint("patchbay config approvals revoke SERVER [TOOL]")
+		return usagef("approvals takes nothing, or revoke with a server or --all").hint("patchbay config approvals revoke SERVER [TOOL]")
 	}
 	return c.revoke(a, f)
 }
@@ -61,7 +61,7 @@ func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
 		for _, p := range list {
 			names = append(names, p.Server)
 		}
-		return usagef("nothing of that was allowed for ever%s", didYouMean(c.Words[1], names)).hint(a.beside("config", "approvals"))
+		return usagef("no such approval%s", didYouMean(c.Words[1], names)).hint(a.beside("config", "approvals"))
 	}
 	gone, err := f.Revoke(which)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
 		a.print("revoked " + a.shown(oneLine(p.Server+" "+p.Tool)))
 	}
 	if len(gone) == 0 {
-		a.talk.Note("nothing was allowed for ever")
+		a.talk.Note("no approvals")
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
 	}
 	a.columns("approvals", []string{"SERVER", "TOOL", "SINCE", "BY", "IDENTITY"}, cells)
 	if len(list) > 0 {
-		a.talk.Note("kept in %s", f.Path())
+		a.talk.Note("stored in %s", f.Path())
 	}
 	return nil
 }

@@ -64,12 +64,12 @@ func (a *app) elicitation() (elicitFunc, error) {
 		}
 		return answer, nil
 	case a.OnElicit != "":
-		return nil, usagef("--on-elicit %q is none of decline, cancel and @FILE", a.OnElicit)
+		return nil, usagef("--on-elicit %q is not decline, cancel or @FILE", a.OnElicit)
 	case a.tty.in && a.tty.err:
 		return a.askPerson, nil
 	}
 	return func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		a.talk.Note("declined the question %q, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", oneLine(r.Message))
+		a.talk.Note("declined the question %q: no terminal to ask at; --on-elicit @answers.json answers it", oneLine(r.Message))
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}, nil
 }

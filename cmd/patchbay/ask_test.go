@@ -88,7 +88,7 @@ func TestPageInTerminal(t *testing.T) {
 	page := "https://login.example.com/start?id=1"
 	for input, want := range map[string]string{"y\n": "agreed", "what\nn\n": "did not want", "": "did not want"} {
 		stdout, stderr, _ := atTerminal(t, input, "call", "everything/visit_page", "url="+page)
-		if !strings.Contains(stderr, "\n  "+page+"\n") || !strings.Contains(stderr, "a page of login.example.com.") {
+		if !strings.Contains(stderr, "\n  "+page+"\n") || !strings.Contains(stderr, "page is at login.example.com.") {
 			t.Errorf("the question %q does not show the whole URL and its host", stderr)
 		}
 		if !strings.Contains(stdout, want) && !(input == "y\n" && !strings.Contains(stdout, "did not want")) {

@@ -21,9 +21,9 @@ var bridgeVerb = verb{
 	name: "bridge", summary: "Serve a stdio server over HTTP, or an HTTP server over stdio.", usage: "[--http ADDR | --stdio] [SERVER]",
 	examples: []string{"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
 	server:   oneServer | wordIsServer | programIsServer | serverExplained,
-	details: `A command is served over Streamable HTTP, a URL (also of SSE) over stdio; any
-revision on either side. One older than 2026-07-28 gets a session per client.
-SERVER is -s NAME, -s URL or -- COMMAND; default: the only one of mcp.json.`,
+	details: `Serves a command over Streamable HTTP, or a URL (SSE too) over stdio, with any
+revision on both sides. Servers older than 2026-07-28 get a session per client.
+SERVER is -s NAME, -s URL or -- COMMAND; default: the only server in mcp.json.`,
 	command: func() command { return new(bridgeCmd) },
 }
 
@@ -33,8 +33,8 @@ SERVER is -s NAME, -s URL or -- COMMAND; default: the only one of mcp.json.`,
 type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`
-	SSE   bool          `name:"sse" help:"Serve HTTP+SSE too, the transport of 2024-11-05, at /sse."`
-	Share string        `placeholder:"HOW" help:"Connections: auto, shared, session, principal."`
+	SSE   bool          `name:"sse" help:"Also serve HTTP+SSE, as in 2024-11-05, at /sse."`
+	Share string        `placeholder:"HOW" help:"Share connections: auto, shared, session, principal."`
 	Idle  time.Duration `placeholder:"TIME" help:"End sessions that are idle for this long."`
 	protection
 	governed
@@ -102,7 +102,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if !a.env.Nested() { // else it is a server of another patchbay, whose status shows it
 		socket, err := health.OpenSocket(h.report)
 		if err != nil {
-			a.logger().Debug("patchbay status will not see this program", "err", err)
+			a.logger().Debug("patchbay status cannot see this bridge", "err", err)
 		}
 		defer socket.Close()
 	}
@@ -147,7 +147,7 @@ func (c *bridgeCmd) startable(a *app, s config.Server) error {
 func (c *bridgeCmd) check(s config.Server) error {
 	switch {
 	case c.Stdio && (c.HTTP != "" || c.SSE):
-		return usagef("--stdio excludes --http and --sse; a bridge has one side")
+		return usagef("--stdio excludes --http and --sse")
 	case c.Idle < 0:
 		return usagef("--idle %v is negative", c.Idle)
 	case c.HTTP == "" && !c.SSE && s.URL != "":

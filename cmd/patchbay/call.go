@@ -25,14 +25,13 @@ var callVerb = verb{
 	},
 	server: oneServer | firstURLIsServer,
 	details: `Arguments, merged from left to right:
-  key=value    typed by the tool's schema; several of a key make a list
+  key=value    typed by the tool's schema; repeat a key for a list
   key=@FILE    the contents of a file
   key:=JSON    any JSON, not checked
   JSON         an object of all arguments; also @FILE.json, or - for stdin
 
-Questions of the server are asked here, or answered by --on-elicit, --on-sample
-and --root. The text of the result is printed as it is, else its structure as
-JSON.`,
+The server's questions are asked here, or answered by --on-elicit, --on-sample
+and --root. Prints the text of the result, else its structured content.`,
 	command: func() command { return new(callCmd) },
 }
 
@@ -96,7 +95,7 @@ func (a *app) failedTool(p *launch.Session, name string) error {
 	}
 	_, partial := jsonx.LookupPath(l.raw, "_meta", "dev.patchbay/starting")
 	if raw, names := pick(l.items, name); raw == nil && !partial {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s lists no tool %q%s", a.serverName(), name, didYouMean(name, names)), next: a.other("tools")}
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no tool %q%s", a.serverName(), name, didYouMean(name, names)), next: a.other("tools")}
 	}
 	return errTool
 }
@@ -120,7 +119,7 @@ func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (
 		if raw, _ := pick(l.items, c.Tool); raw != nil {
 			input, _ = jsonx.Lookup(raw, "inputSchema")
 			if form, err = schema.FormOf(input); err != nil {
-				a.talk.Note("warning: the input schema of %s cannot be read, values are guessed: %v", c.Tool, err)
+				a.talk.Note("warning: guessing the types of arguments, as the input schema of %s is unreadable: %v", c.Tool, err)
 				form = nil
 			}
 		}

@@ -23,14 +23,14 @@ import (
 )
 
 var chatVerb = verb{
-	name: "chat", summary: "Talk to a language model that has the tools of servers.", usage: "[MESSAGE] [--model MODEL] [--resume ID] [SERVER ...]",
+	name: "chat", summary: "Chat with a language model that can use the tools of servers.", usage: "[MESSAGE] [--model MODEL] [--resume ID] [SERVER ...]",
 	examples: []string{"patchbay chat -m openai/gpt-5-mini", "patchbay chat -s shop -s sqlite", "patchbay chat -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | urlIsServer,
-	details: `Each call of the model is shown. It needs your approval unless --allow names the
-tool, it only reads and its server is trusted, or you allowed it before.
-Questions of servers appear as forms. /help lists the commands; ctrl-C cancels,
-twice it leaves. Without a model chat is a console: /call, /read and /prompt.
-Without a terminal it reads lines and prints their results.
+	details: `Shows each tool call of the model. A call needs your approval unless --allow
+names the tool, the tool is read-only and its server trusted, or you allowed it
+before. Servers' questions appear as forms. /help lists the commands; ctrl-C
+cancels, and twice quits. Without a model chat is a console: /call, /read and
+/prompt. Without a terminal it reads lines and prints their results.
 
 ` + helpServers + ` docs/host.md has the rest.`,
 	command: func() command { return new(chatCmd) },
@@ -40,18 +40,18 @@ Without a terminal it reads lines and prints their results.
 type chatCmd struct {
 	modelFlags
 	callRules
-	Message  []string `arg:"" optional:"" help:"Begin with this message."`
-	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Call without approval; * is any text (repeatable)."`
+	Message  []string `arg:"" optional:"" help:"First message."`
+	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Skip approval; * matches any text (repeatable)."`
 	Resume   string   `placeholder:"ID" help:"Continue an earlier conversation."`
-	NoMemory bool     `name:"no-memory" help:"Store nothing of this conversation."`
+	NoMemory bool     `name:"no-memory" help:"Do not store this conversation."`
 }
 
 func (c *chatCmd) Run(a *app) error {
 	if a.JSON {
-		return usagef("chat prints no JSON").hint("patchbay help run")
+		return usagef("chat has no JSON output").hint("patchbay help run")
 	}
 	if c.NoMemory && c.Resume != "" {
-		return usagef("--no-memory keeps and finds no conversation to resume")
+		return usagef("--no-memory and --resume exclude each other")
 	}
 	if err := checkAllow(c.Allow); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *chatCmd) Run(a *app) error {
 	o.Models = set.names()
 	if none {
 		f := a.noModel(set)
-		o.NoModel = fmt.Sprintf("%v: /call, /read and /prompt work by hand.\nFor a model: %s", f, f.next)
+		o.NoModel = fmt.Sprintf("%v; /call, /read and /prompt work without one.\nTo use a model: %s", f, f.next)
 	} else {
 		h.Model, h.Sampler = m, a.sampler(m)
 	}
@@ -155,7 +155,7 @@ func (f flushing) Write(p []byte) (int, error) {
 // typed converts words that were typed for a tool to arguments, as call does.
 func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	if slices.Contains(words, "-") {
-		return nil, errors.New("standard input is where you type; @FILE reads a file")
+		return nil, errors.New("chat reads your keys from standard input; use @FILE")
 	}
 	read, err := a.readArguments(words)
 	if err != nil {

@@ -21,7 +21,7 @@ func atScreen(t *testing.T, args ...string) *tmux.Terminal {
 	return tmux.Start(t, 80, 24, []string{testRun + "=patchbay"}, append([]string{self}, args...)...)
 }
 
-const ready = `❯ Say something`
+const ready = `❯ Type a message`
 
 // TestChatAtTerminal plans a trip with a model: an approval, a form, a mentioned resource.
 func TestChatAtTerminal(t *testing.T) {
@@ -47,7 +47,7 @@ turns:
 	x.Press("Enter")
 	x.Wait(`must be a date`)
 	x.Press("Escape")
-	x.Wait(`decline: `)
+	x.Wait(`d decline`)
 	x.Press("d")
 	x.Wait(`shop/book-trip[\s\S]*Then not\.\n\n` + ready)
 	x.Press("C-c", "C-c")

@@ -47,10 +47,10 @@ func TestChatLines(t *testing.T) {
 	}
 	cost := regexp.MustCompile(`(?m)^ +[1-9]\d* tokens in, .*$`).FindString(out.stdout)
 	out = typed(t, "/cost\nonce again\n/save talk.md\n/forget "+id+"\n", "chat", "-m", "openai/scripted", "--resume", id[:6])
-	if cost == "" || !strings.Contains(out.stdout, cost) || !strings.Contains(out.stdout, id+" goes on here") {
+	if cost == "" || !strings.Contains(out.stdout, cost) || !strings.Contains(out.stdout, id+" is this conversation") {
 		t.Errorf("it has used %q before, and is deleted while it goes on:\n%s", cost, out.stdout)
 	}
-	if out.code != exitOK || !strings.Contains(out.stdout, "going on with "+id) || !strings.Contains(out.stdout, "As I said.") {
+	if out.code != exitOK || !strings.Contains(out.stdout, "continuing "+id) || !strings.Contains(out.stdout, "As I said.") {
 		t.Fatalf("exit code %d, stdout:\n%s\nstderr:\n%s", out.code, out.stdout, out.stderr)
 	}
 	saved, err := os.ReadFile("talk.md")
@@ -58,7 +58,7 @@ func TestChatLines(t *testing.T) {
 		t.Errorf("what was saved is %q (%v)", saved, err)
 	}
 	out = typed(t, "/forget\n/forget "+id[:6]+"\n/forget "+id+"\n/resume\n", "chat", "-m", "openai/scripted")
-	for _, want := range []string{"takes the whole ID", "the whole ID is wanted", id + " is deleted", "no conversation is kept yet"} {
+	for _, want := range []string{"takes the whole ID", "give the whole ID", "deleted " + id, "no stored conversations yet"} {
 		if !strings.Contains(out.stdout, want) {
 			t.Errorf("/forget: stdout is without %q:\n%s", want, out.stdout)
 		}
@@ -70,7 +70,7 @@ func TestChatConsole(t *testing.T) {
 	alone(t)
 	out := typed(t, "hello\n/call everything/add a=2 b=3\n/call everything/add a=x\n/read everything:test://static-text\n/quit\n/servers\n", "chat", "-s", "everything")
 	for _, want := range []string{
-		"no model is configured: /call, /read and /prompt work by hand.\nFor a model: set OPENAI_API_KEY or ANTHROPIC_API_KEY, and then patchbay chat -s everything --model openai/NAME",
+		"no model is configured; /call, /read and /prompt work without one.\nTo use a model: set OPENAI_API_KEY or ANTHROPIC_API_KEY, then patchbay chat -s everything --model openai/NAME",
 		"✓ everything/add", "must be a number", "test://static-text",
 	} {
 		if !strings.Contains(out.stdout, want) {

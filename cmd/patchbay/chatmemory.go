@@ -92,7 +92,7 @@ func (r *remembering) keep(c *host.Conversation, known memory.Conversation) {
 			return err
 		}
 		r.begin(known.ID)
-		return fmt.Errorf("%s has gone on elsewhere; this one is %s from here on", before, known.ID)
+		return fmt.Errorf("%s was continued by another process; this conversation is now %s", before, known.ID)
 	}
 }
 
@@ -163,11 +163,11 @@ func (r *remembering) Forget(ctx context.Context, id string) error {
 	current := r.current
 	r.mu.Unlock()
 	if id == current {
-		return fmt.Errorf("%s goes on here; begin another one with /new, and then delete it", id)
+		return fmt.Errorf("%s is this conversation; start another with /new, then delete it", id)
 	}
 	err = s.Delete(ctx, id)
 	if errors.Is(err, memory.ErrNone) {
-		return fmt.Errorf("%w; the whole ID is wanted, as /resume lists it", err)
+		return fmt.Errorf("%w; give the whole ID, as /resume lists it", err)
 	}
 	return err
 }

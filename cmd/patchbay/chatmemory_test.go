@@ -71,7 +71,7 @@ func TestTwoGoOnWithOne(t *testing.T) {
 		}
 	}
 	err = said(ctx, b, "drei")
-	if err == nil || !strings.Contains(err.Error(), a.ID+" has gone on elsewhere") {
+	if err == nil || !strings.Contains(err.Error(), a.ID+" was continued by another process") {
 		t.Fatalf("the second one is told %v", err)
 	}
 	other := r2.current

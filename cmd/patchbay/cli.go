@@ -11,7 +11,7 @@ import (
 
 // globals are the flags of every verb.
 type globals struct {
-	Servers    []string      `name:"server" short:"s" sep:"none" placeholder:"SERVER" help:"A name of mcp.json, a built-in server or a URL."`
+	Servers    []string      `name:"server" short:"s" sep:"none" placeholder:"SERVER" help:"A name in mcp.json, a built-in server or a URL."`
 	Server     string        `kong:"-"` // the first of Servers
 	Config     string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
 	JSON       bool          `name:"json" help:"Print JSON, exactly what the server sent."`
@@ -19,11 +19,11 @@ type globals struct {
 	Save       string        `placeholder:"DIR" help:"Save pictures, sounds and blobs in this folder."`
 	Verbose    bool          `short:"v" help:"Show frames, redacted, and the server's stderr."`
 	Quiet      bool          `short:"q" help:"Hide progress, log lines and warnings."`
-	Timeout    time.Duration `default:"1m" placeholder:"TIME" help:"Give up after this much silence; 0: never."`
-	Revision   string        `placeholder:"DATE" help:"Speak only this revision, such as 2025-11-25."`
+	Timeout    time.Duration `default:"1m" placeholder:"TIME" help:"Give up after this time without an answer; 0: never."`
+	Revision   string        `placeholder:"DATE" help:"Use only this revision, such as 2025-11-25."`
 	Env        []string      `sep:"none" placeholder:"K=V" help:"Set a variable for a command (repeatable)."`
 	Header     []string      `sep:"none" placeholder:"'K: V'" help:"Send an HTTP header (repeatable)."`
-	ServerCA   string        `name:"server-ca" placeholder:"FILE" help:"Trust server certificates signed by this CA, too (PEM)."`
+	ServerCA   string        `name:"server-ca" placeholder:"FILE" help:"Also trust server certificates signed by this CA (PEM)."`
 	ClientCert string        `name:"client-cert" placeholder:"FILE" help:"Client certificate (PEM)."`
 	ClientKey  string        `name:"client-key" placeholder:"FILE" help:"Key of the certificate; default: in the same file."`
 	Trace      string        `placeholder:"FILE" help:"Record all frames, redacted; -: to stderr."`
@@ -43,7 +43,7 @@ func (a *app) dispatch(args []string) error {
 	switch {
 	case line.help || line.verb == "":
 		if line.verb == "" && !line.help && (len(line.flags) > 0 || line.dashed) {
-			return usagef("a verb is missing").hint("patchbay help")
+			return usagef("missing verb").hint("patchbay help")
 		}
 		return a.help(slices.Concat(path, line.words))
 	case line.verb == "help":
@@ -80,7 +80,7 @@ func (a *app) dispatch(args []string) error {
 
 func (a *app) checkGlobals(verb string) error {
 	if n := len(a.Servers); n > 1 && !a.of.takes(manyServers) {
-		return usagef("-s is there %d times; %s takes one server", n, a.verb)
+		return usagef("-s is given %d times; %s takes one server", n, a.verb)
 	}
 	if a.Server != "" && !a.of.takes(oneServer|manyServers|loginServer|namedServer) {
 		f := usagef("%s takes no -s", verb)
@@ -96,13 +96,13 @@ func (a *app) checkGlobals(verb string) error {
 		return usagef("%s takes no command after --", verb).hint("patchbay help " + verb)
 	}
 	if a.dashed && len(a.command) == 0 {
-		return usagef("no command stands after --").hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
+		return usagef("missing command after --").hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
 	}
 	if a.Timeout < 0 {
 		return usagef("--timeout %v is negative; 0 means no timeout", a.Timeout)
 	}
 	if a.TraceMax <= 0 {
-		return usagef("--trace-max %d is not a length in bytes", a.TraceMax)
+		return usagef("--trace-max must be at least 1, not %d", a.TraceMax)
 	}
 	if a.ClientKey != "" && a.ClientCert == "" {
 		return usagef("--client-key needs --client-cert")
@@ -228,5 +228,5 @@ func unknownVerb(list []*verb, before, name string) *fault {
 	for _, v := range list {
 		names = append(names, v.name)
 	}
-	return usagef("no verb %q%s", before+name, didYouMean(name, names))
+	return usagef("unknown verb %q%s", before+name, didYouMean(name, names))
 }

@@ -15,7 +15,7 @@ var completeVerb = verb{
 	examples: []string{"patchbay complete everything/test_prompt_with_arguments arg1=p", "patchbay complete 'test://template/{id}/data' id=4 -s everything"},
 	minor:    true,
 	server:   oneServer,
-	details:  `Prints one value a line. KEY=VALUE gives the server arguments already filled in.`,
+	details:  `Prints one value a line. KEY=VALUE: arguments that are already filled in.`,
 	command:  func() command { return new(completeCmd) },
 }
 
@@ -43,7 +43,7 @@ func (c *completeCmd) Run(a *app) error {
 		return err
 	}
 	if words[0].Raw != nil {
-		return usagef("the first argument is the one to complete: NAME=PREFIX").hint("patchbay help complete")
+		return usagef("the first argument must be NAME=PREFIX, the one to complete").hint("patchbay help complete")
 	}
 	others, err := textArguments(words[1:])
 	if err != nil {
@@ -63,18 +63,18 @@ func (c *completeCmd) Run(a *app) error {
 	}
 	var w completed
 	if err := jsonx.Unmarshal(raw, &w); err != nil {
-		return fmt.Errorf("completion/complete: the result: %w", err)
+		return fmt.Errorf("completion/complete: result: %w", err)
 	}
 	for _, v := range w.Completion.Values {
 		a.print(a.shown(v))
 	}
 	switch n := len(w.Completion.Values); {
 	case n == 0:
-		a.talk.Note("%s suggests nothing", a.serverName())
+		a.talk.Note("%s has no suggestions", a.serverName())
 	case w.Completion.Total > n:
-		a.talk.Note("%d of %d; type more to narrow them down", n, w.Completion.Total)
+		a.talk.Note("%d of %d; a longer prefix narrows them down", n, w.Completion.Total)
 	case w.Completion.HasMore:
-		a.talk.Note("there are more; type more to narrow them down")
+		a.talk.Note("there are more; a longer prefix narrows them down")
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ var completionVerb = verb{
 	},
 	minor: true,
 	details: `Completes verbs, flags and servers, and the names, arguments and values of the
-server on the command line: it is started and asked for them, for at most 2.5 s.
-Its lists are kept for 5 minutes in the user's cache folder.`,
+server on the command line, which it starts for at most 2.5 s. Lists are cached
+for 5 minutes, in the user's cache folder.`,
 	command: func() command { return new(completionCmd) },
 }
 
@@ -27,7 +27,7 @@ type completionCmd struct {
 func (c *completionCmd) Run(a *app) error {
 	script := complete.Script(c.Shell)
 	if script == "" {
-		return usagef("no completion for %q; there are %s", c.Shell, strings.Join(complete.Shells(), ", ")).hint("patchbay help completion")
+		return usagef("no completion for %q; shells: %s", c.Shell, strings.Join(complete.Shells(), ", ")).hint("patchbay help completion")
 	}
 	a.out.WriteString(script)
 	return nil

@@ -28,11 +28,11 @@ var configVerb = verb{
 func (a *app) editPath(user bool) (string, error) {
 	if user {
 		if a.Config != "" {
-			return "", usagef("both --user and --config name a file; keep one")
+			return "", usagef("--user and --config exclude each other")
 		}
 		path, ok := config.UserFile()
 		if !ok {
-			return "", usagef("your configuration folder is not known; set HOME, or use --config FILE")
+			return "", usagef("unknown configuration folder; set HOME, or use --config FILE")
 		}
 		return path, nil
 	}
@@ -70,11 +70,11 @@ func system() (hosts.System, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return hosts.System{}, usagef("your home folder is not known: %w", err)
+		return hosts.System{}, usagef("unknown home folder: %w", err)
 	}
 	folder, err := os.UserConfigDir()
 	if err != nil {
-		return hosts.System{}, usagef("your configuration folder is not known: %w", err)
+		return hosts.System{}, usagef("unknown configuration folder: %w", err)
 	}
 	return hosts.System{OS: runtime.GOOS, Home: home, Config: folder, Dir: dir}, nil
 }
@@ -90,7 +90,7 @@ func hostNamed(name string) (hosts.Host, error) {
 		for _, h := range hosts.All() {
 			names = append(names, h.Name)
 		}
-		return h, usagef("no host %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
+		return h, usagef("no host %q; hosts: %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
 	}
 	return h, nil
 }

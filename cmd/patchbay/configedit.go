@@ -21,8 +21,8 @@ var configAddVerb = verb{
 		"patchbay config add files --user --env LOG=1 -- mcp-server-filesystem .",
 	},
 	server: wordsBehindDashes,
-	details: `The server goes into mcp.json, or into a new one here. Nothing else in the file
-changes. ${NAME} stands for a variable, also ${NAME:-default} and ${input:ID}.`,
+	details: `Adds the server to mcp.json, or to a new one here. Nothing else in the file
+changes. Values may use ${NAME}, ${NAME:-default} and ${input:ID}.`,
 	command: func() command { return new(configAddCmd) },
 }
 
@@ -43,7 +43,7 @@ func (c *configAddCmd) Run(a *app) error {
 	}
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if _, there := doc.Entry(c.Name); there {
-			return usagef("%s has a server %q already", path, c.Name).hint(a.beside("config", "remove", c.Name))
+			return usagef("%s already has a server %q", path, c.Name).hint(a.beside("config", "remove", c.Name))
 		}
 		return doc.Add(entry)
 	})
@@ -52,7 +52,7 @@ func (c *configAddCmd) Run(a *app) error {
 	}
 	a.print(fmt.Sprintf("added %s to %s", c.Name, path))
 	if plain := c.plainSecrets(a); len(plain) > 0 {
-		a.talk.Note("warning: %s now holds a secret as plain text (%s); write ${VARIABLE} in its place and set that variable", path, strings.Join(plain, ", "))
+		a.talk.Note("warning: %s now holds a secret as plain text (%s); write ${VARIABLE} instead and set that variable", path, strings.Join(plain, ", "))
 		a.talk.Note("hint: patchbay config remove %s, then add it with single quotes around ${VARIABLE}", shell([]string{c.Name}))
 	}
 	a.afterEdit(path, []string{c.Name})
@@ -102,10 +102,10 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 	}{Type: c.Type, Cwd: c.Cwd, URL: c.URL}
 	switch {
 	case strings.TrimSpace(c.Name) == "":
-		return none, usagef("a server needs a name")
+		return none, usagef("missing server name")
 	case slices.Contains(servers.Names(), c.URL):
 		if c.Type != "" || c.Cwd != "" || len(a.Header)+len(a.Env) > 0 {
-			return none, usagef("--type, --cwd, --env and --header are not for a built-in server; its flags go after --").
+			return none, usagef("--type, --cwd, --env and --header do not apply to a built-in server; its flags go after --").
 				hint("patchbay help serve " + c.URL)
 		}
 		if _, err := newBuiltin(c.URL, a.command, nil); err != nil {
@@ -116,11 +116,11 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 		return none, usagef("both %s and a command after -- are given; keep one", c.URL)
 	case a.dashed:
 		if c.Type != "" && c.Type != "stdio" || len(a.Header) > 0 {
-			return none, usagef("--type and --header are for a URL")
+			return none, usagef("--type and --header apply only to a URL")
 		}
 		o.Command, o.Args = a.command[0], a.command[1:]
 	case c.URL == "":
-		return none, usagef("what is %q? give a URL, or a command after --", c.Name).
+		return none, usagef("missing URL or command of %q; a command goes after --", c.Name).
 			hint(shell([]string{"patchbay", "config", "add", c.Name, "--", "COMMAND"}))
 	default:
 		u, err := url.Parse(c.URL)
@@ -132,10 +132,10 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 				hint(shell([]string{"patchbay", "config", "add", c.Name, "--", c.URL}))
 		}
 		if c.Type != "" && c.Type != "http" && c.Type != "sse" {
-			return none, usagef("--type %q is none of http and sse", c.Type)
+			return none, usagef("--type %q is not http or sse", c.Type)
 		}
 		if len(a.Env) > 0 || c.Cwd != "" {
-			return none, usagef("--env and --cwd are for a command")
+			return none, usagef("--env and --cwd apply only to a command")
 		}
 		if o.Type == "" && !strings.HasPrefix(c.URL, "ws") {
 			o.Type = "http" // several hosts need the type

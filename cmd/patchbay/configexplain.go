@@ -17,10 +17,10 @@ import (
 )
 
 var configExplainVerb = verb{
-	name: "explain", summary: "Show the origin of a server and of its values.", usage: "NAME",
+	name: "explain", summary: "Show where a server and its values come from.", usage: "NAME",
 	examples: []string{"patchbay config explain memory"},
-	details: `Shows the places searched for mcp.json, the file that was found, and the sources
-of each value of the server. Values of env and headers are not shown.`,
+	details: `Shows the places searched for mcp.json, the file found, and the sources of each
+value of the server. Values of env and headers are not shown.`,
 	command: func() command { return new(configExplainCmd) },
 }
 
@@ -114,21 +114,21 @@ func (a *app) searched(name string) ([]explainedPlace, error) {
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			p.Why = "not there"
+			p.Why = "not found"
 		case err != nil:
-			p.Why = "cannot be looked at"
+			p.Why = "unreadable"
 		case !info.Mode().IsRegular():
 			p.Why = "not a file"
 		case winner == "":
 			winner = p.Path
-			p.Used, p.Why = true, "used: the first that is there"
+			p.Used, p.Why = true, "used: the first found"
 		default:
-			p.Why = "not read: " + winner + " goes before it"
+			p.Why = "not read: " + winner + " comes first"
 			if file, faults, err := config.Inspect(path, nil); err == nil {
 				p.Has = slices.ContainsFunc(file.Servers, func(s config.Server) bool { return s.Name == name }) ||
 					slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == name })
 				if p.Has {
-					p.Why += fmt.Sprintf("; it has a server %q", name)
+					p.Why += fmt.Sprintf("; it has a server %q too", name)
 				}
 			}
 		}

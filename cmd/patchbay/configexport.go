@@ -12,8 +12,8 @@ import (
 var configExportVerb = verb{
 	name: "export", summary: "Print the servers in the format of another host.", usage: "HOST [NAME ...]",
 	examples: []string{"patchbay config export cursor", "patchbay config export codex memory"},
-	details: `Prints a file of the host; hosts are those of patchbay help config import.
-Values of env and headers become variables, unless --secrets asks for them.`,
+	details: `Prints a file of the host; patchbay help config import lists the hosts. Values
+of env and headers become variables, except with --secrets.`,
 	command: func() command { return new(configExportCmd) },
 }
 
@@ -21,7 +21,7 @@ Values of env and headers become variables, unless --secrets asks for them.`,
 type configExportCmd struct {
 	Host    string   `arg:"" help:"The host."`
 	Names   []string `arg:"" optional:"" help:"Only these servers."`
-	Secrets bool     `help:"Print the values of env and headers too."`
+	Secrets bool     `help:"Print the values of env and headers."`
 }
 
 func (*configExportCmd) candidates(a *app, _ string) (out []complete.Candidate) {
@@ -41,7 +41,7 @@ func (c *configExportCmd) Run(a *app) error {
 		return err
 	}
 	if path == "" {
-		return usagef("there is no mcp.json to export").hint("patchbay config add NAME -- COMMAND")
+		return usagef("no mcp.json to export").hint("patchbay config add NAME -- COMMAND")
 	}
 	doc, err := config.Open(path)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *configExportCmd) Run(a *app) error {
 		a.talk.Note("%s", note)
 	}
 	if hidden > 0 {
-		a.talk.Note("%s that may be secrets became variables; --secrets prints them as they are", quantity(hidden, "value"))
+		a.talk.Note("%s that may be secrets became variables; --secrets prints them", quantity(hidden, "value"))
 	}
 	return nil
 }

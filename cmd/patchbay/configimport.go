@@ -24,18 +24,18 @@ var configImportVerb = verb{
 	name: "import", summary: "Import servers of other hosts.", usage: "[HOST | FILE] [NAME ...]",
 	examples: []string{"patchbay config import", "patchbay config import claude-desktop", "patchbay config import vscode github --dry-run", "patchbay config import ~/.codex/config.toml"},
 	details: `Hosts: claude-desktop, claude-code, cursor, vscode, windsurf, zed, goose, codex,
-gemini. Without one it lists those with a file here. A server is left out if its
-name is taken; with --rename it gets the host's name too. Unknown members of a
-server are kept. The host's own files are never changed.`,
+gemini. Without one, lists those with a file here. Skips servers whose name is
+taken; --rename appends the host's name instead. Keeps unknown members of a
+server. Never changes the host's own files.`,
 	command: func() command { return new(configImportCmd) },
 }
 
 // configImportCmd imports servers from the files of other hosts. It never writes these files.
 type configImportCmd struct {
-	From   string   `arg:"" optional:"" help:"A host, or a file of one."`
+	From   string   `arg:"" optional:"" help:"A host, or one of its files."`
 	Names  []string `arg:"" optional:"" help:"Only these servers."`
 	All    bool     `help:"Import from all hosts with a file here."`
-	Rename bool     `help:"Add the host's name to a name that is taken."`
+	Rename bool     `help:"Append the host's name to a name that is taken."`
 	DryRun bool     `name:"dry-run" help:"Show the result without writing it."`
 	User   bool     `help:"Change your own file, which applies everywhere."`
 }
@@ -76,7 +76,7 @@ func (c *configImportCmd) Run(a *app) error {
 		}
 		for _, name := range c.Names {
 			if !in.seen[name] {
-				return usagef("%s lists no server %q", c.From, name).hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
+				return usagef("%s has no server %q", c.From, name).hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
 			}
 		}
 		if c.DryRun {
@@ -100,7 +100,7 @@ func (c *configImportCmd) Run(a *app) error {
 	}
 	a.afterEdit(path, in.added)
 	if in.secrets > 0 && !filepath.IsAbs(path) {
-		a.talk.Note("warning: %s holds %s of env or headers now: look at them before you share the file", path, quantity(in.secrets, "value"))
+		a.talk.Note("warning: %s now holds %s of env or headers: check them before you share the file", path, quantity(in.secrets, "value"))
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (c *configImportCmd) files(a *app) ([]foreign, error) {
 	}
 	if c.From == "" {
 		if len(c.Names) > 0 {
-			return nil, usagef("from which host? names stand after it")
+			return nil, usagef("missing host; names of servers go after it")
 		}
 		var all []foreign
 		for _, h := range hosts.All() {
@@ -122,7 +122,7 @@ func (c *configImportCmd) files(a *app) ([]foreign, error) {
 		return all, nil
 	}
 	if c.All {
-		return nil, usagef("both --all and %s say from where; keep one", c.From)
+		return nil, usagef("both --all and %s are given; keep one", c.From)
 	}
 	if info, err := os.Stat(c.From); err == nil && info.Mode().IsRegular() {
 		data, err := readForeign(c.From)
@@ -143,7 +143,7 @@ func (c *configImportCmd) files(a *app) ([]foreign, error) {
 		for _, p := range h.Places(sys) {
 			places = append(places, p.Path)
 		}
-		return nil, fmt.Errorf("%s has no file here; I looked for %s", h.Title, strings.Join(places, ", "))
+		return nil, fmt.Errorf("no file of %s here; looked for %s", h.Title, strings.Join(places, ", "))
 	}
 	return files, nil
 }
@@ -200,11 +200,11 @@ func (a *app) showForeign(files []foreign) {
 		}
 	}
 	if len(rows) == 0 {
-		a.talk.Note("no other host has servers here; patchbay config import FILE reads any file")
+		a.talk.Note("no servers of other hosts here; patchbay config import FILE reads any file")
 		return
 	}
 	a.columns("hosts", []string{"HOST", "FILE", "SERVERS"}, rows)
-	a.talk.Note("hint: patchbay config import HOST takes them over")
+	a.talk.Note("hint: patchbay config import HOST imports them")
 }
 
 // importer adds servers to a document.
@@ -220,11 +220,11 @@ type importer struct {
 }
 
 // errDryRun ends an edit without writing.
-var errDryRun = errors.New("nothing is written")
+var errDryRun = errors.New("dry run")
 
 func (in *importer) file(f foreign) error {
 	if same(f.path, in.path) {
-		in.a.talk.Note("%s is the file to import into", here(f.path))
+		in.a.talk.Note("skipped %s, the file to import into", here(f.path))
 		return nil
 	}
 	for _, note := range f.listing.Notes {
@@ -247,18 +247,18 @@ func (in *importer) server(f foreign, e config.Entry) error {
 	original := e.Name
 	if there, ok := in.doc.Entry(e.Name); ok {
 		if bytes.Equal(jsonx.Canonical(there.Object), jsonx.Canonical(e.Object)) {
-			say("same     " + oneLine(e.Name) + " is there already")
+			say("same     " + oneLine(e.Name) + " is already there")
 			return nil
 		}
 		if !in.c.Rename {
-			say("left out " + oneLine(e.Name) + ": another server has that name; --rename adds it under another one")
+			say("skipped  " + oneLine(e.Name) + ": another server has that name; --rename adds it under a new name")
 			return nil
 		}
 		e.Name = in.free(e.Name + "-" + f.host.Name)
 	}
 	inputs, clash := in.inputs(f, e)
 	if clash != "" {
-		say("left out " + oneLine(original) + ": the file has another input " + fmt.Sprintf("%q", clash))
+		say("skipped  " + oneLine(original) + ": the file has another input " + fmt.Sprintf("%q", clash))
 		return nil
 	}
 	for _, raw := range inputs {
@@ -274,7 +274,7 @@ func (in *importer) server(f foreign, e config.Entry) error {
 	in.secrets += n
 	text := "added    " + oneLine(e.Name)
 	if e.Name != original {
-		text += ", which was " + oneLine(original)
+		text += ", formerly " + oneLine(original)
 	}
 	say(text)
 	if in.c.DryRun {

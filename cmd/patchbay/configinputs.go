@@ -16,10 +16,10 @@ import (
 )
 
 var configInputsVerb = verb{
-	name: "inputs", summary: "Show which inputs of mcp.json are answered, and delete answers.", usage: "[ID ...] [--forget]",
+	name: "inputs", summary: "List the inputs of mcp.json, and delete stored answers.", usage: "[ID ...] [--forget]",
 	examples: []string{"patchbay config inputs", "patchbay config inputs --forget token"},
-	details: `Answers given at the terminal are kept in the vault, for this file and the
-servers that they were given to. A variable PATCHBAY_INPUT_ID takes precedence.`,
+	details: `Answers given at the terminal are stored in the vault, for this file and the
+servers that asked. The variable PATCHBAY_INPUT_ID takes precedence.`,
 	command: func() command { return new(configInputsCmd) },
 }
 
@@ -64,7 +64,7 @@ func (c *configInputsCmd) Run(a *app) error {
 		return err
 	}
 	if path == "" {
-		return usagef("there is no mcp.json").hint(a.beside("config", "list"))
+		return usagef("no mcp.json was found").hint(a.beside("config", "list"))
 	}
 	// Kept answers can be forgotten even if the file is faulty or missing.
 	file, _, err := config.Inspect(path, nil)
@@ -108,7 +108,7 @@ func (c *configInputsCmd) Run(a *app) error {
 	}
 	a.printInputs(rows)
 	if len(kept) > 0 {
-		a.talk.Note("kept in %s; --forget forgets", v.Where())
+		a.talk.Note("stored in %s; --forget deletes", v.Where())
 	}
 	return nil
 }
@@ -127,10 +127,10 @@ func (c *configInputsCmd) forget(a *app, path string) error {
 		return nil
 	}
 	for _, id := range gone {
-		a.print("forgot " + a.shown(oneLine(id)))
+		a.print("deleted " + a.shown(oneLine(id)))
 	}
 	if len(gone) == 0 {
-		a.talk.Note("nothing was kept")
+		a.talk.Note("no stored answers")
 	}
 	return nil
 }
@@ -167,16 +167,16 @@ func listInputs(file *config.File, kept []inputs.Kept) []listedInput {
 func (a *app) printInputs(rows []listedInput) {
 	cells := [][]string{}
 	for _, r := range rows {
-		state := "asked for"
+		state := "not answered"
 		switch {
 		case r.Set:
 			state = "from " + r.Variable
 		case r.Kept != nil:
-			state = "kept for " + age(*r.Kept, time.Now())
+			state = "stored for " + age(*r.Kept, time.Now())
 		}
 		about := r.Description
 		if r.Gone {
-			about = "(no input of the file any more)"
+			about = "(no longer in the file)"
 		}
 		cells = append(cells, []string{r.ID, state, orName(strings.Join(append(slices.Clone(r.Servers), r.Models...), ", "), "-"), orName(about, "-")})
 	}

@@ -15,7 +15,7 @@ import (
 var configListVerb = verb{
 	name: "list", summary: "List the servers of mcp.json.",
 	examples: []string{"patchbay config list", "patchbay config list --json"},
-	details:  `Exit code 1: the file has faults. Each is shown with its line.`,
+	details:  `Exit code 1: the file has faults, which are shown with their lines.`,
 	command:  func() command { return new(configListCmd) },
 }
 
@@ -102,7 +102,7 @@ func (a *app) printListed(rows []listed) {
 // columns prints a table; its last column is cut to the width of the terminal.
 func (a *app) columns(what string, head []string, rows [][]string) {
 	if len(rows) == 0 {
-		a.talk.Note("there are no %s", what)
+		a.talk.Note("no %s", what)
 		return
 	}
 	wide := make([]int, len(head))

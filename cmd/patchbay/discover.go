@@ -10,10 +10,10 @@ import (
 )
 
 var discoverVerb = verb{
-	name: "discover", summary: "Show what a server is and offers.", usage: "[SERVER]",
+	name: "discover", summary: "Show the name, revision and features of a server.", usage: "[SERVER]",
 	examples: []string{"patchbay discover -s everything", "patchbay discover --json -- npx -y @modelcontextprotocol/server-everything"},
 	server:   oneServer | wordIsServer | programIsServer,
-	details:  `Shows the revision in use, how it was found, and the server's features.`,
+	details:  `Shows the revision in use, how it was negotiated, and the server's capabilities.`,
 	command:  func() command { return new(discoverCmd) },
 }
 
@@ -58,7 +58,7 @@ func (*discoverCmd) Run(a *app) error {
 	line("server", name)
 	line("about", info.Description)
 	line("website", oneLine(info.WebsiteURL))
-	line("revision", string(p.Revision())+", found by "+oneLine(p.Negotiation()))
+	line("protocol", string(p.Revision())+", found by "+oneLine(p.Negotiation()))
 	if len(info.Revisions) > 1 {
 		line("speaks", join(info.Revisions, ", "))
 	}

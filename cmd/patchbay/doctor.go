@@ -17,14 +17,13 @@ import (
 )
 
 var configDoctorVerb = verb{
-	name: "doctor", summary: "Find out why a server or a model does not work.", usage: "[NAME ... | -- COMMAND]",
+	name: "doctor", summary: "Diagnose servers and models that do not work.", usage: "[NAME ... | -- COMMAND]",
 	examples: []string{"patchbay config doctor", "patchbay config doctor memory --json", "patchbay config doctor openai/gpt-5-mini"},
 	server:   wordsBehindDashes,
-	details: `Starts or reaches each server, step by step, and ends it again. Of a failed one
-it shows the step, the command, its exit code and last lines, and a remedy.
-Models are asked for their description, with their keys. Only commands of
-mcp.json are started: look at it first if it is not yours. Exit code 1:
-something failed.`,
+	details: `Starts or reaches each server, step by step, and stops it again. For one that
+fails, shows the step, the command, its exit code and last lines, and a fix.
+Requests a description of each model, with its key. Runs only commands of
+mcp.json: read it first if it is not yours. Exit code 1: something failed.`,
 	command: func() command { return new(configDoctorCmd) },
 }
 
@@ -47,7 +46,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 		return err
 	}
 	if !a.JSON && a.file.path != "" && slices.ContainsFunc(exams, func(e *doctor.Exam) bool { return e.Model == nil }) {
-		a.talk.Note("the servers of %s are started", here(a.file.path))
+		a.talk.Note("starting the servers of %s", here(a.file.path))
 	}
 	if _, err := a.recorder(); err != nil { // one recording for all
 		return err
@@ -136,14 +135,14 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 		return len(c.Names) > 0 && slices.ContainsFunc(models, func(e *doctor.Exam) bool { return e.Model.Name == name })
 	})
 	if len(names)+len(models) == 0 {
-		return nil, usagef("there is no server to look at").hint("patchbay config add NAME -- COMMAND")
+		return nil, usagef("no server to check").hint("patchbay config add NAME -- COMMAND")
 	}
 	var out []*doctor.Exam
 	for _, name := range names {
 		e := a.exam(config.Server{Name: name}, nil)
 		out = append(out, e)
 		if faults := read.about(name); len(faults) > 0 {
-			e.Fail("config", faults.Error(), "correct the file; patchbay config explain "+shell([]string{name})+" shows where it is")
+			e.Fail("config", faults.Error(), "correct the file; patchbay config explain "+shell([]string{name})+" shows the place")
 			continue
 		}
 		var s config.Server
@@ -187,7 +186,7 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 			continue
 		}
 		e := begin(m, asServer(&m))
-		e.OK("config", cmp.Or(hereLine(m.Source), "the environment alone"))
+		e.OK("config", cmp.Or(hereLine(m.Source), "from the environment"))
 		if missing := m.Missing(); len(missing) > 0 {
 			e.Fail("key", missing[0].Text, missing[0].Fix)
 			continue

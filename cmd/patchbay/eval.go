@@ -23,7 +23,7 @@ var evalVerb = verb{
 	name: "eval", summary: "Test servers and prompts with language models.", usage: "FILE [--model MODEL ...] [SERVER ...]",
 	examples: []string{"patchbay eval shop.yaml", "patchbay eval shop.yaml -m openai/gpt-5-mini -n 10 --junit report.xml"},
 	server:   manyServers,
-	details: `FILE has tasks and the expected behaviour of models; docs/host.md has all of it:
+	details: `FILE lists tasks and the expected behaviour of models (see docs/host.md):
   servers: [shop]
   models: [openai/gpt-5-mini]
   tasks:
@@ -43,8 +43,8 @@ type evalCmd struct {
 	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Replace the models of the file (repeatable)."`
 	Judge    string   `placeholder:"MODEL" help:"Judge answers with this model."`
 	Runs     int      `short:"n" placeholder:"N" help:"Repetitions of each task with each model."`
-	Parallel int      `placeholder:"N" help:"Runs at the same time [4]."`
-	Task     []string `sep:"none" placeholder:"NAME" help:"Run only this task; * is any text (repeatable)."`
+	Parallel int      `placeholder:"N" help:"Number of parallel runs [4]."`
+	Task     []string `sep:"none" placeholder:"NAME" help:"Run only this task; * matches any text (repeatable)."`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a JUnit report."`
 }
 
@@ -121,7 +121,7 @@ func (c *evalCmd) choose(s *eval.Suite) error {
 		s.Judge = c.Judge
 	}
 	if c.Runs < 0 || c.Parallel < 0 {
-		return usagef("--runs and --parallel are numbers of 1 and more")
+		return usagef("--runs and --parallel must be at least 1")
 	}
 	if c.Parallel > 0 {
 		s.Parallel = c.Parallel
@@ -141,7 +141,7 @@ func (c *evalCmd) choose(s *eval.Suite) error {
 		return !slices.ContainsFunc(c.Task, func(pattern string) bool { return wildcard.Match(pattern, t.Name) })
 	})
 	if len(s.Tasks) == 0 {
-		return usagef("no task is named %s; there are %s", strings.Join(c.Task, ", "), strings.Join(names, ", "))
+		return usagef("no task %s; tasks: %s", strings.Join(c.Task, ", "), strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestEvalIsUsedWrongly(t *testing.T) {
 		{"eval faults.yaml", exitLocal, "faults.yaml:3:5: a task has no member \"promt\"; did you mean \"prompt\"?"},
 		{"eval server.yaml -m openai/x", exitLocal, "server.yaml:4:"},
 		{"eval fine.yaml", exitUsage, "no model is configured"},
-		{"eval fine.yaml --task b", exitUsage, "no task is named b; there are a"},
+		{"eval fine.yaml --task b", exitUsage, "no task b; tasks: a"},
 		{"eval fine.yaml -m fast", exitUsage, `no model "fast"`},
 		{"eval", exitUsage, "FILE is missing"},
 	} {

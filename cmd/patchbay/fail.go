@@ -131,14 +131,14 @@ func (a *app) explain(err error) *fault {
 		out.err = bad
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
 		out.code = exitUnauthorized
-		out.err = fmt.Errorf("%s wants authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
+		out.err = fmt.Errorf("%s requires authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 		out.next = a.again("--header", "Authorization: Bearer $TOKEN")
 		if given := a.answers.Refusable(a.written); len(given) > 0 {
 			out.next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {
 			out.next = a.beside("login", a.server.Name)
 			if a.loggedIn(*a.server) {
-				out.err = fmt.Errorf("the login at %s is not taken any more: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
+				out.err = fmt.Errorf("%s no longer accepts the login: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 			}
 		}
 	case launch.IsLoop(err):

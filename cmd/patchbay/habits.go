@@ -88,7 +88,7 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	name, _, _ := strings.Cut(l.unknown, "=")
 	f := usagef("unknown flag %s", name)
 	if meant := otherFlags[name]; flags[meant] != nil {
-		f.err = fmt.Errorf("unknown flag %s; here it is %s", name, meant)
+		f.err = fmt.Errorf("unknown flag %s; use %s", name, meant)
 		return f.hint(corrected(flags, args, func(unknown, value string) []string {
 			switch meant := otherFlags[unknown]; {
 			case flags[meant] == nil:
@@ -177,7 +177,7 @@ func (a *app) withoutValue(l *line, f *kong.Flag) *fault {
 		}
 	}
 	names := a.knownServers()
-	return usagef("-s needs a server; there are %s, or a URL", strings.Join(names, ", ")).hint(a.again("-s", names[0]))
+	return usagef("-s needs a server: %s, or a URL", strings.Join(names, ", ")).hint(a.again("-s", names[0]))
 }
 
 // knownServers returns the names of mcp.json and of built-in servers, each once.

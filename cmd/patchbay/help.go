@@ -52,34 +52,33 @@ var overviewExamples = []string{
 }
 
 const (
-	helpServer = `SERVER is -s NAME (of mcp.json, or built in), -s URL, or -- COMMAND ARGS to
-start one over stdio. Without any, it is the only server of mcp.json.`
-	helpServers = `SERVER is -s NAME|URL (repeatable), or -- COMMAND. Without any, all of mcp.json,
-or some built-in ones.`
-	helpLogin = `SERVER is a name of mcp.json, or a URL. Without any, it is the only server of
-mcp.json.`
+	helpServer = `SERVER is -s NAME (in mcp.json, or built in), -s URL, or -- COMMAND ARGS, to
+start one over stdio. Default: the only server in mcp.json.`
+	helpServers = `SERVER is -s NAME|URL (repeatable), or -- COMMAND. Default: all servers in
+mcp.json, or some built-in ones.`
+	helpLogin = `SERVER is a name in mcp.json, or a URL. Default: the only server in mcp.json.`
 )
 
 const helpExits = `Exit codes
   0  success
   1  a local failure
-  2  the command line is wrong, or an argument does not fit the tool
+  2  wrong command line, or an argument does not fit the tool
   3  the server requires authorization (HTTP 401 or 403)
   4  the server cannot be reached: refused, unknown host, command not found, or
-     it ended or stayed silent before its first answer
-  5  the server answered with an error: of the tool (its result is printed), or
-     of the protocol
-  6  policy check: the policy refuses
+     it ended or timed out before its first answer
+  5  the server answered with an error: a tool error (the result is printed), or
+     a protocol error
+  6  policy check: the policy refuses it
   7  run: the language model, or its provider, gave no answer
   8  run: not done within --max-steps or --within
-  9  run: a call was not allowed and so not made (the answer is printed)
+  9  run: a call was not allowed, so not made (the answer is printed)
  10  run: the answer does not fit --output-schema
  11  the program would serve or start itself
 `
 
 // helpPages are the topics of help that are not verbs.
 var helpPages = []struct{ name, summary, text string }{
-	{"flags", "Flags of every verb.", ""}, // generated from globals
+	{"flags", "Global flags.", ""}, // generated from globals
 	{"auth", "Authentication of callers.", helpAuth},
 	{"limits", "Rate limits for callers.", helpLimits},
 	{"exits", "Exit codes.", helpExits},
@@ -97,7 +96,7 @@ func (a *app) help(topic []string) error {
 		case p.name != topic[0]:
 			continue
 		case p.text == "":
-			a.print("Flags of every verb")
+			a.print("Global flags")
 			a.flagTable(parserOf(nil).kong.Model.Flags)
 		default:
 			a.out.WriteString(p.text)
@@ -128,7 +127,7 @@ func (a *app) helpServer(name string) error {
 	usage := servers.Usage(name)
 	if usage == "" {
 		names := servers.Names()
-		return usagef("no built-in server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", ")).hint("patchbay help serve")
+		return usagef("no built-in server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names)).hint("patchbay help serve")
 	}
 	a.out.WriteString(usage)
 	a.print("\nUsage: patchbay serve " + name + " [--http ADDR] [FLAGS]")
@@ -137,7 +136,7 @@ func (a *app) helpServer(name string) error {
 }
 
 func (a *app) overview() {
-	a.print("Patchbay talks to servers of the Model Context Protocol, and serves its own.\n")
+	a.print("Patchbay connects to servers of the Model Context Protocol, and serves its own.\n")
 	a.examples(overviewExamples)
 	a.print("\nVerbs")
 	var minor []string
@@ -187,7 +186,7 @@ func (a *app) helpVerb(v *verb, path string) {
 		a.print("\nFlags")
 		a.flagTable(own)
 	}
-	a.print("\nFlags of every verb: patchbay help flags")
+	a.print("\nGlobal flags: patchbay help flags")
 }
 
 func (a *app) flagTable(flags []*kong.Flag) {

@@ -106,7 +106,7 @@ func (a *app) newHost() (*hosting, error) {
 	}
 	log, err := audit.Open("", nil)
 	if err != nil {
-		return nil, fmt.Errorf("nothing is called that cannot be logged: %w", err)
+		return nil, fmt.Errorf("cannot log calls, so none is made: %w", err)
 	}
 	h.Approvals, h.approvals = approvals, approvals
 	h.Audit = func(d host.Decision) error {
@@ -215,7 +215,7 @@ func (h *hosting) lost(lost []host.ServerStatus) error {
 		f.err = fmt.Errorf("%s: %s: %s", s.Name, s.State, oneLine(reason))
 		f.detail = strings.Join(said, "\n")
 	} else {
-		f.err = fmt.Errorf("none of the %d servers is there", len(lost))
+		f.err = fmt.Errorf("none of the %d servers is available", len(lost))
 		for _, s := range lost {
 			h.board.Complain(s.Status)
 		}

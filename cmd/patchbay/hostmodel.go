@@ -19,7 +19,7 @@ import (
 
 // modelFlags name the language model and its system prompt.
 type modelFlags struct {
-	Model  string `short:"m" placeholder:"MODEL" help:"A name of mcp.json, or PROVIDER/NAME."`
+	Model  string `short:"m" placeholder:"MODEL" help:"A name in mcp.json, or PROVIDER/NAME."`
 	System string `placeholder:"TEXT|@FILE" help:"System prompt."`
 }
 
@@ -130,7 +130,7 @@ func (a *app) modelClient() (*http.Client, error) {
 func (a *app) noModel(set *modelSet) *fault {
 	f := &fault{code: exitUsage, err: host.ErrNoModel}
 	if len(set.list) > 0 {
-		f.err = fmt.Errorf("%w; there are %s", host.ErrNoModel, strings.Join(set.names(), ", "))
+		f.err = fmt.Errorf("%w; available: %s", host.ErrNoModel, strings.Join(set.names(), ", "))
 		return f.hint(a.again("--model", set.list[0].Name))
 	}
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"} {
@@ -140,7 +140,7 @@ func (a *app) noModel(set *modelSet) *fault {
 			return f.hint(a.again("--model", of+"/NAME"))
 		}
 	}
-	return f.hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, and then " + a.again("--model", "openai/NAME"))
+	return f.hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, then " + a.again("--model", "openai/NAME"))
 }
 
 // sampler chooses between a model and those of the configuration, for servers that have
@@ -179,11 +179,11 @@ func (a *app) modelFault(e *model.Error) *fault {
 	look := shell([]string{"patchbay", "config", "doctor", name})
 	switch e.Kind {
 	case model.NoKey:
-		f.hint("is its key right? " + look)
+		f.hint("check its key: " + look)
 	case model.NoModel:
-		f.hint("is --model " + shell([]string{e.Model}) + " right, and the base URL? " + look)
+		f.hint("check --model " + shell([]string{e.Model}) + " and the base URL: " + look)
 	case model.TooLong:
-		f.hint("give it less, or fewer servers with -s")
+		f.hint("shorten the input, or use fewer servers with -s")
 	}
 	return f
 }

@@ -27,12 +27,12 @@ func TestInputIsAsked(t *testing.T) {
 	}{
 		{"text", "hello\n", config.Input{ID: "word", Description: "A word"}, "hello", []string{"A word: "}},
 		{"no description", "x\n", config.Input{ID: "word"}, "x", []string{"word: "}},
-		{"empty is asked again", "\nx\n", config.Input{ID: "word"}, "x", []string{"an answer is needed"}},
+		{"empty is asked again", "\nx\n", config.Input{ID: "word"}, "x", []string{"an answer is required"}},
 		{"default", "\n", config.Input{ID: "word", Default: "d"}, "d", []string{"word [d]: "}},
-		{"default of a password", "\n", config.Input{ID: "word", Default: "sekrit", Password: true}, "sekrit", []string{"word [Enter takes the default] (hidden): "}},
+		{"default of a password", "\n", config.Input{ID: "word", Default: "sekrit", Password: true}, "sekrit", []string{"word [Enter: the default] (hidden): "}},
 		{"choice by number", "2\n", choice, "us", []string{"   1) eu", "   2) us"}},
 		{"choice by name", "eu\n", choice, "eu", nil},
-		{"no choice", "3\nus\n", choice, "us", []string{"none of the choices"}},
+		{"no choice", "3\nus\n", choice, "us", []string{"not one of the choices"}},
 		{"text that a terminal would obey", "x\n", config.Input{ID: "word", Description: "a\x1b[2Jb"}, "x", []string{"a␛[2Jb"}},
 	}
 	for _, tt := range tests {

@@ -81,11 +81,11 @@ func TestInputIsKept(t *testing.T) {
 	if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "set PATCHBAY_INPUT_KEY, or run this in a terminal") {
 		t.Errorf("without an answer: %s", got)
 	}
-	if got := typedRun(t, "planted-right\n", exitOK, ping...); strings.Count(got, "kept in "+dir) != 1 {
+	if got := typedRun(t, "planted-right\n", exitOK, ping...); strings.Count(got, "stored in "+dir) != 1 {
 		t.Errorf("said %s, want once where it is kept", got)
 	}
 	typedRun(t, "", exitOK, ping...)
-	if got := typedRun(t, "", exitOK, "config", "inputs", "--config", file); !strings.Contains(got, "kept for ") || !strings.Contains(got, "web") {
+	if got := typedRun(t, "", exitOK, "config", "inputs", "--config", file); !strings.Contains(got, "stored for ") || !strings.Contains(got, "web") {
 		t.Errorf("config inputs: %s", got)
 	}
 	files, err := os.ReadDir(dir)
@@ -102,12 +102,12 @@ func TestInputIsKept(t *testing.T) {
 	inputFile(t, other, locked(t, "planted-right"))
 	typedRun(t, "", exitLocal, "ping", "-n", "1", "-s", "web", "--config", other)
 
-	if got := typedRun(t, "", exitOK, "config", "inputs", "--forget", "key", "--config", file); !strings.Contains(got, "forgot key") {
+	if got := typedRun(t, "", exitOK, "config", "inputs", "--forget", "key", "--config", file); !strings.Contains(got, "deleted key") {
 		t.Errorf("config inputs --forget: %s", got)
 	}
 	typedRun(t, "", exitLocal, ping...)
 	typedRun(t, "planted-right\n", exitOK, ping...)
-	if got := typedRun(t, "", exitOK, "logout", "web", "--config", file); !strings.Contains(got, "the input key is forgotten") {
+	if got := typedRun(t, "", exitOK, "logout", "web", "--config", file); !strings.Contains(got, "deleted the answer to the input key") {
 		t.Errorf("logout: %s", got)
 	}
 	typedRun(t, "", exitLocal, ping...)
@@ -132,7 +132,7 @@ func TestRefusedInputIsAskedAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcp.json")
 	inputFile(t, file, locked(t, "planted-right"))
 	ping := []string{"ping", "-n", "1", "-s", "web", "--config", file}
-	if got := typedRun(t, "planted-wrong\n", exitUnauthorized, ping...); !strings.Contains(got, "web refuses what it was given") {
+	if got := typedRun(t, "planted-wrong\n", exitUnauthorized, ping...); !strings.Contains(got, "web refused the answers") {
 		t.Errorf("said %s", got)
 	}
 	if got := typedRun(t, "", exitUnauthorized, ping...); !strings.Contains(got, "hint: patchbay config inputs --forget key") {
@@ -153,10 +153,10 @@ func TestKeptInputIsForItsServer(t *testing.T) {
 	inputFile(t, file, strings.Replace(first, "/mcp", "/else", 1))
 	typedRun(t, "", exitOK, ping...)
 	inputFile(t, file, second)
-	if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "for another server, or for this one as it was written before") {
+	if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "for another server, or an earlier version of this one") {
 		t.Errorf("said %s", got)
 	}
-	if got := typedRun(t, "\n", exitOK, ping...); !strings.Contains(got, "key was not given to web before") || !strings.Contains(got, second) {
+	if got := typedRun(t, "\n", exitOK, ping...); !strings.Contains(got, "key was not given to this version of web before") || !strings.Contains(got, second) {
 		t.Errorf("said %s", got)
 	}
 	typedRun(t, "", exitOK, ping...)
@@ -174,10 +174,10 @@ func TestAnswerOutlivesTheVault(t *testing.T) {
 		t.Setenv("PATCHBAY_PASSPHRASE", "correct horse")
 		typedRun(t, "planted-right\n", exitOK, ping...)
 		t.Setenv("PATCHBAY_PASSPHRASE", "")
-		if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "kept answers cannot be read") || !strings.Contains(got, "PATCHBAY_PASSPHRASE") {
+		if got := typedRun(t, "", exitLocal, ping...); !strings.Contains(got, "cannot read stored answers") || !strings.Contains(got, "PATCHBAY_PASSPHRASE") {
 			t.Errorf("said %s", got)
 		}
-		if got := typedRun(t, "planted-right\n", exitOK, ping...); !strings.Contains(got, "warning: the answer holds for this run alone") {
+		if got := typedRun(t, "planted-right\n", exitOK, ping...); !strings.Contains(got, "warning: the answer is used only for this run") {
 			t.Errorf("said %s", got)
 		}
 		t.Setenv("PATCHBAY_PASSPHRASE", "correct horse")
@@ -190,7 +190,7 @@ func TestAnswerOutlivesTheVault(t *testing.T) {
 		if err := os.WriteFile(dir, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := typedRun(t, "planted-right\n", exitOK, ping...); !strings.Contains(got, "warning: the answer holds for this run alone") {
+		if got := typedRun(t, "planted-right\n", exitOK, ping...); !strings.Contains(got, "warning: the answer is used only for this run") {
 			t.Errorf("said %s", got)
 		}
 	})

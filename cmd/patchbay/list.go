@@ -105,7 +105,7 @@ func (a *app) listOnce(p *launch.Session, of feature.List) (*listing, error) {
 			break
 		}
 		if seen[string(cursor)] || len(seen) >= maxPages {
-			return nil, fmt.Errorf("%s: the pages of %s have no end: a cursor comes again", of.Method, a.serverName())
+			return nil, fmt.Errorf("%s: the pages of %s never end: a cursor repeats", of.Method, a.serverName())
 		}
 		seen[string(cursor)] = true
 		params = map[string]json.RawMessage{"cursor": cursor}
@@ -137,7 +137,7 @@ func (a *app) unusable(p *launch.Session, tool json.RawMessage) bool {
 			a.toldUnusable = map[string]bool{}
 		}
 		a.toldUnusable[name] = true
-		a.talk.Note("warning: the tool %s of %s is left out, it must not be used over HTTP: %v", name, a.serverName(), why)
+		a.talk.Note("warning: skipped the tool %s of %s, which must not be used over HTTP: %v", name, a.serverName(), why)
 	}
 	return why != nil
 }
@@ -168,7 +168,7 @@ func rowsOf[T any](a *app, l *listing, make func(*T) row) []row {
 	for i, raw := range l.items {
 		v, err := decode[T](raw)
 		if err != nil {
-			a.talk.Note("warning: entry %d cannot be read: %v", i, err)
+			a.talk.Note("warning: invalid entry %d: %v", i, err)
 			continue
 		}
 		out = append(out, make(v))

@@ -15,7 +15,7 @@ import (
 )
 
 var loginVerb = verb{
-	name: "login", summary: "Log in to a server, and keep the tokens.", usage: "[SERVER] [--client-id ID] [--device | --no-browser]",
+	name: "login", summary: "Log in to a server, and store the tokens.", usage: "[SERVER] [--client-id ID] [--device | --no-browser]",
 	examples: []string{"patchbay login github", "patchbay login https://example.com/mcp --scope read", "patchbay login github --no-browser"},
 	minor:    true,
 	server:   loginServer,
@@ -24,16 +24,16 @@ var loginVerb = verb{
 
 // loginCmd logs the user in to a server, and keeps the tokens for later runs.
 type loginCmd struct {
-	Target    string   `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+	Target    string   `arg:"" optional:"" name:"server" help:"A name in mcp.json, or a URL."`
 	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Request this scope, not the server's choice (repeatable)."`
 	ClientID  string   `name:"client-id" placeholder:"ID" help:"Use this registered client."`
-	NoBrowser bool     `name:"no-browser" help:"Print the link, and accept the final address as text."`
+	NoBrowser bool     `name:"no-browser" help:"Print the link, and read the final address from the terminal."`
 	Device    bool     `help:"Log in with a code on another device."`
 }
 
 func (c *loginCmd) Run(a *app) error {
 	if c.Device && c.NoBrowser {
-		return usagef("--device needs no browser here; leave --no-browser out")
+		return usagef("--device and --no-browser exclude each other")
 	}
 	s, err := a.account(c.Target)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	}
 	if how.Device {
 		t.Grant = &login.Device{Show: func(_ context.Context, code login.DeviceCode) error {
-			a.talk.Always("patchbay: go to " + visible(code.Page) + " and type " + visible(code.Code))
+			a.talk.Always("patchbay: go to " + visible(code.Page) + " and enter " + visible(code.Code))
 			return nil
 		}}
 	} else {
@@ -81,12 +81,12 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		case netfault.Is(err):
 			f.code = exitUnreachable
 		case errors.Is(err, login.ErrNotRegistered):
-			f.detail = "It has to be a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
+			f.detail = "Register a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
 			f.next = shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
 		case errors.As(err, &refused) && refused.Code == "access_denied":
-			f.next = "to be asked again: " + shell([]string{"patchbay", "login", s.Name})
+			f.next = "try again: " + shell([]string{"patchbay", "login", s.Name})
 		case !errors.As(err, &refused) && !how.Device:
-			f.next = "if it takes a key, send that: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
+			f.next = "if it accepts a key, send it: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
 		}
 		return f
 	}
@@ -94,7 +94,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	if err != nil {
 		return err
 	}
-	a.talk.Note("logged in at %s, by %s%s", s.Name, l.Issuer, validity(l, time.Now()))
+	a.talk.Note("logged in to %s, by %s%s", s.Name, l.Issuer, validity(l, time.Now()))
 	a.talk.Note("the tokens are in %s", store.Where())
 	return nil
 }
@@ -102,7 +102,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 // showPage leads the user to a page, whose scheme auth has checked to be http or https.
 func (a *app) showPage(page string, open bool) error {
 	if open && login.OpenBrowser(a.ctx, page) == nil {
-		a.talk.Always("patchbay: log in with the browser that opens. If none does, go to")
+		a.talk.Always("patchbay: log in with the browser that opens. If none opens, go to")
 	} else {
 		a.talk.Always("patchbay: to log in, go to")
 	}
@@ -122,7 +122,7 @@ func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string
 	done := make(chan visit, 2)
 	go func() { at, err := back.Visit(ctx, page); done <- visit{at, err} }()
 	go func() {
-		a.talk.Always("patchbay: the page it ends at may not be there; then paste its address here:")
+		a.talk.Always("patchbay: if the last page cannot be reached, paste its address here:")
 		text, err := a.keyboard().Line(a.ctx)
 		if err != nil {
 			<-ctx.Done() // the browser may still arrive
@@ -130,7 +130,7 @@ func (a *app) visitByHand(ctx context.Context, back *login.Loopback, page string
 		}
 		at, err := url.Parse(strings.TrimSpace(text))
 		if err != nil {
-			err = errors.New("what was pasted is no address")
+			err = errors.New("the pasted text is not an address")
 		}
 		done <- visit{at, err}
 	}()
@@ -145,7 +145,7 @@ func (a *app) offerLogin(s config.Server) bool {
 	}
 	a.talk.Hold()
 	a.keyboard().Drop()
-	a.talk.Say(visible(fmt.Sprintf("%s wants a login. Open the browser? [Y/n] ", a.serverName())))
+	a.talk.Say(visible(fmt.Sprintf("%s requires a login. Open the browser? [Y/n] ", a.serverName())))
 	text, err := a.keyboard().Line(a.ctx)
 	a.talk.Release()
 	if answer := strings.ToLower(strings.TrimSpace(text)); err != nil || answer != "" && answer != "y" && answer != "yes" {
@@ -166,11 +166,11 @@ func validity(l *login.Record, now time.Time) string {
 	case l.Expires.IsZero():
 		return "; refreshed when needed"
 	case l.Expires.Before(now) && l.Refresh != "":
-		return "; over, and refreshed when needed"
+		return "; expired, and refreshed when needed"
 	case l.Expires.Before(now):
-		return "; over"
+		return "; expired"
 	case l.Refresh != "":
-		return "; good for " + age(now, l.Expires) + ", and refreshed after that"
+		return "; valid for " + age(now, l.Expires) + ", then refreshed"
 	}
-	return "; good for " + age(now, l.Expires)
+	return "; valid for " + age(now, l.Expires)
 }

@@ -156,19 +156,19 @@ func testLoginLife(t *testing.T, paste bool) {
 		t.Error("without a person somebody was registered or logged in")
 	}
 	_, stderr := do(0, "login", "web", "--no-browser")
-	has(stderr, "logged in at web")
+	has(stderr, "logged in to web")
 	stdout, _ := do(0, "tools", "-s", "web", "--verbose", "--trace", filepath.Join(home, "t.jsonl"))
 	has(stdout, "args(")
 	stdout, _ = do(0, "whoami", "web")
 	has(stdout, "scopes  tools")
-	has(stdout, "good for ")
+	has(stdout, "valid for ")
 	stdout, _ = do(0, "whoami", "web", "--json")
 	has(stdout, `"refresh":true`)
 	stdout, stderr = do(0, "token", "get", "web")
 	if stdout != "planted-access-1\n" {
 		t.Errorf("token get prints %q", stdout)
 	}
-	has(stderr, "an access token for "+g.URL)
+	has(stderr, "access token for "+g.URL)
 	g.mu.Lock()
 	g.n++ // the access token has expired
 	g.mu.Unlock()
@@ -179,7 +179,7 @@ func testLoginLife(t *testing.T, paste bool) {
 	}
 	do(exitUnauthorized, "whoami", "web")
 	_, stderr = do(0, "logout", "web")
-	has(stderr, "nobody was logged in")
+	has(stderr, "was not logged in")
 
 	// The consent is revoked: neither token is valid.
 	do(0, "login", "web", "--no-browser")
@@ -187,7 +187,7 @@ func testLoginLife(t *testing.T, paste bool) {
 	g.n, g.over = g.n+1, true
 	g.mu.Unlock()
 	_, stderr = do(exitUnauthorized, "tools", "-s", "web")
-	has(stderr, "the login at web is not taken any more")
+	has(stderr, "web no longer accepts the login")
 	has(stderr, "hint: patchbay login web")
 	err := filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

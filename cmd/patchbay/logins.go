@@ -71,7 +71,7 @@ func (a *app) loggedIn(s config.Server) bool {
 func (a *app) accountNamed(name string) (config.Server, error) {
 	if name != "" {
 		if a.Server != "" || a.dashed {
-			return config.Server{}, usagef("the server is named twice; keep one")
+			return config.Server{}, usagef("two servers are given; keep one")
 		}
 		a.Server = name
 	}
@@ -82,14 +82,14 @@ func (a *app) accountNamed(name string) (config.Server, error) {
 // this run.
 func (a *app) accountOf(s config.Server) (config.Server, error) {
 	if s.URL == "" {
-		return s, usagef("%s is no server with a URL: there is nothing to log in at", s.Name)
+		return s, usagef("%s has no URL to log in to", s.Name)
 	}
 	s, err := a.env.Resolve(s)
 	if err != nil {
 		return s, err
 	}
 	if !launch.CanLogIn(s) {
-		return s, usagef("%s has an Authorization of its own, or is reached by http, where tokens are not sent", s.Name).hint(a.beside("config", "explain", s.Name))
+		return s, usagef("%s has its own Authorization header, or uses http, over which tokens are not sent", s.Name).hint(a.beside("config", "explain", s.Name))
 	}
 	a.server = &s
 	return s, nil
@@ -106,7 +106,7 @@ func (a *app) account(name string) (config.Server, error) {
 
 // loggedOut returns the error that a login is required.
 func (a *app) loggedOut() error {
-	f := &fault{code: exitUnauthorized, err: errors.New("nobody is logged in at " + a.serverName())}
+	f := &fault{code: exitUnauthorized, err: errors.New("not logged in to " + a.serverName())}
 	return f.hint(a.beside("login", a.server.Name))
 }
 

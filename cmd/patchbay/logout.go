@@ -16,7 +16,7 @@ var logoutVerb = verb{
 
 // logoutCmd revokes the tokens for a server, if the server supports that, and forgets them.
 type logoutCmd struct {
-	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+	Target string `arg:"" optional:"" name:"server" help:"A name in mcp.json, or a URL."`
 }
 
 func (c *logoutCmd) Run(a *app) error {
@@ -39,15 +39,15 @@ func (c *logoutCmd) Run(a *app) error {
 	ended, err := t.Logout(ctx)
 	for _, l := range ended {
 		if l.RevokeURL == "" {
-			a.talk.Note("logged out at %s; %s has no way to revoke tokens", s.Name, l.Issuer)
+			a.talk.Note("logged out of %s; %s cannot revoke tokens", s.Name, l.Issuer)
 		} else if err == nil {
-			a.talk.Note("logged out at %s; %s has revoked the tokens", s.Name, l.Issuer)
+			a.talk.Note("logged out of %s; %s has revoked the tokens", s.Name, l.Issuer)
 		} else {
-			a.talk.Note("the tokens for %s are forgotten here", s.Name)
+			a.talk.Note("deleted the tokens for %s here", s.Name)
 		}
 	}
 	if len(ended) == 0 && err == nil {
-		a.talk.Note("nobody was logged in at %s", s.Name)
+		a.talk.Note("was not logged in to %s", s.Name)
 	}
 	return err
 }
@@ -64,11 +64,11 @@ func (a *app) logoutInputs(s config.Server) (done bool, err error) {
 	}
 	gone, err := inputs.Forget(a.ctx, fileOf(s), ids...)
 	for _, id := range gone {
-		a.talk.Note("the answer to the input %s is forgotten", id)
+		a.talk.Note("deleted the answer to the input %s", id)
 	}
 	done = len(gone) > 0 || !launch.CanLogIn(s)
 	if len(gone) == 0 && done && err == nil {
-		a.talk.Note("nothing was kept for %s", s.Name)
+		a.talk.Note("nothing was stored for %s", s.Name)
 	}
 	return done, err
 }

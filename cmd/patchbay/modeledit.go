@@ -16,17 +16,16 @@ import (
 var configModelVerb = verb{
 	name: "model", summary: "Add, remove or choose a language model.",
 	examples: []string{"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model use fast"},
-	details:  `Models stand under "patchbay" in mcp.json, which other hosts ignore.`,
+	details:  `Models are stored under "patchbay" in mcp.json, which other hosts ignore.`,
 	verbs:    []*verb{&modelAddVerb, &modelRemoveVerb, &modelUseVerb},
 }
 
 var modelAddVerb = verb{
 	name: "add", summary: "Add a model to mcp.json.", usage: "NAME --provider API [--key-input | --key-env X]",
 	examples: []string{"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model add own --provider openai --base-url http://HOST/v1"},
-	details: `With --key-input the key is asked for at the terminal and kept in the vault;
-with --key-env it is read from a variable. Without either it is that of the
-provider: OPENAI_API_KEY or ANTHROPIC_API_KEY. The first model becomes the
-default.`,
+	details: `With --key-input, the terminal asks for the key and the vault stores it; with
+--key-env, it comes from a variable. Default: the provider's variable,
+OPENAI_API_KEY or ANTHROPIC_API_KEY. The first model becomes the default.`,
 	command: func() command { return new(modelAddCmd) },
 }
 
@@ -35,8 +34,8 @@ type modelAddCmd struct {
 	Provider  string `placeholder:"API" help:"openai, openai-responses, anthropic or text."`
 	Model     string `placeholder:"NAME" help:"Name at the provider; default: the same name."`
 	BaseURL   string `name:"base-url" placeholder:"URL" help:"Address of the API; default: the provider's."`
-	KeyInput  bool   `help:"Ask for the key, and keep it in the vault."`
-	KeyEnv    string `placeholder:"VARIABLE" help:"Take the key from the environment."`
+	KeyInput  bool   `help:"Ask for the key, and store it in the vault."`
+	KeyEnv    string `placeholder:"VARIABLE" help:"Read the key from this variable."`
 	Window    int    `placeholder:"N" help:"Maximum tokens of a request and its answer."`
 	MaxTokens int    `placeholder:"N" help:"Maximum tokens of an answer."`
 	Use       bool   `help:"Make it the default."`
@@ -51,7 +50,7 @@ func (c *modelAddCmd) Run(a *app) error {
 	var chosen bool
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if slices.Contains(namesOf(doc.Models()), c.Name) {
-			return usagef("%s has a model %q already", path, c.Name).hint(a.beside("config", "model", "remove", c.Name))
+			return usagef("%s already has a model %q", path, c.Name).hint(a.beside("config", "model", "remove", c.Name))
 		}
 		if input != nil && !hasInput(doc, c.inputID()) {
 			if err := doc.AddInput(input); err != nil {
@@ -71,7 +70,7 @@ func (c *modelAddCmd) Run(a *app) error {
 	}
 	a.print(fmt.Sprintf("added %s to %s", a.shown(oneLine(c.Name)), path))
 	if chosen {
-		a.talk.Note("it is the model that is used from now on")
+		a.talk.Note("it is now the default model")
 	}
 	return c.after(a, path)
 }
@@ -80,15 +79,15 @@ func (c *modelAddCmd) Run(a *app) error {
 func (c *modelAddCmd) object() (object, input []byte, err error) {
 	switch {
 	case strings.TrimSpace(c.Name) == "" || strings.Contains(c.Name, "/"):
-		return nil, nil, usagef("a model needs a name, without a /")
+		return nil, nil, usagef("a model needs a name without a /")
 	case !slices.Contains(config.Providers, c.Provider):
-		return nil, nil, usagef("--provider %q%s it is one of %s", c.Provider, didYouMean(c.Provider, config.Providers)+";", strings.Join(config.Providers, ", "))
+		return nil, nil, usagef("--provider %q; available: %s%s", c.Provider, strings.Join(config.Providers, ", "), didYouMean(c.Provider, config.Providers))
 	case c.KeyInput && c.KeyEnv != "":
-		return nil, nil, usagef("both --key-input and --key-env say where the key is from; keep one")
+		return nil, nil, usagef("--key-input and --key-env exclude each other")
 	case strings.ContainsAny(c.KeyEnv, "${}:"):
-		return nil, nil, usagef("--key-env is the name of a variable").hint("--key-env OPENAI_API_KEY") // the value may be the key
+		return nil, nil, usagef("--key-env must be the name of a variable").hint("--key-env OPENAI_API_KEY") // the value may be the key
 	case c.Window < 0 || c.MaxTokens < 0:
-		return nil, nil, usagef("--window and --max-tokens are numbers of tokens")
+		return nil, nil, usagef("--window and --max-tokens must not be negative")
 	}
 	if u, err := url.Parse(c.BaseURL); c.BaseURL != "" && !strings.Contains(c.BaseURL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		return nil, nil, usagef("--base-url is not an http or https URL").hint("--base-url http://127.0.0.1:11434/v1")
@@ -164,7 +163,7 @@ func (c *modelAddCmd) after(a *app, path string) error {
 		return nil
 	}
 	if !a.tty.in || !a.tty.err {
-		a.talk.Note("its key is asked for at the terminal when the model is used, or set %s", m.Inputs()[0].EnvName())
+		a.talk.Note("a terminal asks for its key at first use; or set %s", m.Inputs()[0].EnvName())
 		return nil
 	}
 	_, err = a.resolveModel(m)
@@ -174,7 +173,7 @@ func (c *modelAddCmd) after(a *app, path string) error {
 var modelRemoveVerb = verb{
 	name: "remove", summary: "Remove a model from mcp.json.", usage: "NAME",
 	examples: []string{"patchbay config model remove fast"},
-	details:  `A key kept for it stays until patchbay config inputs --forget.`,
+	details:  `Its stored key stays until patchbay config inputs --forget.`,
 	command:  func() command { return new(modelRemoveCmd) },
 }
 
@@ -204,7 +203,7 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	}
 	a.print(fmt.Sprintf("removed %s from %s", a.shown(oneLine(c.Name)), path))
 	if used && len(left) > 0 {
-		a.talk.Note("it was the one to use; choose another with patchbay config model use %s", shell(left[:1]))
+		a.talk.Note("it was the default; choose another with patchbay config model use %s", shell(left[:1]))
 	}
 	return nil
 }
@@ -212,7 +211,7 @@ func (c *modelRemoveCmd) Run(a *app) error {
 var modelUseVerb = verb{
 	name: "use", summary: "Choose the default model.", usage: "NAME | PROVIDER/NAME",
 	examples: []string{"patchbay config model use fast", "patchbay config model use anthropic/claude-sonnet-4-5"},
-	details:  `PROVIDER/NAME is a model without an entry of its own.`,
+	details:  `PROVIDER/NAME is a model without its own entry.`,
 	command:  func() command { return new(modelUseCmd) },
 }
 
@@ -230,7 +229,7 @@ func (c *modelUseCmd) Run(a *app) error {
 		provider, model, whole := strings.Cut(c.Name, "/")
 		switch names := namesOf(doc.Models()); {
 		case whole && (!slices.Contains(config.Providers, provider) || model == ""):
-			return usagef("%q is not PROVIDER/NAME; providers are %s", c.Name, strings.Join(config.Providers, ", "))
+			return usagef("%q is not PROVIDER/NAME; providers: %s", c.Name, strings.Join(config.Providers, ", "))
 		case !whole && !slices.Contains(names, c.Name):
 			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "models"))
 		}

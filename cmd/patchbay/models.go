@@ -132,10 +132,10 @@ func (a *app) resolveModel(m config.Model) (config.Model, error) {
 }
 
 var configModelsVerb = verb{
-	name: "models", summary: "List language models, and whether there are keys.",
+	name: "models", summary: "List language models, and where their keys come from.",
 	examples: []string{"patchbay config models"},
-	details: `Models are those of mcp.json, and of your own file where it is another one. Keys
-are never shown.`,
+	details: `Lists the models of mcp.json, and of your own file if that is another one. Never
+shows keys.`,
 	command: func() command { return new(configModelsCmd) },
 }
 
@@ -243,13 +243,13 @@ func (a *app) answerOf(m *config.Model, in config.Input) (text string, has bool)
 	s := asServer(m)
 	switch kept, err := a.answers.Kept(s, in); {
 	case err != nil:
-		return "the vault cannot be read", false
+		return "unreadable vault", false
 	case kept != nil && slices.Contains(kept.For, inputs.Use(s)):
-		return "kept", true
+		return "stored", true
 	case kept != nil:
-		return "kept for another address", false
+		return "stored for another address", false
 	case in.Default != "":
 		return "the default of " + fmt.Sprintf("%q", cut(in.ID, 60)), true
 	}
-	return "asked for", false
+	return "not answered", false
 }

@@ -83,17 +83,17 @@ func TestDoctorOfModels(t *testing.T) {
   "bad": {"provider": "openai"}
 }}}`, "BASE", base))
 	for name, want := range map[string][]string{
-		"good":    {"0", "ok       key         RIGHT of the environment", "ok       http        it answers, and takes the key", "ok       model       it is one of 2"},
-		"claude":  {"0", "ok       model       it is one of 2"},
-		"open":    {"0", "ok       key         none is sent", `warning  model       "smal" is none of the 2 models`, `did you mean "small"`},
-		"wrong":   {"1", "failed   auth        HTTP 401 Unauthorized: Incorrect API key: Bearer [redacted]", "it is WRONG of the environment"},
+		"good":    {"0", "ok       key         RIGHT of the environment", "ok       http        it answers and accepts the key", "ok       model       one of 2 listed"},
+		"claude":  {"0", "ok       model       one of 2 listed"},
+		"open":    {"0", "ok       key         none", `warning  model       "smal" is not among the 2 models`, `did you mean "small"`},
+		"wrong":   {"1", "failed   auth        HTTP 401 Unauthorized: Incorrect API key: Bearer [redacted]", "for this provider: WRONG of the environment"},
 		"nokey":   {"1", "failed   auth        HTTP 401", `give the model a "key"`},
 		"unset":   {"1", "failed   key         the environment variable NEVER_SET_AT_ALL is not set"},
-		"default": {"1", "failed   key         there is none, and OPENAI_API_KEY is not set"},
-		"moved":   {"1", "failed   http        HTTP 302 Found", "elsewhere"},
+		"default": {"1", "failed   key         missing, and OPENAI_API_KEY is not set"},
+		"moved":   {"1", "failed   http        HTTP 302 Found", "it redirects"},
 		"page":    {"0", "warning  http        it answers, but not with a list"},
 		"none":    {"0", "warning  http        HTTP 404 Not Found"},
-		"azure":   {"0", "ok       model       it is one of 2"},
+		"azure":   {"0", "ok       model       one of 2 listed"},
 		"bad":     {"1", "failed   config ", `the model "bad" has no name`},
 	} {
 		code := int(want[0][0] - '0')
@@ -121,7 +121,7 @@ func TestDoctorOfUnlistedModels(t *testing.T) {
 	inFolder(t, "")
 	for _, args := range [][]string{{"config", "doctor", "openai/small"}, {"config", "doctor"}} {
 		said := typedRun(t, "", 0, args...)
-		for _, want := range []string{"OPENAI_API_KEY of the environment", "it is one of 2"} {
+		for _, want := range []string{"OPENAI_API_KEY of the environment", "one of 2 listed"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%q does not say %q: %s", args, want, said)
 			}
@@ -130,7 +130,7 @@ func TestDoctorOfUnlistedModels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if said := typedRun(t, "", 0, "config", "doctor", "openai/small"); strings.Count(said, "it is one of 2") != 1 {
+	if said := typedRun(t, "", 0, "config", "doctor", "openai/small"); strings.Count(said, "one of 2 listed") != 1 {
 		t.Errorf("the default, named too, is not looked at once: %s", said)
 	}
 	t.Setenv("OPENAI_API_KEY", "planted-wrong")
@@ -182,7 +182,7 @@ func TestModelAddWithKey(t *testing.T) {
 	base := modelServer(t)
 	inFolder(t, `{"mcpServers": {"a": {"builtin": "everything"}}} // mine`)
 	said := typedRun(t, "planted-right\n", 0, "config", "model", "add", "fast", "--provider", "openai", "--model", "small", "--base-url", base+"/v1", "--key-input")
-	for _, want := range []string{"API key of the model fast (hidden)", "kept in ", "added fast to mcp.json", "used from now on"} {
+	for _, want := range []string{"API key of the model fast (hidden)", "stored in ", "added fast to mcp.json", "now the default model"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("config model add does not say %q: %s", want, said)
 		}
@@ -191,14 +191,14 @@ func TestModelAddWithKey(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "// mine") || !strings.Contains(string(text), "${input:fast-key}") || strings.Contains(string(text), "planted") {
 		t.Errorf("mcp.json is %s, %v", text, err)
 	}
-	if said := typedRun(t, "", 0, "config", "doctor", "fast"); !strings.Contains(said, "it is one of 2") {
+	if said := typedRun(t, "", 0, "config", "doctor", "fast"); !strings.Contains(said, "one of 2 listed") {
 		t.Errorf("doctor says %s", said)
 	}
-	if said := typedRun(t, "", 0, "config", "inputs"); !strings.Contains(said, "fast-key") || !strings.Contains(said, "kept for") {
+	if said := typedRun(t, "", 0, "config", "inputs"); !strings.Contains(said, "fast-key") || !strings.Contains(said, "stored for") {
 		t.Errorf("config inputs says %s", said)
 	}
 	var rows []listedModel
-	if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "models", "--json")), &rows); err != nil || len(rows) != 1 || !rows[0].HasKey || rows[0].Key != "kept" || !rows[0].Default {
+	if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "models", "--json")), &rows); err != nil || len(rows) != 1 || !rows[0].HasKey || rows[0].Key != "stored" || !rows[0].Default {
 		t.Errorf("config models: %+v, %v", rows, err)
 	}
 	// The file changes, and directs the key elsewhere.
@@ -206,10 +206,10 @@ func TestModelAddWithKey(t *testing.T) {
 	if err := os.WriteFile("mcp.json", []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said := typedRun(t, "", 1, "config", "doctor", "fast"); !strings.Contains(said, "the kept answer is for another server") {
+	if said := typedRun(t, "", 1, "config", "doctor", "fast"); !strings.Contains(said, "the stored answer is for another server") {
 		t.Errorf("doctor of another address says %s", said)
 	}
-	if said := typedRun(t, "", 0, "config", "models"); !strings.Contains(said, "kept for another address") {
+	if said := typedRun(t, "", 0, "config", "models"); !strings.Contains(said, "stored for another address") {
 		t.Errorf("config models says %s", said)
 	}
 }
@@ -290,7 +290,7 @@ func TestModelFaultsAreNoHindrance(t *testing.T) {
 
 func TestApprovals(t *testing.T) {
 	inFolder(t, "")
-	if said := typedRun(t, "", 0, "config", "approvals"); !strings.Contains(said, "there are no approvals") {
+	if said := typedRun(t, "", 0, "config", "approvals"); !strings.Contains(said, "no approvals") {
 		t.Errorf("without approvals: %s", said)
 	}
 	f, err := approval.Open("")

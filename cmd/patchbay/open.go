@@ -151,7 +151,7 @@ func (a *app) withEnv(s config.Server) (config.Server, error) {
 		return s, nil
 	}
 	if s.Command == "" {
-		return s, usagef("--env is for servers that are started by a command; %s is not", s.Name)
+		return s, usagef("--env applies only to a command; %s is not one", s.Name)
 	}
 	s.Env = maps.Clone(s.Env)
 	if s.Env == nil {
@@ -222,7 +222,7 @@ func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
 	if a.Revision != "" {
 		r := mcp.Revision(a.Revision)
 		if !slices.Contains(mcp.Revisions(), r) {
-			return usagef("no revision %q; use one of %s", a.Revision, join(mcp.Revisions(), ", "))
+			return usagef("unknown revision %q; use one of %s", a.Revision, join(mcp.Revisions(), ", "))
 		}
 		c.Revisions = []mcp.Revision{r}
 	}
@@ -331,9 +331,9 @@ func (a *app) reachHint(err error) string {
 	case a.server == nil:
 		return ""
 	case errors.As(err, &unknown):
-		return a.again("--server-ca", "FILE") + " names the authority to trust"
+		return a.again("--server-ca", "FILE") + " trusts its CA"
 	case a.server.URL != "" && errors.As(err, &dns):
-		return "check the name of the host in " + a.server.URL
+		return "check the host name in " + a.server.URL
 	case a.server.URL != "" && netfault.OtherScheme(a.server.URL, err) != "":
 		other := netfault.OtherScheme(a.server.URL, err)
 		if a.Server == a.server.URL {
@@ -346,14 +346,14 @@ func (a *app) reachHint(err error) string {
 			if a.Server == a.server.URL {
 				return a.withServer(u.String())
 			}
-			return "many servers are at " + u.String()
+			return "many servers use " + u.String()
 		}
 	case strings.HasPrefix(a.server.URL, "http") && netfault.Is(err):
-		return "is it running? try: curl -i " + shell([]string{a.server.URL})
+		return "check that it is running: curl -i " + shell([]string{a.server.URL})
 	case a.server.Command != "" && process.Check(*a.server) != nil:
 		return "" // the error explains it
 	case a.server.Command != "":
-		return "run it by hand to see what it says: " + shell(a.server.CommandLine())
+		return "run it by hand to see its output: " + shell(a.server.CommandLine())
 	}
 	return ""
 }

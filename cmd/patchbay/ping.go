@@ -16,8 +16,8 @@ var pingVerb = verb{
 	name: "ping", summary: "Measure round trips.", usage: "[SERVER]",
 	examples: []string{"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
 	server:   oneServer | wordIsServer | programIsServer,
-	details: `Revision 2026-07-28 has no ping; there it is server/discover. Exit code 0: the
-server answered.`,
+	details: `Sends server/discover in revision 2026-07-28, which has no ping. Exit code 0:
+the server answered.`,
 	command: func() command { return new(pingCmd) },
 }
 
@@ -132,7 +132,7 @@ func (t *roundTrips) summary() error {
 		text := fmt.Sprintf("%d sent, %d answered", t.sent, answered)
 		if answered > 0 {
 			slices.Sort(t.times)
-			text += fmt.Sprintf("; least %s, median %s, most %s", shortTime(t.times[0]), shortTime(t.times[answered/2]), shortTime(t.times[answered-1]))
+			text += fmt.Sprintf("; min %s, median %s, max %s", shortTime(t.times[0]), shortTime(t.times[answered/2]), shortTime(t.times[answered-1]))
 		}
 		t.a.print(text)
 	}

@@ -20,18 +20,18 @@ var policyVerb = verb{
 	name: "policy", summary: "Check the rules of a policy, and explain their decisions.",
 	examples: []string{"patchbay policy check policy.yaml", "patchbay up --policy policy.yaml --auth apikeys:keys.jsonl"},
 	minor:    true,
-	details: `A policy is a file of rules, in YAML or JSON; the first that matches decides:
+	details: `A policy is a file of rules, in YAML or JSON; the first match decides:
   default: deny
   rules:
-    - name: everybody may look   # hints count of servers that are trusted
+    - name: everyone may look    # only hints of trusted servers count
       when: kind == "tool" && annotations.readOnlyHint
       effect: allow
     - name: refunds need a scope
       when: name == "refund" && !("shop:refund" in principal.scopes)
       effect: deny
       scopes: [shop:refund]
-when is an expression of CEL over principal, server, kind, name, template,
-method, arguments, annotations and client. docs/policy.md has all of it.`,
+when is a CEL expression over principal, server, kind, name, template, method,
+arguments, annotations and client. docs/policy.md describes it.`,
 	verbs: []*verb{&policyCheckVerb},
 }
 
@@ -74,7 +74,7 @@ func policyFault(err error) error {
 func (f *ruleFile) read() (changed bool, err error) {
 	content, err := ownfile.ReadNow(f.path, arguments.MaxInput)
 	if err == nil && len(content) > arguments.MaxInput {
-		err = fmt.Errorf("%s has more than %d MiB", f.path, arguments.MaxInput>>20)
+		err = fmt.Errorf("%s is larger than %d MiB", f.path, arguments.MaxInput>>20)
 	}
 	if err != nil || f.set.Load() != nil && string(content) == string(f.content) {
 		return false, err
@@ -124,18 +124,18 @@ func (f *ruleFile) follow(ctx context.Context, a *app, changed func()) {
 		var bad rules.Problems
 		switch {
 		case errors.As(err, &bad):
-			text := "patchbay: " + f.path + " has faults; the policy stays as it is"
+			text := "patchbay: " + f.path + " has faults; the policy is unchanged"
 			for _, p := range bad {
 				text += "\n  " + visible(p.String())
 			}
 			return follow.Look{Fault: text, Wrong: true}
 		case errors.Is(err, fs.ErrNotExist):
-			return follow.Look{Fault: "patchbay: " + f.path + " is gone; the policy stays as it is", Wrong: true}
+			return follow.Look{Fault: "patchbay: " + f.path + " is gone; the policy is unchanged", Wrong: true}
 		case err != nil:
-			return follow.Look{Fault: "patchbay: " + visible(err.Error()) + "; the policy stays as it is", Wrong: true}
+			return follow.Look{Fault: "patchbay: " + visible(err.Error()) + "; the policy is unchanged", Wrong: true}
 		}
 		if other {
-			a.talk.Note("%s: %s from now on", f.path, counted(f.set.Load().Len(), "rule"))
+			a.talk.Note("%s: now %s", f.path, counted(f.set.Load().Len(), "rule"))
 			changed()
 		}
 		return follow.Look{}

@@ -75,7 +75,7 @@ func TestUpFollowsItsPolicy(t *testing.T) {
 		t.Errorf("with a file that has faults: %v", err)
 	}
 	write("rules: [{name: two, effect: allow, when: 'server == \"b\" && name == \"args\"'}]\n")
-	r.stderr.await(t, `policy.yaml: 1 rule from now on`)
+	r.stderr.await(t, `policy.yaml: now 1 rule`)
 	<-changed
 	if got, want := tools(), []string{"b_args"}; !slices.Equal(got, want) {
 		t.Errorf("tools %q, want %q", got, want)

@@ -24,13 +24,13 @@ var policyCheckVerb = verb{
 		"patchbay policy check policy.yaml --tool refund --principal apikey#ada",
 	},
 	server: namedServer,
-	details: `Without a feature only the file is checked. Exit code 0: it is allowed;
-6: it is refused; 1: the file has faults.`,
+	details: `Without a feature, checks only the file. Exit code 0: allowed; 6: refused; 1:
+the file has faults.`,
 	command: func() command { return new(policyCheckCmd) },
 }
 
 type policyCheckCmd struct {
-	File string   `arg:"" help:"File of the rules."`
+	File string   `arg:"" help:"File of rules."`
 	Args []string `arg:"" optional:"" name:"argument" help:"Arguments of the call, as patchbay call takes them."`
 
 	Tool     string `placeholder:"NAME" help:"Check this tool, by its name at the server."`
@@ -39,7 +39,7 @@ type policyCheckCmd struct {
 	Template string `placeholder:"URI" help:"Check this URI template, in lists."`
 	Method   string `placeholder:"NAME" help:"Check this method, such as tasks/cancel."`
 
-	Principal  string   `placeholder:"ID" help:"The caller, such as apikey#ada; default: nobody."`
+	Principal  string   `placeholder:"ID" help:"Caller, such as apikey#ada; default: anonymous."`
 	Scopes     []string `name:"scope" placeholder:"SCOPE" help:"Scope of the caller (repeatable)."`
 	Roles      []string `name:"role" placeholder:"ROLE" help:"Role of the caller (repeatable)."`
 	Claims     []string `name:"claim" sep:"none" placeholder:"K=V" help:"Claim of the caller (repeatable)."`
@@ -48,7 +48,7 @@ type policyCheckCmd struct {
 }
 
 // errRefused reports that the policy refuses. The reason has been printed.
-var errRefused = errors.New("the policy refuses")
+var errRefused = errors.New("refused by the policy")
 
 // Run checks the file and, if the flags describe one, a decision.
 func (c *policyCheckCmd) Run(a *app) error {
@@ -124,7 +124,7 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 		return nil, usagef("--tool, --prompt, --resource and --template exclude each other")
 	case given == 0 && c.Method == "":
 		if len(c.Args) > 0 {
-			return nil, usagef("%q is an argument of a feature, which is missing", c.Args[0]).hint("patchbay policy check " + shell([]string{c.File}) + " --tool NAME " + shell(c.Args))
+			return nil, usagef("%q is an argument, but no feature is given", c.Args[0]).hint("patchbay policy check " + shell([]string{c.File}) + " --tool NAME " + shell(c.Args))
 		}
 		return nil, nil
 	case given == 0:
@@ -159,7 +159,7 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 func (c *policyCheckCmd) principal() (*auth.Principal, error) {
 	if c.Principal == "" {
 		if len(c.Scopes)+len(c.Roles)+len(c.Claims) > 0 {
-			return nil, usagef("--scope, --role and --claim say more about --principal, which is missing").hint("--principal apikey#ada")
+			return nil, usagef("--scope, --role and --claim need --principal").hint("--principal apikey#ada")
 		}
 		return nil, nil
 	}
@@ -175,7 +175,7 @@ func (c *policyCheckCmd) principal() (*auth.Principal, error) {
 	for _, text := range c.Claims {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, usagef("--claim %q is no NAME=VALUE", text)
+			return nil, usagef("--claim %q is not NAME=VALUE", text)
 		}
 		var v any
 		if err := jsonx.Unmarshal(arguments.Guess(value), &v); err != nil {
@@ -204,7 +204,7 @@ func (c *policyCheckCmd) annotations() (*policy.Annotations, error) {
 		case to != nil && value == "false":
 			*to = false
 		default:
-			return nil, usagef("--annotation %q is none of readOnlyHint, destructiveHint, idempotentHint and openWorldHint (=true or =false), title=, audience= and priority=", text)
+			return nil, usagef("--annotation %q is not readOnlyHint, destructiveHint, idempotentHint or openWorldHint (=true or =false), title=, audience= or priority=", text)
 		}
 	}
 	return &n, nil
@@ -228,7 +228,7 @@ func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict) {
 	if access.Server != "" {
 		feature += " of " + access.Server
 	}
-	who := "nobody"
+	who := "an anonymous caller"
 	if access.Principal != nil {
 		who = access.Principal.ID
 	}
@@ -241,25 +241,25 @@ func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict) {
 	a.print(a.paint(what, style) + " " + a.shown(fmt.Sprintf("%s: %s for %s", by, feature, who)))
 	switch {
 	case v.Err != "":
-		a.print("the rule fails, which refuses: " + a.shown(v.Err))
+		a.print("refused, as the rule fails: " + a.shown(v.Err))
 	case len(v.Scopes) > 0:
-		a.print("with these scopes it would be allowed, and the caller is told so: " + a.shown(strings.Join(v.Scopes, " ")))
+		a.print("scopes that would allow it, sent to the caller: " + a.shown(strings.Join(v.Scopes, " ")))
 	case v.Reason != "":
 		a.print("reason: " + a.shown(v.Reason))
 	}
 	switch {
 	case access.Kind == "":
 	case v.Listed:
-		a.print("lists show it")
+		a.print("shown in lists")
 	default:
-		a.print("lists do not show it")
+		a.print("hidden from lists")
 	}
 	if len(v.Tried) == 0 {
 		return
 	}
 	a.print("")
 	g := &screen.Grid{}
-	g.Add("RULE", "LINE", "EFFECT", "MATCHES", "BECAUSE OF")
+	g.Add("RULE", "LINE", "EFFECT", "MATCHES", "REASON")
 	for _, t := range v.Tried {
 		var because []string
 		for _, value := range t.Values {

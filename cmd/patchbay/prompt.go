@@ -75,7 +75,7 @@ func textArguments(words []arguments.Word) (map[string]string, error) {
 		default:
 			var m map[string]json.RawMessage
 			if err := jsonx.Unmarshal(w.Raw, &m); err != nil {
-				return nil, usagef("the arguments of a prompt: %v", err)
+				return nil, usagef("arguments of a prompt: %v", err)
 			}
 			for k, v := range m {
 				out[k] = plain(v)

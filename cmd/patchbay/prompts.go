@@ -54,7 +54,7 @@ func (c *promptsCmd) Run(a *app) error {
 	}
 	d, err := decode[mcp.Prompt](raw)
 	if err != nil {
-		return fmt.Errorf("the prompt %q cannot be read: %w", c.Name, err)
+		return fmt.Errorf("invalid prompt %q: %w", c.Name, err)
 	}
 	a.head(d.Name, d.Title, d.Description)
 	if len(d.Arguments) == 0 {

@@ -9,8 +9,8 @@ var rawVerb = verb{
 	examples: []string{"patchbay raw tools/list -s everything", `patchbay raw tools/call '{"name": "test_simple_text"}' -s everything`},
 	minor:    true,
 	server:   oneServer | firstURLIsServer,
-	details: `The params are an object. They are sent in the form of revision 2026-07-28, and
-converted to the revision of the server.`,
+	details: `JSON is the params, in the form of revision 2026-07-28. They are converted to
+the revision of the server.`,
 	command: func() command { return new(rawCmd) },
 }
 

@@ -14,7 +14,7 @@ var readVerb = verb{
 	name: "read", summary: "Read a resource.", usage: "URI [SERVER]",
 	examples: []string{"patchbay read test://static-text -s everything", "patchbay read test://static-binary -s everything -o picture.png"},
 	server:   oneServer,
-	details:  `Text is printed. Bytes go to --output, or as they are to a file or pipe.`,
+	details:  `Prints text. Bytes go to --output, or unchanged to a file or pipe.`,
 	command:  func() command { return new(readCmd) },
 }
 

@@ -72,7 +72,7 @@ func (a *app) openTape() error {
 	a.atEnd = slices.Insert(a.atEnd, 0, func() {
 		err := a.tape.Close()
 		if errors.Is(err, trace.ErrDropped) {
-			a.talk.Always("patchbay: warning: --trace " + a.Trace + " is not complete: " + visible(err.Error()))
+			a.talk.Always("patchbay: warning: --trace " + a.Trace + " is incomplete: " + visible(err.Error()))
 			err = nil
 		}
 		if err := errors.Join(err, file.Close()); err != nil {

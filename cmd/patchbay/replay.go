@@ -18,9 +18,9 @@ var replayVerb = verb{
 	name: "replay", summary: "Send recorded requests to a server, and compare its answers.", usage: "TRACE [SERVER]",
 	examples: []string{"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
 	server:   oneServer,
-	details: `The recorded requests are sent again, one after the other, by a client with the
-recorded name, capabilities and revision, which answers questions as recorded.
-Ids, times, states and cursors may differ. Exit code 1: answers differ.`,
+	details: `Sends the recorded requests one after the other, as a client with the recorded
+name, capabilities and revision, and answers questions as recorded. Ids, times,
+states and cursors may differ. Exit code 1: answers differ.`,
 	command: func() command { return new(replayCmd) },
 }
 
@@ -29,7 +29,7 @@ type replayCmd struct {
 	File   string   `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
 	Ignore []string `placeholder:"MEMBER" help:"Ignore differences in this member (repeatable)."`
 	Logs   bool     `help:"Compare log messages too."`
-	Conn   string   `placeholder:"PATTERN" help:"Only connections with such names; * is any text."`
+	Conn   string   `placeholder:"PATTERN" help:"Only connections with such names; * matches any text."`
 }
 
 func (c *replayCmd) Run(a *app) error {
@@ -38,7 +38,7 @@ func (c *replayCmd) Run(a *app) error {
 		return err
 	}
 	if rec.Redacted > 0 {
-		a.talk.Note("warning: %d requests were recorded without their secrets; they are sent with %s in their place", rec.Redacted, trace.Redacted)
+		a.talk.Note("warning: %d requests were recorded without their secrets, and are sent with %s instead", rec.Redacted, trace.Redacted)
 	}
 	opened := func(ctx context.Context, like *mcp.Client) (*mcp.Session, error) {
 		p, err := a.openLike(like, mcp.Revision(rec.Revision))
@@ -83,7 +83,7 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 		defer f.Close()
 		if old, err := f.Stat(); err == nil {
 			if now, err := os.Stat(a.Trace); err == nil && os.SameFile(old, now) {
-				return nil, usagef("--trace %s would overwrite the recording that is read", a.Trace)
+				return nil, usagef("--trace %s would overwrite the recording", a.Trace)
 			}
 		}
 		in = f
@@ -127,7 +127,7 @@ func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*launch.Session, err
 	if err == nil || a.ctx.Err() != nil || a.explain(err).code == exitUsage || netfault.Is(err) {
 		return p, err
 	}
-	a.talk.Note("the server does not speak %s, as was recorded: %v", rev, err)
+	a.talk.Note("the server does not support the recorded revision %s: %v", rev, err)
 	return a.openWith(change)
 }
 
@@ -155,7 +155,7 @@ func (a *app) printReport(file string, rec *replay.Recording, r *replay.Report) 
 		}
 	}
 	from := strings.Join(append([]string{orName(rec.Revision, "an unknown revision")}, rec.Transports...), ", ")
-	a.print(fmt.Sprintf("%s (%s) against %s (%s): %d same, %d differ, %d skipped",
+	a.print(fmt.Sprintf("%s (%s) and %s (%s): %d same, %d differ, %d skipped",
 		file, from, oneLine(a.shown(strings.TrimSpace(r.Server.Name+" "+r.Server.Version))), r.Revision, r.Same, r.Differ, r.Skipped))
 }
 

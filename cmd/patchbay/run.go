@@ -20,7 +20,7 @@ import (
 )
 
 var runVerb = verb{
-	name: "run", summary: "Have a language model do a task with the tools of servers.", usage: "TASK [--model MODEL] [--allow SERVER/TOOL ...] [SERVER ...]",
+	name: "run", summary: "Run a task with a language model and the tools of servers.", usage: "TASK [--model MODEL] [--allow SERVER/TOOL ...] [SERVER ...]",
 	examples: []string{
 		`patchbay run "which tables are there?" -m openai/gpt-5-mini -s sqlite`,
 		`patchbay run "order two stoves for Amara" -s shop --allow 'shop/*'`,
@@ -28,10 +28,10 @@ var runVerb = verb{
 	},
 	server: manyServers,
 	details: `The answer is on stdout, all else on stderr. Text on stdin is added to the task;
-for TASK "-" it is the task. A tool is called if --allow names it, if it only
-reads and its server is trusted (built-in ones are), if you allowed it
-permanently, or if a person at the terminal agrees. Keys are OPENAI_API_KEY and
-ANTHROPIC_API_KEY, or those of models of mcp.json. docs/host.md has the rest.
+with TASK "-" it is the task. A tool is called if --allow names it, if it is
+read-only and its server trusted (built-in ones are), if you allowed it
+permanently, or if you agree at the terminal. Keys are OPENAI_API_KEY and
+ANTHROPIC_API_KEY, or those of models in mcp.json. docs/host.md has the rest.
 
 ` + helpServers,
 	command: func() command { return new(runCmd) },
@@ -42,8 +42,8 @@ type runCmd struct {
 	Task []string `arg:"" optional:"" help:"The task; -: read it from standard input."`
 	modelFlags
 	callRules
-	Allow         []string      `sep:"none" placeholder:"SERVER/TOOL" help:"Call without approval; * is any text (repeatable)."`
-	Yes           bool          `help:"Ask for no approval: call only tools of --allow."`
+	Allow         []string      `sep:"none" placeholder:"SERVER/TOOL" help:"Skip approval; * matches any text (repeatable)."`
+	Yes           bool          `help:"Never ask for approval: call only tools of --allow."`
 	AllowSampling []string      `name:"allow-sampling" sep:"none" placeholder:"SERVER" help:"Answer sampling of this server (repeatable)."`
 	OutputSchema  string        `name:"output-schema" placeholder:"FILE|JSON" help:"Require an answer in JSON that fits this schema."`
 	MaxSteps      int           `name:"max-steps" default:"50" placeholder:"N" help:"Maximum model turns."`
@@ -51,7 +51,7 @@ type runCmd struct {
 }
 
 // runSystem is the system prompt without --system.
-const runSystem = `You are run once, from a command line, and there is nobody to answer questions. Do the task with the tools that there are, and then answer with its result alone, without talk about it.`
+const runSystem = `You are run once, from a command line, and nobody can answer questions. Do the task with the available tools, then answer with only its result, without commentary.`
 
 func (c *runCmd) Run(a *app) error {
 	if err := c.check(a); err != nil {
@@ -128,7 +128,7 @@ func (c *runCmd) Run(a *app) error {
 	case reply.Early == host.TooManySteps:
 		return c.explain(a, host.ErrSteps)
 	case reply.Early != "":
-		return &fault{code: exitBound, err: errors.New("brought to its end: the same call was made again and again; the answer is of what there was by then")}
+		return &fault{code: exitBound, err: errors.New("stopped: the model repeated the same call; the answer uses the results until then")}
 	case len(told.Refused) > 0:
 		return c.refused(a, told.Refused)
 	}
@@ -138,11 +138,11 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) check(a *app) error {
 	switch {
 	case c.words() == "" && a.tty.in:
-		return usagef("the task is missing").hint(`patchbay run "list the tables" -s sqlite`)
+		return usagef("missing task").hint(`patchbay run "list the tables" -s sqlite`)
 	case c.Yes && len(c.Allow) == 0:
-		return usagef("--yes calls what --allow names, and nothing is named").hint(a.again("--allow", "SERVER/TOOL"))
+		return usagef("--yes needs --allow, which names the tools to call").hint(a.again("--allow", "SERVER/TOOL"))
 	case c.MaxSteps < 1:
-		return usagef("--max-steps %d is not a number of steps", c.MaxSteps)
+		return usagef("--max-steps must be at least 1, not %d", c.MaxSteps)
 	case c.Within < 0:
 		return usagef("--within %v is negative", c.Within)
 	}
@@ -153,7 +153,7 @@ func (c *runCmd) check(a *app) error {
 func checkAllow(patterns []string) error {
 	for _, pattern := range patterns {
 		if !strings.Contains(pattern, "/") && pattern != "*" {
-			return usagef("--allow %s names no tool: it is SERVER/TOOL", pattern).hint("--allow " + shell([]string{pattern + "/*"}))
+			return usagef("--allow %s is not SERVER/TOOL", pattern).hint("--allow " + shell([]string{pattern + "/*"}))
 		}
 	}
 	return nil
@@ -202,7 +202,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 		return task, nil, nil
 	}
 	slow := time.AfterFunc(slowInput, func() {
-		a.talk.Note("waits for the end of standard input; < /dev/null gives none")
+		a.talk.Note("waiting for the end of standard input; < /dev/null skips it")
 	})
 	defer slow.Stop()
 	type read struct {
@@ -227,7 +227,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 	alone := task == ""
 	switch {
 	case text == "" && alone:
-		return "", nil, usagef("the task is missing: standard input is empty").hint(`patchbay run "list the tables" -s sqlite`)
+		return "", nil, usagef("missing task: standard input is empty").hint(`patchbay run "list the tables" -s sqlite`)
 	case text == "":
 		return task, nil, nil
 	case utf8.ValidString(text) && alone:
@@ -238,14 +238,14 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 	kind, _, _ := strings.Cut(http.DetectContentType(in.data), ";")
 	switch {
 	case alone:
-		return "", nil, usagef("the task is missing: standard input is no text (%s)", kind)
+		return "", nil, usagef("missing task: standard input is not text (%s)", kind)
 	case strings.HasPrefix(kind, "image/"), strings.HasPrefix(kind, "audio/"), kind == "application/pdf":
 		return task, []model.Part{{Media: &model.Media{MIME: kind, Data: in.data, Name: "stdin"}}}, nil
 	}
-	return "", nil, usagef("standard input is neither text in UTF-8 nor a picture, sound or PDF")
+	return "", nil, usagef("standard input is neither UTF-8 text nor a picture, sound or PDF")
 }
 
-var errWithin = errors.New("the time of --within is over")
+var errWithin = errors.New("the time limit of --within has passed")
 
 // explain finds the exit code for the error of a run, with advice.
 func (c *runCmd) explain(a *app, err error) error {
@@ -267,7 +267,7 @@ func (c *runCmd) explain(a *app, err error) error {
 
 // refused returns the error for tools that the model called and nobody could approve.
 func (c *runCmd) refused(a *app, tools []string) error {
-	f := &fault{code: exitDenied, err: fmt.Errorf("not allowed, and so not called: %s", strings.Join(tools, ", "))}
+	f := &fault{code: exitDenied, err: fmt.Errorf("not allowed, so not called: %s", strings.Join(tools, ", "))}
 	var flags []string
 	for _, t := range tools {
 		flags = append(flags, "--allow", t)

@@ -31,7 +31,7 @@ turns:
     answer: [text: I must not.]
 `)
 	patchbay("", "a stove, please", "--allow", "shop/place-order", "--yes").expect(t, exitDenied, "I must not.\n",
-		"not allowed, and so not called: shop/add-to-cart", "hint: patchbay run 'a stove, please' -s shop -m openai/scripted --yes --allow shop/add-to-cart")
+		"not allowed, so not called: shop/add-to-cart", "hint: patchbay run 'a stove, please' -s shop -m openai/scripted --yes --allow shop/add-to-cart")
 	log, err := os.ReadFile("patchbay/audit.jsonl")
 	if err != nil || !strings.Contains(string(log), `"add-to-cart"`) {
 		t.Errorf("the log of decisions is %q, %v", log, err)
@@ -70,7 +70,7 @@ func TestRunWithTaskOfTerminal(t *testing.T) {
 		a.tty.in = true
 		c := &runCmd{Task: task, MaxSteps: 1}
 		var f *fault
-		if err := c.check(a); !errors.As(err, &f) || f.code != exitUsage || !strings.Contains(err.Error(), "the task is missing") {
+		if err := c.check(a); !errors.As(err, &f) || f.code != exitUsage || !strings.Contains(err.Error(), "missing task") {
 			t.Errorf("the task %q at a terminal: %v", task, err)
 		}
 		if a.tty.in = false; c.check(a) != nil {
@@ -112,8 +112,8 @@ turns:
 `)
 	patchbay("see @shop:shop://customers and #shop_categories\n", "what is this?").expect(t, exitOK, "It is a mention.\n")
 	patchbay("Say hello.\n", "-").expect(t, exitOK, "Hello.\n")
-	patchbay("", "-").expect(t, exitUsage, "", "the task is missing")
-	patchbay("\xff\xfe\x00", "what is this?").expect(t, exitUsage, "", "neither text in UTF-8 nor a picture")
+	patchbay("", "-").expect(t, exitUsage, "", "missing task")
+	patchbay("\xff\xfe\x00", "what is this?").expect(t, exitUsage, "", "neither UTF-8 text nor a picture")
 }
 
 func TestRunTakesPictures(t *testing.T) {
@@ -148,18 +148,18 @@ func TestRunIsUsedWrongly(t *testing.T) {
 		env  string // is set in the environment
 		want string
 	}{
-		{"run -m openai/x", "OPENAI_API_KEY", "the task is missing"},
+		{"run -m openai/x", "OPENAI_API_KEY", "missing task"},
 		{"run hello", "", "no model is configured"},
 		{"run hello", "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY is set\npatchbay: hint: patchbay run hello --model anthropic/NAME"},
 		{"run hello -m openai/x", "", "OPENAI_API_KEY"},
 		{"run hello -m nobody/x", "", "unknown provider"},
 		{"run hello -m fast", "", `no model "fast"`},
-		{"run hello --yes", "", "--yes calls what --allow names"},
+		{"run hello --yes", "", "--yes needs --allow"},
 		{"run hello --allow shop", "", "hint: patchbay run hello --allow 'shop/*'"},
-		{"run hello --max-steps 0", "", "--max-steps 0"},
+		{"run hello --max-steps 0", "", "--max-steps must be at least 1, not 0"},
 		{"run hello --within -1s", "", "negative"},
-		{"run hello -m openai/x -s shop -s shop", "OPENAI_API_KEY", "-s shop is there twice"},
-		{"tools -s shop -s sqlite", "", "-s is there 2 times; tools takes one server"},
+		{"run hello -m openai/x -s shop -s shop", "OPENAI_API_KEY", "-s shop is given twice"},
+		{"tools -s shop -s sqlite", "", "-s is given 2 times; tools takes one server"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			if tt.env != "" {

@@ -102,10 +102,10 @@ func TestChatFollowsItsPolicy(t *testing.T) {
 	}
 	say("/call shop/add-to-cart product=prd-1013", `refused with these arguments by \"no stoves\"`)
 	writeRules(t, `name == "add-to-cart"`)
-	said.await(t, "rules.yaml: 1 rule from now on")
+	said.await(t, "rules.yaml: now 1 rule")
 	say("/call shop/add-to-cart product=prd-1014", `has no tool "add-to-cart"`)
 	writeRules(t, `name == "place-order"`)
-	until(t, "the third file is read", func() bool { return strings.Count(said.String(), "from now on") == 2 })
+	until(t, "the third file is read", func() bool { return strings.Count(said.String(), "now 1 rule") == 2 })
 	say("/call shop/add-to-cart product=prd-1013", `✓ shop/add-to-cart`)
 	in.Close()
 	if code := <-ended; code != exitOK {

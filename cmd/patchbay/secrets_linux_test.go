@@ -96,7 +96,7 @@ func TestSecretsLeakNowhere(t *testing.T) {
 		t.Helper()
 		what := "patchbay " + strings.Join(args, " ")
 		text, code := runProgram(t, args...)
-		if code == exitUsage && !strings.Contains(text, "nothing to log in at") && !strings.Contains(text, "an Authorization of its own") {
+		if code == exitUsage && !strings.Contains(text, "no URL to log in to") && !strings.Contains(text, "its own Authorization header") {
 			t.Errorf("%s is no command line: %s", what, text)
 		}
 		leaks(t, what, text)

@@ -21,9 +21,9 @@ var serveVerb = verb{
 	name: "serve", summary: "Serve a built-in server.", usage: "NAME [--http ADDR] [ARGUMENTS OF THE SERVER]",
 	examples: []string{"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	server:   wordsBehindDashes | foreignFlags,
-	details: `Without --http the server speaks over stdio, for hosts that start it. With it,
-it speaks Streamable HTTP at http://ADDR/mcp until ctrl-C. Port 0 is any free
-port. Arguments after -- go to the server unchanged.
+	details: `Without --http, serves stdio, for hosts that start it. With --http, serves
+Streamable HTTP at http://ADDR/mcp until ctrl-C; port 0 is any free port. Passes
+arguments after -- to the server unchanged.
 
 Servers: ` + strings.Join(servers.Names(), ", ") + `
 (patchbay help serve NAME shows their arguments)`,
@@ -50,7 +50,7 @@ const shutdownTime = 5 * time.Second
 
 func (c *serveCmd) Run(a *app) error {
 	if c.Name == "" {
-		return usagef("which server? built in are %s", strings.Join(servers.Names(), ", ")).hint("patchbay serve " + servers.Names()[0])
+		return usagef("which server? available: %s", strings.Join(servers.Names(), ", ")).hint("patchbay serve " + servers.Names()[0])
 	}
 	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *app) serveStdio(ctx context.Context, srv *mcp.Server) error {
 // noteStdio explains at a terminal that the program waits for a host's messages.
 func (a *app) noteStdio() {
 	if a.tty.in {
-		a.talk.Note("waiting for MCP messages on standard input, which hosts send; --http 127.0.0.1:7421 serves HTTP instead, ctrl-C ends this")
+		a.talk.Note("waiting for MCP messages on standard input, which hosts send; --http 127.0.0.1:7421 serves HTTP instead, ctrl-C quits")
 	}
 }
 
@@ -144,7 +144,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 	switch {
 	case errors.Is(err, listen.ErrShared):
 		return nil, usagef("--http %s: %v", address, err).
-			hint(fmt.Sprintf("--http 127.0.0.1:%d serves this machine alone, --auth those who are known, --insecure-no-auth everybody", port))
+			hint(fmt.Sprintf("--http 127.0.0.1:%d serves only this machine, --auth known callers, --insecure-no-auth everyone", port))
 	case err != nil:
 		return nil, usagef("--http %s: %v", address, err).hint("--http 127.0.0.1:7420")
 	}
@@ -163,9 +163,9 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		if o.Guard == nil {
-			a.talk.Always("patchbay: warning: everybody who reaches " + l.Addr().String() + " can use the server, without authentication")
+			a.talk.Always("patchbay: warning: anyone who reaches " + l.Addr().String() + " can use the server, without authentication")
 		} else if secure == nil {
-			a.talk.Always("patchbay: warning: credentials come to " + l.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
+			a.talk.Always("patchbay: warning: credentials reach " + l.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
 		}
 	}
 	p.admit(a, srv)

@@ -27,8 +27,8 @@ type protection struct {
 }
 
 // helpAuth describes the values of --auth.
-const helpAuth = `Authentication of callers, by --auth of serve, up, bridge and mock. The first
-SPEC that knows a credential decides.
+const helpAuth = `Authentication of callers, with --auth of serve, up, bridge and mock. The first
+SPEC that recognizes a credential decides.
 
   apikeys:FILE                 API keys; patchbay token key adds them to FILE
   basic:FILE                   users with passwords, of htpasswd -B or patchbay
@@ -45,9 +45,9 @@ address of the server, the URL of --auth-resource, or audience=.
 --client-ca FILE accepts callers with a certificate of that CA, by its URI, host
 name, mail address or distinguished name.
 
-Plain HTTP shows credentials to everybody on the way: for other machines use
+Plain HTTP exposes credentials to the network: for other machines use
 --tls-cert FILE --tls-key FILE, or a proxy with TLS in front. All these files
-are read again when they change.
+are reread when they change.
 `
 
 // scheme returns the start of the server's URLs.
@@ -69,15 +69,15 @@ func (p *protection) knows() bool { return len(p.Auth) > 0 || p.ClientCA != "" }
 func (p *protection) check(stdio bool) error {
 	switch {
 	case stdio && len(p.Auth) > 0:
-		return usagef("--auth is for HTTP; over stdio the caller is whoever started the program").hint("--http 127.0.0.1:7420")
+		return usagef("--auth needs HTTP; over stdio the caller is the user who starts the program").hint("--http 127.0.0.1:7420")
 	case stdio && p.TLSCert+p.TLSKey+p.ClientCA != "":
-		return usagef("--tls-cert, --tls-key and --client-ca are for HTTP; stdio stays on this machine").hint("--http 127.0.0.1:7420")
+		return usagef("--tls-cert, --tls-key and --client-ca need HTTP; stdio stays on this machine").hint("--http 127.0.0.1:7420")
 	case p.TLSCert == "" && p.TLSKey+p.ClientCA != "":
-		return usagef("--tls-key and --client-ca need the certificate of the server").hint("--tls-cert FILE")
+		return usagef("--tls-key and --client-ca need --tls-cert").hint("--tls-cert FILE")
 	case stdio && len(p.Hosts)+len(p.Origins) > 0:
-		return usagef("--allow-host and --allow-origin are for HTTP; no web page and no proxy reaches stdio").hint("--http 127.0.0.1:7420")
+		return usagef("--allow-host and --allow-origin need HTTP; web pages and proxies cannot reach stdio").hint("--http 127.0.0.1:7420")
 	case len(p.Auth) == 0 && p.ClientCA != "" && len(p.Scopes) > 0:
-		return usagef("--auth-scope lets in nobody: certificates have no scopes").hint("patchbay help auth")
+		return usagef("--auth-scope admits nobody: certificates have no scopes").hint("patchbay help auth")
 	}
 	for _, name := range p.Hosts {
 		if err := (&httpguard.Guard{AllowedHosts: []string{name}}).Check(); err != nil {
@@ -97,7 +97,7 @@ func (p *protection) admit(a *app, srv *mcp.Server) {
 	srv.HTTP.AllowedHosts = append(srv.HTTP.AllowedHosts, p.Hosts...)
 	srv.HTTP.AllowedOrigins = append(srv.HTTP.AllowedOrigins, p.Origins...)
 	if slices.Contains(p.Origins, "*") && !p.knows() {
-		a.talk.Always("patchbay: warning: every web page that is open in a browser here can use the server, without authentication")
+		a.talk.Always("patchbay: warning: any web page in a browser here can use the server, without authentication")
 	}
 }
 
@@ -117,7 +117,7 @@ func (p *protection) secure(a *app) (*tlsfiles.Server, error) {
 func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 	if !p.knows() {
 		if len(p.Scopes) > 0 || p.Resource != "" {
-			return nil, usagef("--auth-scope and --auth-resource say more about --auth, which is missing").hint("patchbay help auth")
+			return nil, usagef("--auth-scope and --auth-resource need --auth").hint("patchbay help auth")
 		}
 		return nil, nil
 	}
@@ -147,7 +147,7 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 	case resource != "":
 		g.Resource = &auth.ResourceMetadata{Resource: resource, Name: "patchbay"}
 	case remote && !own:
-		return nil, usagef("--auth: tokens are for a server, and its URL is not known on %s", at).hint("--auth-resource https://mcp.example.com/mcp")
+		return nil, usagef("--auth: tokens need the URL of the server, which %s does not tell", at).hint("--auth-resource https://mcp.example.com/mcp")
 	}
 	if err := g.Check(); err != nil {
 		return nil, usagef("--auth: %s", strings.TrimPrefix(err.Error(), "auth: Guard: ")).hint("patchbay help auth")

@@ -12,7 +12,7 @@ type limits struct {
 }
 
 // helpLimits describes the values of --limit.
-const helpLimits = `Rate limits for callers, by --limit of serve, up, bridge, run and chat.
+const helpLimits = `Rate limits for callers, with --limit of serve, up, bridge, run and chat.
 Default: unlimited.
 
   100/s                        requests of each caller; also 5/m, 1000/h, 10/30s
@@ -54,9 +54,9 @@ func (c *limits) limiter(overHTTP bool) (*limit.Limiter, error) {
 	var none limit.Rate
 	switch {
 	case !overHTTP && (l.Address != none || len(l.Proxies) > 0):
-		return nil, usagef("--limit address= and proxy= are for HTTP; stdio has no addresses").hint("patchbay help limits")
+		return nil, usagef("--limit address= and proxy= need HTTP; stdio has no addresses").hint("patchbay help limits")
 	case l.Caller == none && l.Tools == nil && l.Address == none && l.Concurrent == 0:
-		return nil, usagef("--limit proxy= says where requests come from, and nothing bounds them").hint("patchbay help limits")
+		return nil, usagef("--limit proxy= needs another limit").hint("patchbay help limits")
 	}
 	return l, nil
 }

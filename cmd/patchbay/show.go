@@ -21,7 +21,7 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 	for item := range jsonx.Elements(list) {
 		b, err := block.Decode(item)
 		if err != nil {
-			a.talk.Note("warning: content block %d cannot be read: %v", len(blocks), err)
+			a.talk.Note("warning: invalid content block %d: %v", len(blocks), err)
 			b = &block.Block{Type: "unreadable", Raw: item}
 		}
 		if _, ok := b.Words(); ok {
@@ -34,7 +34,7 @@ func (a *app) showResult(raw json.RawMessage, output string) error {
 		blocks = append(blocks, &block.Block{Type: "text", Text: indented(structured)})
 	}
 	if len(blocks) == 0 {
-		a.talk.Note("the tool has answered, without any content")
+		a.talk.Note("the tool answered without content")
 	}
 	if output != "" {
 		return a.saveBlocks(blocks, output)
@@ -64,7 +64,7 @@ func (a *app) showBlock(b *block.Block) error {
 	case data == nil:
 		a.printText(b.Describe())
 	case a.Save == "" && a.showPicture(data):
-		a.print(b.Describe() + a.paint("  --save DIR keeps it", "2"))
+		a.print(b.Describe() + a.paint("  --save DIR saves it", "2"))
 	default:
 		name, err := a.keep(b)
 		if err != nil {

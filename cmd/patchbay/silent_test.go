@@ -29,7 +29,7 @@ func TestSilenceIsExplained(t *testing.T) {
 		if err := a.showResult(json.RawMessage(result), ""); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(stderr.String(), "without any content"); got != want {
+		if got := strings.Contains(stderr.String(), "without content"); got != want {
 			t.Errorf("%s: said so %v, want %v: %q", result, got, want, &stderr)
 		}
 	}

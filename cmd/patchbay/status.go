@@ -22,8 +22,8 @@ var statusVerb = verb{
 	name: "status", summary: "Show the state of running gateways.", usage: "[-s URL]",
 	examples: []string{"patchbay status", "patchbay status --json", "patchbay status -s http://127.0.0.1:7420/mcp"},
 	server:   namedServer | urlIsServer,
-	details: `Asks each patchbay up of yours on this machine, or the one at URL. Of a failed
-server it shows the last output. Exit code 4: none is running.`,
+	details: `Shows each patchbay up of yours on this machine, or the one at URL, with the
+last output of servers that failed. Exit code 4: none is running.`,
 	command: func() command { return new(statusCmd) },
 }
 
@@ -51,7 +51,7 @@ func (*statusCmd) Run(a *app) error {
 			a.print("")
 		}
 		if u.Err != nil {
-			a.talk.Always("patchbay: warning: the one at " + u.Path + " does not say how it is: " + visible(u.Err.Error()))
+			a.talk.Always("patchbay: warning: the gateway at " + u.Path + " does not report its state: " + visible(u.Err.Error()))
 			continue
 		}
 		answered = true
@@ -84,7 +84,7 @@ func (a *app) askedUps() ([]health.Found, error) {
 	report, err := health.Ask(a.ctx, client, u.Scheme+"://"+u.Host)
 	if err != nil {
 		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s%w", netfault.Words(err), netfault.Quiet(err))}
-		return nil, f.hint("patchbay status shows those of this machine")
+		return nil, f.hint("patchbay status shows those on this machine")
 	}
 	return []health.Found{{Report: report, Path: a.Server}}, nil
 }
@@ -93,7 +93,7 @@ func (a *app) askedUps() ([]health.Found, error) {
 func (a *app) showUp(r *health.Report, now time.Time) {
 	if r.PID == 0 {
 		a.print(r.State)
-		a.print("(its servers are shown by patchbay status at its machine)")
+		a.print("(patchbay status on its machine shows its servers)")
 		return
 	}
 	where := r.URL

@@ -42,10 +42,10 @@ func (a *app) target() (config.Server, error) {
 	if len(names) == 0 {
 		if a.verb == "call" && len(a.words) > 0 {
 			if owners := a.owners(a.words[0]); len(owners) > 0 {
-				return config.Server{}, usagef("no server is named; %s is a tool of %s", a.words[0], strings.Join(owners, ", ")).hint(a.withServer(owners[0]))
+				return config.Server{}, usagef("missing server; %s is a tool of %s", a.words[0], strings.Join(owners, ", ")).hint(a.withServer(owners[0]))
 			}
 		}
-		return config.Server{}, usagef("no server is named: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
+		return config.Server{}, usagef("missing server: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
 			hint(a.withServer(servers.Names()[0]))
 	}
 	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).hint(a.withServer(names[0]))
@@ -68,19 +68,19 @@ func (a *app) named(name string) (config.Server, error) {
 	if err != nil && (!builtin || a.Config != "") {
 		return config.Server{}, err
 	} else if err != nil {
-		a.talk.Note("warning: mcp.json is not read: %v", err)
+		a.talk.Note("warning: ignored mcp.json: %v", err)
 		return config.Server{Name: name, Builtin: name}, nil
 	}
 	for _, s := range read.servers {
 		switch {
 		case s.Name != name:
 		case s.Disabled:
-			return s, usagef("%s: %q is disabled there", s.Source, name)
+			return s, usagef("%s: %q is disabled", s.Source, name)
 		case builtin && a.mayUse(read.file) != nil: // the built-in one may be meant
 			return s, a.mayUse(read.file)
 		default:
 			if n := len(read.faults) - len(read.ofModels()); n > 0 {
-				a.talk.Note("warning: %s has %s about other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
+				a.talk.Note("warning: %s has %s in other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
 			}
 			return s, nil
 		}
@@ -95,7 +95,7 @@ func (a *app) named(name string) (config.Server, error) {
 		return config.Server{}, usagef("no server %q; did you mean the URL %s?", name, guess).hint(a.withServer(guess))
 	}
 	names := a.knownServers()
-	return config.Server{}, usagef("no server %q%s there are %s", name, didYouMean(name, names)+";", strings.Join(names, ", "))
+	return config.Server{}, usagef("no server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
 }
 
 // inspected holds the valid part of mcp.json and its faults. The zero value stands for no file.

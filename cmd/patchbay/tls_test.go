@@ -85,7 +85,7 @@ func TestMutualTLS(t *testing.T) {
 			t.Errorf("%s: call with the certificate of mcp.json: %s", server, got)
 		}
 	}
-	if got := typedRun(t, "", exitLocal, "config", "doctor", "--config", "mcp.json"); !strings.Contains(got, "TLS 1.3, certificate until") || !strings.Contains(got, "no certificates in PEM") {
+	if got := typedRun(t, "", exitLocal, "config", "doctor", "--config", "mcp.json"); !strings.Contains(got, "TLS 1.3, certificate valid until") || !strings.Contains(got, "no certificates in PEM") {
 		t.Errorf("doctor: %s", got)
 	}
 
@@ -134,9 +134,9 @@ func TestTLSFlags(t *testing.T) {
 		{"serve everything --http 127.0.0.1:0 --tls-cert no-such-file", "no-such-file"},
 		{"serve everything --http 127.0.0.1:0 --tls-cert server.pem --client-ca no-such-file", "no-such-file"},
 		{"serve everything --http 127.0.0.1:0 --tls-cert server.pem --client-ca ca.pem --auth-scope x", "certificates have no scopes"},
-		{"serve everything --tls-cert server.pem", "are for HTTP"},
-		{"up --stdio --tls-cert server.pem", "are for HTTP"},
-		{"bridge --stdio --tls-cert server.pem -s everything", "are for HTTP"},
+		{"serve everything --tls-cert server.pem", "need HTTP"},
+		{"up --stdio --tls-cert server.pem", "need HTTP"},
+		{"bridge --stdio --tls-cert server.pem -s everything", "need HTTP"},
 	} {
 		if got := typedRun(t, "", exitUsage, strings.Fields(tt.args)...); !strings.Contains(got, tt.want) {
 			t.Errorf("patchbay %s: %s, want %q", tt.args, got, tt.want)

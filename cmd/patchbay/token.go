@@ -21,15 +21,15 @@ var tokenVerb = verb{
 	name: "token", summary: "Make and inspect test tokens, API keys and passwords.",
 	examples: []string{"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
 	minor:    true,
-	details:  `For tests and small set-ups: nothing is sent anywhere.`,
+	details:  `For tests and small setups. Sends nothing over the network.`,
 	verbs:    []*verb{&tokenKeyVerb, &tokenPasswordVerb, &tokenJWTVerb, &tokenGetVerb, &tokenInspectVerb},
 }
 
 var tokenKeyVerb = verb{
 	name: "key", summary: "Make an API key.", usage: "SUBJECT",
 	examples: []string{"patchbay token key alice --file keys.jsonl", "patchbay token key ci --scope read --scope write --ttl 720h"},
-	details: `Prints the key and its entry, a line for the file of --auth apikeys:FILE, which
---file adds there. The key itself is stored nowhere.`,
+	details: `Prints the key and its entry, a line for the file of --auth apikeys:FILE, to
+which --file appends it. The key itself is not stored.`,
 	command: func() command { return new(tokenKeyCmd) },
 }
 
@@ -63,7 +63,7 @@ func (c *tokenKeyCmd) Run(a *app) error {
 		if err := appendLine(c.File, line); err != nil {
 			return err
 		}
-		a.talk.Note("the entry of key %s is in %s; the key itself is shown once", entry.ID, c.File)
+		a.talk.Note("added key %s to %s; the key is shown only once", entry.ID, c.File)
 	}
 	switch {
 	case a.JSON:
@@ -80,7 +80,7 @@ func (c *tokenKeyCmd) Run(a *app) error {
 	default:
 		a.print(key)
 		a.print(string(line))
-		a.talk.Note("the first line is the key, to give away; the second is for the file of --auth apikeys:FILE")
+		a.talk.Note("the first line is the key, for the caller; the second is for the file of --auth apikeys:FILE")
 	}
 	return nil
 }
@@ -105,10 +105,10 @@ func appendLine(path string, line []byte) error {
 }
 
 var tokenPasswordVerb = verb{
-	name: "password", summary: "Make the line of a user with a password.", usage: "USER",
+	name: "password", summary: "Make the entry of a user with a password.", usage: "USER",
 	examples: []string{"patchbay token password alice >> users"},
 	details: `Asks for the password, or reads it from standard input, and prints a line for
---auth basic:FILE.`,
+the file of --auth basic:FILE.`,
 	command: func() command { return new(tokenPasswordCmd) },
 }
 
@@ -120,7 +120,7 @@ type tokenPasswordCmd struct {
 // Run prints a line for --auth basic:FILE.
 func (c *tokenPasswordCmd) Run(a *app) error {
 	if strings.ContainsAny(c.User, ":\r\n") || strings.HasPrefix(c.User, "#") {
-		return usagef("the name of a user has no colon and no #: %q", c.User)
+		return usagef("user names must not contain a colon or begin with #: %q", c.User)
 	}
 	password, err := a.secretInput("password of " + c.User)
 	if err != nil {
@@ -154,15 +154,15 @@ func (a *app) secretInput(what string) (string, error) {
 var tokenJWTVerb = verb{
 	name: "jwt", summary: "Make a JWT.", usage: "SUBJECT --secret env:NAME|FILE | --key FILE",
 	examples: []string{"patchbay token jwt alice --secret env:SECRET", "patchbay token jwt alice --key k.pem --issuer https://a.example --scope read"},
-	details: `Signed with a secret (HS256) for --auth hmac:..., or with the key of a file
-(ES256; a missing file is made with a new key) for --auth jwt:ISSUER,keys=FILE.`,
+	details: `Signs with a secret (HS256) for --auth hmac:..., or with the key in a file
+(ES256; a missing file gets a new key) for --auth jwt:ISSUER,keys=FILE.`,
 	command: func() command { return new(tokenJWTCmd) },
 }
 
 type tokenJWTCmd struct {
 	Subject  string        `arg:"" help:"Subject of the token (sub)."`
 	Secret   string        `name:"secret" placeholder:"FROM" help:"Sign with this secret: env:NAME or a file."`
-	Key      string        `name:"key" placeholder:"FILE" help:"Sign with this key (PEM); a missing file is made."`
+	Key      string        `name:"key" placeholder:"FILE" help:"Sign with this key (PEM); a missing file gets a new key."`
 	Issuer   string        `name:"issuer" placeholder:"URL" help:"Issuer (iss)."`
 	Audience []string      `name:"audience" placeholder:"URL" help:"Audience (aud; repeatable)."`
 	Scopes   []string      `name:"scope" placeholder:"SCOPE" help:"Grant this scope (repeatable)."`
@@ -176,14 +176,14 @@ func (c *tokenJWTCmd) Run(a *app) error {
 	var key jose.SigningKey
 	switch {
 	case (c.Secret == "") == (c.Key == ""):
-		return usagef("give one of --secret and --key").hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
+		return usagef("give either --secret or --key").hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
 	case c.Secret != "":
 		secret, err := listen.ReadSecret(c.Secret)
 		if err != nil {
 			return usagef("--secret: %v", err)
 		}
 		if len(secret) < 32 {
-			return usagef("--secret has %d bytes, and needs 32", len(secret)).hint("openssl rand -base64 32 makes one")
+			return usagef("--secret has %d bytes; it needs 32", len(secret)).hint("openssl rand -base64 32")
 		}
 		key = jose.SigningKey{Algorithm: jose.HS256, Key: []byte(secret)}
 	default:
@@ -192,12 +192,12 @@ func (c *tokenJWTCmd) Run(a *app) error {
 			return err
 		}
 		if made {
-			a.talk.Note("%s is a new key, for tests", c.Key)
+			a.talk.Note("made a new key for tests: %s", c.Key)
 		}
 		key = jose.SigningKey{Algorithm: jose.ES256, Key: private}
 	}
 	if c.TTL <= 0 {
-		return usagef("--ttl %v is not a time to come", c.TTL)
+		return usagef("--ttl must be positive, not %v", c.TTL)
 	}
 	now := time.Now()
 	claims := map[string]any{"sub": c.Subject, "iat": now.Unix(), "exp": now.Add(c.TTL).Unix()}
@@ -214,7 +214,7 @@ func (c *tokenJWTCmd) Run(a *app) error {
 	for _, text := range c.Claims {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return usagef("--claim %s is no NAME=VALUE", text)
+			return usagef("--claim %s is not NAME=VALUE", text)
 		}
 		claims[name] = value
 		if jsonx.Valid([]byte(value), 0) == nil {

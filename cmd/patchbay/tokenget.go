@@ -16,7 +16,7 @@ var tokenGetVerb = verb{
 
 // tokenGetCmd prints a token for other programs.
 type tokenGetCmd struct {
-	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+	Target string `arg:"" optional:"" name:"server" help:"A name in mcp.json, or a URL."`
 }
 
 func (c *tokenGetCmd) Run(a *app) error {
@@ -37,7 +37,7 @@ func (c *tokenGetCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.talk.Note("an access token for %s, by %s%s", l.Server, l.Issuer, validity(l, time.Now()))
+	a.talk.Note("access token for %s, by %s%s", l.Server, l.Issuer, validity(l, time.Now()))
 	a.print(string(l.Access)) // no other verb prints a stored token
 	return nil
 }

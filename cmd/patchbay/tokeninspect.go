@@ -11,8 +11,8 @@ import (
 var tokenInspectVerb = verb{
 	name: "inspect", summary: "Show the claims of a token.", usage: "[TOKEN]",
 	examples: []string{"patchbay token inspect eyJhbGciOi...", "patchbay token inspect --json < token.txt"},
-	details: `Shows the content of a token or key, and its weaknesses. The signature is not
-checked. Without TOKEN the token is read from standard input.`,
+	details: `Shows the content of a token or key, and its weaknesses. Does not check the
+signature. Without TOKEN, reads the token from standard input.`,
 	command: func() command { return new(tokenInspectCmd) },
 }
 
@@ -34,7 +34,7 @@ func (c *tokenInspectCmd) Run(a *app) error {
 		text = strings.TrimSpace(rest)
 	}
 	if text == "" {
-		return usagef("there is no token").hint("patchbay token inspect < token.txt")
+		return usagef("missing token").hint("patchbay token inspect < token.txt")
 	}
 	t := token.Inspect(text, time.Now())
 	if a.JSON {
@@ -48,9 +48,9 @@ func (c *tokenInspectCmd) Run(a *app) error {
 	switch t.Kind {
 	case "apikey":
 		id, _, _ := strings.Cut(strings.TrimPrefix(text, "pb_"), "_")
-		a.print("an API key of Patchbay, " + a.shown(clip(id)) + "; whose it is stands in the file of keys")
+		a.print("API key of Patchbay, " + a.shown(clip(id)) + "; the file of keys names its owner")
 	case "opaque":
-		a.print("a text that says nothing to anybody but its issuer")
+		a.print("opaque token: only its issuer can read it")
 	default:
 		a.print("header")
 		a.print(a.shownJSON(t.Header))
@@ -59,7 +59,7 @@ func (c *tokenInspectCmd) Run(a *app) error {
 		for _, line := range t.Times {
 			a.print(a.shown(line))
 		}
-		a.print("The signature was not looked at.")
+		a.print("The signature was not checked.")
 	}
 	for _, w := range t.Warnings {
 		a.print(a.paint("warning: ", "33") + a.shown(w))

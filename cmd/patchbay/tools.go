@@ -21,9 +21,9 @@ var toolsVerb = verb{
 	name: "tools", summary: "List tools, or show one with its arguments.", usage: "[TOOL] [SERVER]",
 	examples: []string{"patchbay tools -s everything", "patchbay tools add -s everything", "patchbay tools -- npx -y @modelcontextprotocol/server-memory"},
 	server:   oneServer | urlIsServer | programIsServer,
-	details: `Each tool is a line with its arguments, such as edit(path, edits: {old_text,
-new_text}[], dry_run?). With TOOL the arguments, the result and all members of
-both are shown, and a call to paste.`,
+	details: `Lists a tool per line with its arguments, such as edit(path, edits: {old_text,
+new_text}[], dry_run?). With TOOL, shows the members of its arguments and
+result, and a call to paste.`,
 	command: func() command { return new(toolsCmd) },
 }
 
@@ -64,12 +64,12 @@ func (c *toolsCmd) Run(a *app) error {
 	}
 	t, err := decode[mcp.Tool](raw)
 	if err != nil {
-		return fmt.Errorf("the tool %q cannot be read: %w", c.Name, err)
+		return fmt.Errorf("invalid tool %q: %w", c.Name, err)
 	}
 	a.head(t.Name, t.Title, t.Description)
 	form, err := schema.FormOf(t.InputSchema)
 	if err != nil {
-		a.print("\narguments, by this JSON Schema:\n" + a.shownJSON(t.InputSchema))
+		a.print("\narguments (JSON Schema):\n" + a.shownJSON(t.InputSchema))
 	} else {
 		a.outline("arguments", "no arguments", t.InputSchema, true)
 		if t.OutputSchema != nil {
@@ -80,7 +80,7 @@ func (c *toolsCmd) Run(a *app) error {
 		}
 	}
 	if hints := toolHints(t.Annotations); hints != "" {
-		a.print("\nit says of itself: " + hints)
+		a.print("\nhints: " + hints)
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func toolHints(h *mcp.ToolAnnotations) string {
 		return ""
 	}
 	words := map[string][2]string{ // true, false
-		"readOnlyHint": {"changes nothing", ""}, "destructiveHint": {"may destroy", "destroys nothing"},
-		"idempotentHint": {"twice is as once", ""}, "openWorldHint": {"reaches outside", ""},
+		"readOnlyHint": {"read-only", ""}, "destructiveHint": {"destructive", "non-destructive"},
+		"idempotentHint": {"idempotent", ""}, "openWorldHint": {"open-world", ""},
 	}
 	var out []string
 	for name, v := range jsonx.Members(raw) {

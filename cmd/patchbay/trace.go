@@ -14,17 +14,17 @@ import (
 var traceVerb = verb{
 	name: "trace", summary: "Show a recording of --trace.", usage: "TRACE",
 	examples: []string{"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
-	details: `A line per frame: seconds since the first, connection, direction, content. Every
-verb records its frames to a file with --trace FILE, without secrets.`,
+	details: `Prints a line per frame: seconds since the first, connection, direction,
+content. Any verb records its frames with --trace FILE, without secrets.`,
 	command: func() command { return new(traceCmd) },
 }
 
 // traceCmd shows a recording to people, one line per frame.
 type traceCmd struct {
 	File   string `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
-	Full   bool   `help:"Show messages and headers whole."`
+	Full   bool   `help:"Show whole messages and headers."`
 	Method string `placeholder:"PATTERN" help:"Only these methods and their answers, such as 'tools/*'."`
-	Conn   string `placeholder:"PATTERN" help:"Only connections with such names; * is any text."`
+	Conn   string `placeholder:"PATTERN" help:"Only connections with such names; * matches any text."`
 }
 
 func (c *traceCmd) Run(a *app) error {
@@ -68,7 +68,7 @@ func (c *traceCmd) Run(a *app) error {
 		}
 	}
 	if frames == 0 && bad > 0 {
-		return &fault{code: exitLocal, err: fmt.Errorf("%s is not a recording: none of its lines is a frame", c.File)}
+		return &fault{code: exitLocal, err: fmt.Errorf("%s is not a recording: it has no frames", c.File)}
 	}
 	return nil
 }

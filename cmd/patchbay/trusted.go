@@ -22,10 +22,10 @@ import (
 // that is not the person's own, is used only after they have agreed to its current content.
 
 var configTrustVerb = verb{
-	name: "trust", summary: "Trust the mcp.json of a folder, or revoke that.", usage: "[FILE] [--forget]",
+	name: "trust", summary: "Trust the mcp.json of a folder, or revoke the trust.", usage: "[FILE] [--forget]",
 	examples: []string{"patchbay config trust", "patchbay config trust .mcp.json --forget"},
-	details: `The servers of a folder's mcp.json start only after you agree, here or when up
-asks. A change of their commands or addresses needs a new agreement.`,
+	details: `The servers of a folder's mcp.json start only after you trust it, here or when
+up asks. A change of their commands or addresses needs new trust.`,
 	command: func() command { return new(configTrustCmd) },
 }
 
@@ -48,13 +48,13 @@ func (c *configTrustCmd) Run(a *app) error {
 	case err != nil:
 		return err
 	case read.file == nil:
-		return usagef("there is no mcp.json here").hint("patchbay config trust FILE")
+		return usagef("no mcp.json here").hint("patchbay config trust FILE")
 	case c.Forget:
 		was, err := store.Forget(a.ctx, read.path)
 		if err == nil && was {
 			a.print("no longer trusted: " + here(read.path))
 		} else if err == nil {
-			a.print("it was not trusted: " + here(read.path))
+			a.print("was not trusted: " + here(read.path))
 		}
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *configTrustCmd) Run(a *app) error {
 	if err := store.Trust(a.ctx, read.path, entry.Agreement(read.file)); err != nil {
 		return err
 	}
-	a.print("trusted as it is now: " + here(read.path))
+	a.print("trusted: " + here(read.path))
 	return nil
 }
 
@@ -95,11 +95,11 @@ func (a *app) mayUse(file *config.File) error {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
-		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is new here"); yes && err == nil {
+		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is not trusted yet"); yes && err == nil {
 			err = store.Trust(a.ctx, file.Path, entry.Agreement(file))
 		}
 		if now, e := ownfile.ReadNow(file.Path, config.MaxBytes); yes && err == nil && (e != nil || !bytes.Equal(now, file.Text)) {
-			return fmt.Errorf("%s was changed during the question; run this again", here(file.Path))
+			return fmt.Errorf("%s changed while you were asked; run this again", here(file.Path))
 		}
 	}
 	if err != nil || yes {
@@ -110,8 +110,8 @@ func (a *app) mayUse(file *config.File) error {
 		path = ownfile.InRealFolder(file.Path)
 	}
 	named := shell([]string{path})
-	f := usagef("%s was found here, and nobody has said yes to what it starts", path)
-	return f.hint("patchbay config trust " + named + " shows it and says yes; --config " + named + " is a yes for this run, edits of the file included")
+	f := usagef("%s is not trusted yet, so its servers do not start", path)
+	return f.hint("patchbay config trust " + named + " shows and trusts it; --config " + named + " trusts it for this run, edits included")
 }
 
 // asksTrust shows what a file starts and asks whether to use it. It drops input from before a
@@ -119,7 +119,7 @@ func (a *app) mayUse(file *config.File) error {
 func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
 	a.talk.Hold()
 	defer a.talk.Release()
-	a.talk.Say(visible(here(file.Path)) + " " + why + ". It starts, as you:\n")
+	a.talk.Say(visible(here(file.Path)) + " " + why + ". It starts these, as you:\n")
 	lines := entry.Starts(file, faults)
 	for _, line := range lines {
 		a.talk.Say("  " + visible(line) + "\n")
@@ -128,14 +128,14 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	dropped, err := keys.Settle(ctx)
 	switch {
 	case errors.Is(err, terminal.ErrNeverQuiet):
-		a.talk.Say("the input never pauses, so nobody is asked\n")
+		a.talk.Say("cannot ask: the input never pauses\n")
 		return false, nil
 	case err != nil:
 		return false, err
 	case dropped:
-		a.talk.Say("what was typed before this line is not an answer\n")
+		a.talk.Say("earlier input is ignored\n")
 	}
-	a.talk.Prompt(fmt.Sprintf("%s: use it (%s), and remember that? [y/N] ", visible(here(file.Path)), counted(len(lines), "server")))
+	a.talk.Prompt(fmt.Sprintf("%s: trust it (%s)? [y/N] ", visible(here(file.Path)), counted(len(lines), "server")))
 	answer, err := keys.Line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err
@@ -171,18 +171,18 @@ func (h *upServer) takes(ctx context.Context, file *config.File, faults config.P
 	}
 	s, err := trust.Open("")
 	if err != nil {
-		return launch.Decision{Fault: err.Error() + "; everything stays as it is"}
+		return launch.Decision{Fault: err.Error() + "; the servers are unchanged"}
 	}
 	d := launch.Decision{Files: []string{s.Path()}}
 	changed := "has changed"
 	yes, err := s.Trusts(file.Path, entry.Agreement(file))
 	if !yes && h.question != nil && h.question.text != text {
 		h.withdraw()
-		changed = "has changed once more"
+		changed = "has changed again"
 	}
 	if err == nil && yes {
 		if h.withdraw() {
-			a.talk.Note("the question is withdrawn: %s is as you have agreed to it", file.Path)
+			a.talk.Note("the question is withdrawn: %s is trusted", file.Path)
 		}
 		d.Take = true
 		return d
@@ -199,7 +199,7 @@ func (h *upServer) takes(ctx context.Context, file *config.File, faults config.P
 	switch {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:
-		d.Fault = err.Error() + "; everything stays as it is"
+		d.Fault = err.Error() + "; the servers are unchanged"
 	case a.tty.in && a.tty.err && !a.served && text != h.refused:
 		ctx, cancel := context.WithCancel(ctx)
 		q := &trustQuestion{text: text, cancel: cancel, done: make(chan struct{})}
@@ -214,7 +214,7 @@ func (h *upServer) takes(ctx context.Context, file *config.File, faults config.P
 			q.err = err
 		}()
 	default:
-		d.Fault = fmt.Sprintf("%s has changed, and nobody has said yes to it as it is now; everything stays as it is\npatchbay: hint: patchbay config trust %s",
+		d.Fault = fmt.Sprintf("%s has changed and is not trusted yet; the servers are unchanged\npatchbay: hint: patchbay config trust %s",
 			file.Path, shell([]string{ownfile.InRealFolder(file.Path)}))
 	}
 	return d

@@ -29,10 +29,10 @@ var upVerb = verb{
 	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
 	examples: []string{"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
-	details: `Starts every server of mcp.json, or some built-in ones without such a file, and
-offers all as one MCP endpoint, with tools named SERVER_NAME. Changes of the
-file take effect at once; calls in progress go on. Failed servers are started
-again: see patchbay status, or /readyz. ctrl-C ends all within 5 s.`,
+	details: `Starts every server of mcp.json, or without one some built-in servers, and
+serves all at one MCP endpoint, with tools named SERVER_NAME. Changes of the
+file take effect at once; calls in progress continue. Restarts failed servers:
+see patchbay status, or /readyz. ctrl-C ends all within 5 s.`,
 	command: func() command { return new(upCmd) },
 }
 
@@ -77,7 +77,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	if p.path != "" {
 		if err := a.env.Serves(p.path); err != nil && c.Stdio {
-			return (&fault{code: exitLoop, err: err}).hint("take the server that runs patchbay up out of " + p.path)
+			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
 	policy, err := c.rules(a)
@@ -118,7 +118,7 @@ func (c *upCmd) Run(a *app) error {
 	h.servers.Set(p.servers, p.faulty, p.share)
 	socket, err := health.OpenSocket(h.report)
 	if err != nil {
-		a.logger().Debug("patchbay status will not see this program", "err", err)
+		a.logger().Debug("patchbay status cannot see this gateway", "err", err)
 	}
 	defer socket.Close()
 	ctx, stop := context.WithCancel(a.ctx)
@@ -132,7 +132,7 @@ func (c *upCmd) Run(a *app) error {
 		over := make(chan error, 1)
 		go func() { over <- h.front.ServeStdio(a.ctx) }()
 		served = over
-		a.talk.Note("serves %s over stdio (%s)", strings.Join(h.servers.Names(), ", "), p.from)
+		a.talk.Note("serving %s over stdio (%s)", strings.Join(h.servers.Names(), ", "), p.from)
 	} else {
 		served = w.Serve()
 		if err := h.show(ctx); err != nil {
@@ -216,7 +216,7 @@ func demo(from string) (*plan, error) {
 			continue
 		}
 		if name == "files" {
-			p.notes = append(p.notes, "files serves "+dir+", to be read, without what usually holds secrets")
+			p.notes = append(p.notes, "files serves "+dir+", read-only, without files that usually hold secrets")
 		}
 		p.servers = append(p.servers, config.Server{Name: name, Builtin: name, Args: servers.Unattended(name)})
 	}
@@ -226,7 +226,7 @@ func demo(from string) (*plan, error) {
 // noConfig returns the error of "patchbay up" over stdio without servers. A host starts it in any
 // folder, and would get built-in servers in place of the person's own.
 func noConfig(said string) error {
-	return usagef("%s; over stdio the built-in servers are served only if they are named", said).hint("patchbay up --stdio --config FILE")
+	return usagef("%s; over stdio, built-in servers must be named", said).hint("patchbay up --stdio --config FILE")
 }
 
 // upPlan returns the servers to serve: those of -s or mcp.json, else built-in ones.
@@ -239,7 +239,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 		p := &plan{from: "the command line", stdio: []string{"up", "--stdio"}}
 		for i, name := range a.Servers {
 			if slices.Contains(a.Servers[:i], name) {
-				return nil, usagef("-s %s is there twice", name)
+				return nil, usagef("-s %s is given twice", name)
 			}
 			s, err := a.named(name)
 			if err != nil {
@@ -268,9 +268,9 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 		return demo("built-in servers, as no mcp.json was found")
 	case len(file.Servers) > 0 || len(read.names()) > 0 || len(file.Models) == 0 && file.Model == "":
 	case stdio:
-		return nil, noConfig(file.Path + " names no server")
+		return nil, noConfig(file.Path + " has no servers")
 	default: // it was written for models
-		return demo("built-in servers, as " + file.Path + " names none")
+		return demo("built-in servers, as " + file.Path + " has none")
 	}
 	if err := a.mayUse(file); err != nil {
 		return nil, err
@@ -278,11 +278,11 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	p := &plan{servers: launch.Enabled(file), share: file.Share, faulty: launch.FaultyServers(read.faults), from: file.Path, path: file.Path, stdio: []string{"up", "--stdio", "--config", ownfile.InRealFolder(file.Path)}}
 	if a.verb != "up" {
 		for _, f := range p.faulty {
-			a.talk.Note("warning: %s is left out: %v", f.Name, f.Why)
+			a.talk.Note("warning: skipped %s: %v", f.Name, f.Why)
 		}
 	}
 	if len(p.servers)+len(p.faulty) == 0 {
-		return nil, usagef("%s names no server that is enabled", file.Path).hint(a.again("-s", servers.Names()[0]))
+		return nil, usagef("%s has no enabled server", file.Path).hint(a.again("-s", servers.Names()[0]))
 	}
 	return p, nil
 }
@@ -327,7 +327,7 @@ func (h *upServer) lines() []string {
 	if h.guarded {
 		const header = "Authorization: Bearer CREDENTIAL"
 		flag, member = " --header "+rerun.Quoted(header), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
-		lines = append(lines, "CREDENTIAL below is the key or token of whoever connects.")
+		lines = append(lines, "CREDENTIAL below is the key or token of the caller.")
 	}
 	lines = append(lines,
 		"Claude Code, in a terminal:",

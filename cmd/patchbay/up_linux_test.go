@@ -102,7 +102,7 @@ func TestUpFollowsAfterAPipe(t *testing.T) {
 			defer w.Close()
 			r.stderr.await(t, `it is a pipe, and nobody has written its end`)
 		} else {
-			r.stderr.await(t, `mcp.json has faults; everything stays as it is`)
+			r.stderr.await(t, `mcp.json has faults; the servers are unchanged`)
 		}
 		name := fmt.Sprint("open-", open)
 		writeConfig(t, r.file, map[string]any{"one": one, name: one})

@@ -238,7 +238,7 @@ func TestUpHonoursTools(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^stub +4 `).MatchString(r.banner) {
 		t.Errorf("up printed %s, want 4 tools", r.banner)
 	}
-	r.stderr.await(t, `(?m)^patchbay: stub: up does not use "group" and "cache" yet, conversations do$`)
+	r.stderr.await(t, `(?m)^patchbay: stub: up ignores "group" and "cache", which only conversations use$`)
 	if res, err := callOnce(t, r.url, "stub_args"); err == nil || !strings.Contains(err.Error(), "no tool") {
 		t.Errorf("a call of a tool that is disabled = %v, %v", res, err)
 	}

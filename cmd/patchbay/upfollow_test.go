@@ -84,13 +84,13 @@ func TestUpKeepsWhatRunsOverFaults(t *testing.T) {
 	if err := os.Remove(r.file); err != nil {
 		t.Fatal(err)
 	}
-	r.stderr.await(t, `mcp\.json is gone; everything stays as it is`)
+	r.stderr.await(t, `mcp\.json is gone; the servers are unchanged`)
 	res, err := callOnce(t, r.url, "one_args")
 	if err != nil || res.Text() != `{}` {
 		t.Errorf("call after the faults = %v, %v", res, err)
 	}
 	writeConfig(t, r.file, map[string]any{"one": stubServer(t)})
-	r.stderr.await(t, `mcp\.json is right again`)
+	r.stderr.await(t, `mcp\.json is valid again`)
 	if said := r.stderr.String(); strings.Contains(said, "~ one") || strings.Contains(said, "+ one") {
 		t.Errorf("what did not change was told of: %s", said)
 	}

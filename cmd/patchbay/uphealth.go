@@ -74,14 +74,14 @@ func (a *app) explainTaken(address string, err error) error {
 	if ups, askErr := health.Gateways(a.ctx); askErr == nil {
 		for _, u := range ups {
 			if u.Report != nil && u.URL != "" && strings.HasSuffix(strings.TrimSuffix(u.URL, listen.Path), ":"+port) {
-				f.err = fmt.Errorf("%s is served by another patchbay already: pid %d, %s", u.URL, u.PID, u.From)
+				f.err = fmt.Errorf("another patchbay already serves %s: pid %d, %s", u.URL, u.PID, u.From)
 				return f.hint("patchbay status shows it; --http 127.0.0.1:0 takes any free port")
 			}
 		}
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
 	if _, askErr := health.Ask(a.ctx, client, "http://"+net.JoinHostPort("127.0.0.1", port)); askErr == nil {
-		f.err = fmt.Errorf("port %s is taken by a patchbay up that patchbay status does not see: one of another user, in a container, or with another XDG_RUNTIME_DIR", port)
+		f.err = fmt.Errorf("port %s is used by a patchbay up that patchbay status cannot see: of another user, in a container, or with another XDG_RUNTIME_DIR", port)
 	}
 	return f
 }

@@ -113,7 +113,7 @@ func TestStatus(t *testing.T) {
 	matches(patchbay(exitOK, "status", "-s", two.url), `^patchbay .*`+two.url)
 	matches(patchbay(exitUnreachable, "status", "-s", "http://127.0.0.1:1"), `refused`)
 	port := regexp.MustCompile(`\d+/`).FindString(two.url)
-	matches(patchbay(exitLocal, "up", "--http", "127.0.0.1:"+strings.TrimSuffix(port, "/"), "-s", "everything"), `served by another patchbay already: pid \d+, .*mcp.json\n.*--http 127.0.0.1:0`)
+	matches(patchbay(exitLocal, "up", "--http", "127.0.0.1:"+strings.TrimSuffix(port, "/"), "-s", "everything"), `another patchbay already serves http.*: pid \d+, .*mcp.json\n.*--http 127.0.0.1:0`)
 
 	one.cmd.Process.Kill()
 	one.cmd.Wait()
@@ -157,7 +157,7 @@ func TestUpOverStdio(t *testing.T) {
 		if err != nil || res.Text() != `{"count":3}` {
 			t.Errorf("%s: call of a command = %v, %v", rev, res, err)
 		}
-		said.await(t, `(?m)^patchbay: serves all, stub over stdio \(.*mcp.json\)$`)
+		said.await(t, `(?m)^patchbay: serving all, stub over stdio \(.*mcp.json\)$`)
 		start := time.Now()
 		s.Close()
 		// The session waits half a second, and then sends a signal.

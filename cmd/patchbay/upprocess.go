@@ -21,6 +21,6 @@ func (h *upServer) warnOfProcesses() {
 	if len(names) == 0 {
 		return
 	}
-	h.a.print(fmt.Sprintf("Each session that uses %s runs another process of it%s. --share principal: one for", h.a.shown(strings.Join(names, ", ")), board.InMemory(memory)))
-	h.a.print("each person, whatever number of windows; --share shared: one for all.")
+	h.a.print(fmt.Sprintf("Each session that uses %s starts its own process%s. --share principal: one for", h.a.shown(strings.Join(names, ", ")), board.InMemory(memory)))
+	h.a.print("each person; --share shared: one for all.")
 }

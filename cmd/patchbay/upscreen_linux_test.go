@@ -31,15 +31,15 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 		writeConfig(t, file, all)
 	}
 	servers("one")
-	x := tmux.Start(t, 100, 60, []string{testRun + "=patchbay"}, "sh", "-c", "cd "+dir+" && exec "+self+" up --http 127.0.0.1:0")
-	x.Wait(`is new here\. It starts, as you:\n  one: conjugate\n.*\[y/N\]`)
+	x := tmux.Start(t, 160, 60, []string{testRun + "=patchbay"}, "sh", "-c", "cd "+dir+" && exec "+self+" up --http 127.0.0.1:0")
+	x.Wait(`is not trusted yet\. It starts these, as you:\n  one: conjugate\n.*\[y/N\]`)
 	x.Type("y")
 	x.Press("Enter")
 	x.Wait(`ctrl-C ends it`)
 	servers("one", "two")
-	x.Wait(`has changed\. It starts, as you:\n  one: conjugate\n  two: conjugate\n.*\[y/N\]`)
+	x.Wait(`has changed\. It starts these, as you:\n  one: conjugate\n  two: conjugate\n.*\[y/N\]`)
 	servers("one", "three")
-	x.Wait(`has changed once more\. It starts, as you:\n  one: conjugate\n  three: conjugate\n.*\[y/N\]`)
+	x.Wait(`has changed again\. It starts these, as you:\n  one: conjugate\n  three: conjugate\n.*\[y/N\]`)
 	x.Type("y")
 	x.Press("Enter")
 	x.Wait(`\+ three`)
@@ -52,9 +52,9 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	x.Wait(`five: conjugate\n  one: conjugate\n  three: conjugate\n.*\[y/N\]`)
 	x.Type("n")
 	x.Press("Enter")
-	x.Wait(`everything stays as it is`)
+	x.Wait(`the servers are unchanged`)
 	screen := x.Wait(`config trust`)
-	if strings.Contains(screen, "right again") || strings.Contains(screen, "+ four") || strings.Contains(screen, "+ five") || strings.Contains(screen, "+ two") {
+	if strings.Contains(screen, "valid again") || strings.Contains(screen, "+ four") || strings.Contains(screen, "+ five") || strings.Contains(screen, "+ two") {
 		t.Errorf("the screen has what was not agreed to, or a fault that was none:\n%s", screen)
 	}
 }
@@ -81,7 +81,7 @@ func TestTypedBeforeTheQuestion(t *testing.T) {
 	}
 	servers("one")
 	up := "cd " + dir + "; echo wait; while [ ! -e go ]; do sleep 0.05; done; " + self + " up --http 127.0.0.1:0; " + self + " up --http 127.0.0.1:0"
-	x := tmux.Start(t, 100, 60, []string{testRun + "=patchbay"}, "sh", "-c", up)
+	x := tmux.Start(t, 160, 60, []string{testRun + "=patchbay"}, "sh", "-c", up)
 	answer := func(keys ...string) {
 		for _, k := range keys {
 			x.Press(k)
@@ -95,7 +95,7 @@ func TestTypedBeforeTheQuestion(t *testing.T) {
 	}
 	x.Wait(`\[y/N\]`)
 	answer("n", "Enter")
-	x.Wait(`nobody has said yes`)
+	x.Wait(`is not trusted yet, so its servers`)
 	x.Wait(`\[y/N\](?s:.*)\[y/N\]`)
 	answer("y", "Enter")
 	x.Wait(`ctrl-C ends it`)
@@ -104,7 +104,7 @@ func TestTypedBeforeTheQuestion(t *testing.T) {
 		t.Helper()
 		x.Wait(`\[y/N\]`)
 		answer(keys...)
-		if screen := x.Wait(`everything stays as it is|\+ evil`); strings.Contains(screen, "+ evil") {
+		if screen := x.Wait(`the servers are unchanged|\+ evil`); strings.Contains(screen, "+ evil") {
 			t.Errorf("%s answered the question:\n%s", what, screen)
 		}
 		servers("one")

@@ -50,7 +50,7 @@ func (a *app) noteUnused(verb string, s config.Server) {
 		unused = append(unused, `"cache"`)
 	}
 	if len(unused) > 0 {
-		a.talk.Note("%s: %s does not use %s yet, conversations do", s.Name, verb, strings.Join(unused, " and "))
+		a.talk.Note("%s: %s ignores %s, which only conversations use", s.Name, verb, strings.Join(unused, " and "))
 	}
 }
 

@@ -69,7 +69,7 @@ func TestUpShare(t *testing.T) {
 				if err := os.WriteFile(r.file, config, 0o600); err != nil {
 					t.Fatal(err)
 				}
-			} else if warned := strings.Contains(r.banner, "Each session that uses stub runs another process of it"); warned != (tt.share == "session") {
+			} else if warned := strings.Contains(r.banner, "Each session that uses stub starts its own process"); warned != (tt.share == "session") {
 				t.Errorf("up warns of processes: %v\n%s", warned, r.banner)
 			}
 			until(t, "the server is of the class "+tt.share, func() bool { return row().Share == tt.share })

@@ -26,8 +26,8 @@ func TestAddressIsTaken(t *testing.T) {
 			t.Errorf("up at an address that is taken: %s; want it to say %q", got, want)
 		}
 	}
-	try(at, r.url+" is served by another patchbay already: pid ")
+	try(at, "another patchbay already serves "+r.url+": pid ")
 	runtimeFolder(t)
-	try(at, "is taken by a patchbay up that patchbay status does not see: ")
+	try(at, "is used by a patchbay up that patchbay status cannot see: ")
 	try(other.Addr().String(), "cannot listen on "+other.Addr().String()+": another program listens there")
 }

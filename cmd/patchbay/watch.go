@@ -19,8 +19,8 @@ var watchVerb = verb{
 	name: "watch", summary: "Show updates of resources and changes of lists.", usage: "[URI ...] [SERVER]",
 	examples: []string{"patchbay watch test://watched-resource --read -s everything", "patchbay watch --json -s http://127.0.0.1:7420/mcp"},
 	server:   oneServer,
-	details: `Runs until ctrl-C and prints a line per event, with --json as JSON. Standard
-error names the watched lists and resources.`,
+	details: `Prints a line per event until ctrl-C, with --json as JSON. Names the watched
+lists and resources on standard error.`,
 	command: func() command { return new(watchCmd) },
 }
 
@@ -104,7 +104,7 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 		} `json:"notifications"`
 	}
 	if err := jsonx.Unmarshal(params, &w); err != nil {
-		return fmt.Errorf("watch: the acknowledgement: %w", err)
+		return fmt.Errorf("watch: invalid acknowledgement: %w", err)
 	}
 	n := w.Notifications
 	var what []string
@@ -117,11 +117,11 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 	what = append(what, n.URIs...)
 	for _, uri := range c.URIs {
 		if !slices.Contains(n.URIs, uri) {
-			a.talk.Note("warning: %s does not tell of updates of %s", a.serverName(), uri)
+			a.talk.Note("warning: %s does not report updates of %s", a.serverName(), uri)
 		}
 	}
 	if len(what) == 0 {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s announces no changes", a.serverName()), next: a.other("discover")}
+		return &fault{code: exitAnswer, err: fmt.Errorf("%s reports no changes", a.serverName()), next: a.other("discover")}
 	}
 	a.talk.Note("watching %s; ctrl-C ends it", strings.Join(what, ", "))
 	return nil
@@ -133,7 +133,7 @@ func (c *watchCmd) read(a *app, p *launch.Session, uri string) error {
 	var rpc *mcp.Error
 	switch {
 	case errors.As(err, &rpc):
-		a.talk.Note("warning: %s cannot be read: %s", uri, clip(rpc.Message))
+		a.talk.Note("warning: cannot read %s: %s", uri, clip(rpc.Message))
 		return nil
 	case err != nil:
 		return err

@@ -18,7 +18,7 @@ var whoamiVerb = verb{
 
 // whoamiCmd shows what is known of a login, but not its tokens.
 type whoamiCmd struct {
-	Target string `arg:"" optional:"" name:"server" help:"A name of mcp.json, or a URL."`
+	Target string `arg:"" optional:"" name:"server" help:"A name in mcp.json, or a URL."`
 }
 
 func (c *whoamiCmd) Run(a *app) error {
@@ -62,10 +62,10 @@ func (c *whoamiCmd) Run(a *app) error {
 	a.print("server  " + a.shown(l.Server))
 	a.print("issuer  " + a.shown(l.Issuer))
 	a.print("client  " + a.shown(l.Client))
-	a.print("scopes  " + a.shown(orName(strings.Join(scopes, " "), "(none named)")))
-	a.print("token   " + orName(strings.TrimPrefix(validity(&l, now), "; "), "good until it is refused"))
+	a.print("scopes  " + a.shown(orName(strings.Join(scopes, " "), "(none)")))
+	a.print("token   " + orName(strings.TrimPrefix(validity(&l, now), "; "), "valid until refused"))
 	if store, ok := t.Store.(interface{ Where() string }); ok {
-		a.print("kept    " + store.Where())
+		a.print("stored  " + store.Where())
 	}
 	return nil
 }

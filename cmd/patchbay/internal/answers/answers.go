@@ -49,7 +49,7 @@ func File(path string, note func(format string, args ...any)) (func(context.Cont
 	used := 0
 	return func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		if used >= len(answers) {
-			note("declined the question %q: %s has %d answers, and all are used", screen.OneLine(r.Message), path, len(answers))
+			note("declined the question %q: all %d answers of %s are used", screen.OneLine(r.Message), len(answers), path)
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		}
 		used++
@@ -73,14 +73,14 @@ func given(r *mcp.ElicitRequest, raw json.RawMessage, path string, note func(str
 		}
 	}
 	if jsonx.KindOf(raw) != '{' {
-		return declined(fmt.Sprintf("%s has no object of values, nor accept, decline or cancel, for it", path))
+		return declined(fmt.Sprintf("%s has neither an object of values nor accept, decline or cancel for it", path))
 	}
 	if r.URL != "" {
-		return declined(`it is about a page to visit, which takes "accept" in a list of answers`)
+		return declined(`it asks to visit a page; answer "accept" in a list of answers`)
 	}
 	fields, err := schema.FormOf(r.Schema)
 	if err != nil {
-		return declined("its form cannot be read: " + err.Error())
+		return declined("invalid form: " + err.Error())
 	}
 	values := fields.Defaults()
 	for i := range fields.Fields {
@@ -102,7 +102,7 @@ func Sample(path string) (*mcp.SampleResult, error) {
 		return nil, err
 	}
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("%s is not text in UTF-8", path)
+		return nil, fmt.Errorf("%s is not UTF-8 text", path)
 	}
 	res := &mcp.SampleResult{Role: "assistant", Model: "file", StopReason: "endTurn"}
 	trimmed := []byte(strings.TrimSpace(string(data)))

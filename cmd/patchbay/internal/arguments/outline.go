@@ -75,7 +75,7 @@ func (o *outline) parts(f *schema.Field, depth int) {
 		o.parts(m, depth+1)
 	}
 	if others := f.Others(); others != nil && hasParts(others) {
-		if o.add(depth, "NAME", "any other name, "+Kind(others)) {
+		if o.add(depth, "NAME", "any other name: "+Kind(others)) {
 			o.parts(others, depth+1)
 		}
 	}

@@ -3,7 +3,7 @@
 //
 // The words are
 //
-//	key=value    typed by the schema of the tool; several of a key make a list
+//	key=value    typed by the schema of the tool; repeat a key for a list
 //	key=@file    the contents of a file
 //	key:=JSON    raw JSON, passed on as it is
 //	{"a":1}      all arguments; also @file.json, and - for standard input
@@ -96,8 +96,8 @@ func read(arg string, stdin io.Reader, help string) (Word, error) {
 	}
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON && name != "" {
 		if err := jsonx.Valid([]byte(value), 0); err != nil {
-			return Word{}, errorf("argument %q: what stands after := is not JSON: %v", name, err).
-				hint(screen.Shell([]string{name + "=" + value}) + " takes it as text")
+			return Word{}, errorf("argument %q: the value after := is not JSON: %v", name, err).
+				hint(screen.Shell([]string{name + "=" + value}) + " passes it as text")
 		}
 		return Word{Key: name, Raw: json.RawMessage(value)}, nil
 	}
@@ -106,15 +106,15 @@ func read(arg string, stdin io.Reader, help string) (Word, error) {
 		if err != nil {
 			f := errorf("argument %q: %v", key, err)
 			literal, _ := jsonx.Marshal(value)
-			return Word{}, f.hint(screen.Shell([]string{key + ":=" + string(literal)}) + " sends the text itself")
+			return Word{}, f.hint(screen.Shell([]string{key + ":=" + string(literal)}) + " passes the literal text")
 		}
 		if !utf8.Valid(data) {
-			return Word{}, errorf("argument %q: %s is not text in UTF-8", key, path)
+			return Word{}, errorf("argument %q: %s is not UTF-8 text", key, path)
 		}
 		value = string(data)
 	}
 	if !utf8.ValidString(value) {
-		return Word{}, errorf("argument %q is not text in UTF-8", key)
+		return Word{}, errorf("argument %q is not UTF-8 text", key)
 	}
 	return Word{Key: key, Value: value}, nil
 }
@@ -149,7 +149,7 @@ func ReadFile(path string) ([]byte, error) {
 func ReadAll(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
 	if err == nil && len(data) > MaxInput {
-		err = fmt.Errorf("more than %d MiB", MaxInput>>20)
+		err = fmt.Errorf("larger than %d MiB", MaxInput>>20)
 	}
 	return data, err
 }
@@ -251,7 +251,7 @@ func typedValue(key string, texts []string, form *schema.Form, input json.RawMes
 			}
 			takes := "the tool takes no arguments"
 			if len(names) > 0 {
-				takes = "there are " + strings.Join(names, ", ")
+				takes = "available: " + strings.Join(names, ", ")
 			}
 			return nil, errorf("no argument %q%s; %s", key, screen.DidYouMean(key, names), takes)
 		}

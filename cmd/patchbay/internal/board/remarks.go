@@ -16,28 +16,28 @@ const manyProcesses = 5
 func Remarks(s *health.Server, now time.Time) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.Lost != "" {
-		say("a connection to it ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
+		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
 	}
 	if len(s.Shadowed) > 0 {
-		say("%d of its URIs are read from a server whose name comes earlier, such as %s", len(s.Shadowed), s.Shadowed[0])
+		say("%d of its URIs are read from another server, earlier in name order, such as %s", len(s.Shadowed), s.Shadowed[0])
 	}
 	perSession := s.Share == gateway.PerSession.String()
 	if s.Asks && !perSession && s.Share != gateway.PerPrincipal.String() {
-		say("callers who share a connection take turns, as its questions name no call")
+		say("callers that share a connection take turns, as its questions do not name a call")
 	}
 	if s.Roots {
-		say("it asks for roots, so each session that has some has a connection of its own: %d processes%s", s.Processes, InMemory(s.Memory))
+		say("it asks for roots, so each session with roots has its own connection: %d processes%s", s.Processes, InMemory(s.Memory))
 	} else if perSession && s.Processes >= manyProcesses {
-		say(`%d processes%s, one for each session; with "share": "principal" or "shared" there are fewer`, s.Processes, InMemory(s.Memory))
+		say(`%d processes%s, one per session; "share": "principal" or "shared" needs fewer`, s.Processes, InMemory(s.Memory))
 	}
 	if s.Losses > 0 {
-		say("%d times a client lost what it kept for that client, and was told", s.Losses)
+		say("clients lost their state %d times, and got an error each time", s.Losses)
 	}
 	if s.Evicted > 0 {
-		say("%d connections that had only read made room for others", s.Evicted)
+		say("closed %d quiet connections to make room for others", s.Evicted)
 	}
 	if s.Refused > 0 {
-		say(`%d requests found no place for a connection; "clients" says how many there are`, s.Refused)
+		say(`%d requests got no connection; "clients" sets the maximum`, s.Refused)
 	}
 	return lines
 }

@@ -19,10 +19,10 @@ type approval struct {
 func (a *approval) show(l *look) sheet {
 	s := sheet{title: "May " + screen.OneLine(a.Server) + "/" + screen.OneLine(a.Tool.Name) + " be called?"}
 	if a.Changed != "" {
-		s.head = append(s.head, l.wrapped("Take care, it was allowed once and is not the same any more: "+screen.OneLine(a.Changed), "", yellow)...)
+		s.head = append(s.head, l.wrapped("Warning: it has changed since you allowed it: "+screen.OneLine(a.Changed), "", yellow)...)
 	}
 	if a.Doubt != "" {
-		s.head = append(s.head, l.wrapped("Take care: "+screen.OneLine(a.Doubt), "", yellow)...)
+		s.head = append(s.head, l.wrapped("Warning: "+screen.OneLine(a.Doubt), "", yellow)...)
 	}
 	if text := about(a.Tool); text != "" {
 		s.head = append(s.head, l.paint(screen.Cut(text, l.width), dim))
@@ -35,7 +35,7 @@ func (a *approval) show(l *look) sheet {
 		s.cursor, s.x = true, 5+x
 		return s
 	}
-	s.foot = l.keysLine("y", "once", "c", "in this conversation", "a", "always", "n", "no", "r", "no, and why")
+	s.foot = l.keysLine("y", "once", "c", "in this conversation", "a", "always", "n", "no", "r", "no, with a reason")
 	return s
 }
 
@@ -75,19 +75,19 @@ func claims(a *mcp.ToolAnnotations) string {
 	var words []string
 	switch {
 	case is(a.ReadOnly, false):
-		words = append(words, "only reads")
+		words = append(words, "read-only")
 	case is(a.Destructive, true):
-		words = append(words, "may change and destroy")
+		words = append(words, "destructive")
 	default:
-		words = append(words, "adds, and destroys nothing")
+		words = append(words, "non-destructive")
 	}
 	if !is(a.ReadOnly, false) && is(a.Idempotent, false) {
-		words = append(words, "twice is as once")
+		words = append(words, "idempotent")
 	}
 	if is(a.OpenWorld, true) {
-		words = append(words, "reaches outside")
+		words = append(words, "open-world")
 	}
-	return "The server says: " + strings.Join(words, ", ")
+	return "Hints: " + strings.Join(words, ", ")
 }
 
 func (a *approval) key(k tea.KeyPressMsg) any {

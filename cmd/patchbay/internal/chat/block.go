@@ -177,7 +177,7 @@ func (b *block) head(l *look) string {
 		}
 		tail += fmt.Sprintf("  %s  #%d", seconds(b.took), b.number)
 	case b.state == waiting:
-		tail = "  waits for you"
+		tail = "  waiting for you"
 	case !b.began.IsZero():
 		tail = "  " + seconds(l.now.Sub(b.began))
 	}
@@ -223,7 +223,7 @@ func (b *block) renderCall(l *look) []string {
 	text := nonBlank(partsText(b.call.Parts))
 	for i, t := range text {
 		if i == preview && len(text) > preview+1 {
-			lines = append(lines, "  "+l.paint(fmt.Sprintf("… %d more lines, ctrl-O shows them", len(text)-i), dim))
+			lines = append(lines, "  "+l.paint(fmt.Sprintf("… %d more lines (ctrl-O)", len(text)-i), dim))
 			break
 		}
 		lines = append(lines, "  "+l.paint(screen.Cut(screen.OneLine(t), room), style))
@@ -298,6 +298,6 @@ func bounded(s string) string {
 		return s
 	}
 	half := maxText / 2
-	return strings.ToValidUTF8(s[:half], "") + fmt.Sprintf("\n… %s are left out here …\n", screen.Bytes(len(s)-2*half)) +
+	return strings.ToValidUTF8(s[:half], "") + fmt.Sprintf("\n… %s omitted …\n", screen.Bytes(len(s)-2*half)) +
 		strings.ToValidUTF8(s[len(s)-half:], "")
 }

@@ -148,7 +148,7 @@ func (c *Chat) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResu
 	}
 	f, err := newForm(q)
 	if err != nil {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the form cannot be read: %v", err)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "invalid form: %v", err)
 	}
 	return ask[*mcp.ElicitResult](ctx, c, q.Server, q.Call, f)
 }
@@ -186,7 +186,7 @@ func ask[T any](ctx context.Context, c *Chat, server, call string, d dialog) (T,
 // visit opens a page, and shows whether that worked.
 func (c *Chat) visit(address string) {
 	c.start(func(ctx context.Context) {
-		err := errors.New("no browser can be opened here")
+		err := errors.New("cannot open a browser")
 		if c.o.Visit != nil {
 			err = c.o.Visit(ctx, address)
 		}

@@ -35,20 +35,20 @@ var commands []*command
 
 func init() { // in init, because commands refer to it
 	commands = []*command{
-		{name: "help", says: "what there is", run: (*ui).help},
-		{name: "tools", args: "[on|off SERVER[/TOOL]]", says: "list tools, or give them to the model or not", run: (*ui).tools, offers: offerToolSwitch},
-		{name: "servers", args: "[retry NAME]", says: "how the servers are", run: (*ui).servers, offers: offerServerRetry},
+		{name: "help", says: "list the commands", run: (*ui).help},
+		{name: "tools", args: "[on|off SERVER[/TOOL]]", says: "list tools, or switch them on or off for the model", run: (*ui).tools, offers: offerToolSwitch},
+		{name: "servers", args: "[retry NAME]", says: "show the state of the servers", run: (*ui).servers, offers: offerServerRetry},
 		{name: "resources", args: "[WORD]", says: "list resources; @SERVER:URI gives one to the model", run: (*ui).listResources},
 		{name: "prompts", args: "[WORD]", says: "list prompts; /SERVER:PROMPT runs one", run: (*ui).listPrompts},
-		{name: "model", args: "[PROVIDER/NAME]", says: "which model answers, or another", idle: true, run: (*ui).switchModel, offers: offerModels},
-		{name: "cost", says: "tokens and cost of this conversation", run: (*ui).cost},
+		{name: "model", args: "[PROVIDER/NAME]", says: "show or change the model", idle: true, run: (*ui).switchModel, offers: offerModels},
+		{name: "cost", says: "show tokens and cost of this conversation", run: (*ui).cost},
 		{name: "save", args: "[FILE.md|FILE.json]", says: "write the conversation to a file", run: (*ui).save},
-		{name: "undo", says: "take the last turn back", idle: true, run: (*ui).undo},
-		{name: "summarise", says: "have the model go on with a summary of what was said", idle: true, run: (*ui).summarise},
+		{name: "undo", says: "undo the last turn", idle: true, run: (*ui).undo},
+		{name: "summarise", says: "replace the conversation with a summary", idle: true, run: (*ui).summarise},
 		{name: "show", args: "[NUMBER]", says: "open a call or thought in full (ctrl-O)", run: (*ui).show},
-		{name: "trace", says: "every step of this conversation", run: (*ui).showTrace},
-		{name: "new", says: "begin another conversation", idle: true, run: (*ui).fresh},
-		{name: "resume", args: "[ID|WORDS]", says: "list earlier conversations, or go on with one", idle: true, run: (*ui).pastOnes},
+		{name: "trace", says: "show every step of this conversation", run: (*ui).showTrace},
+		{name: "new", says: "start a new conversation", idle: true, run: (*ui).fresh},
+		{name: "resume", args: "[ID|WORDS]", says: "list earlier conversations, or continue one", idle: true, run: (*ui).pastOnes},
 		{name: "forget", args: "ID", says: "delete an earlier conversation", idle: true, run: (*ui).forget},
 		{name: "call", args: "SERVER/TOOL [key=value ...]", says: "call a tool by hand", idle: true, run: (*ui).callTool, offers: offerCall},
 		{name: "read", args: "SERVER:URI", says: "read a resource by hand", idle: true, run: (*ui).readResource, offers: offerResources},
@@ -78,7 +78,7 @@ func (u *ui) command(line string) (tea.Cmd, bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	c := commandNamed(name)
 	if c == nil {
-		u.say("there is no /" + screen.Cut(screen.OneLine(name), 30) + "; /help lists what there is")
+		u.say("unknown command /" + screen.Cut(screen.OneLine(name), 30) + "; /help lists them")
 		return nil, false
 	}
 	if c.idle && u.turn != nil {
@@ -133,7 +133,7 @@ func split(s string) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, fmt.Errorf("a quote is not closed")
+		return nil, fmt.Errorf("unclosed quote")
 	}
 	if begun {
 		words = append(words, word.String())
@@ -153,12 +153,12 @@ func (u *ui) help(string, []string) tea.Cmd {
 	}
 	u.print("")
 	for _, k := range [][2]string{
-		{"enter", "sends; ctrl-J, alt-enter or \\ before enter begins a new line"},
+		{"enter", "sends; ctrl-J, alt-enter or \\ before enter starts a new line"},
 		{"tab", "completes /commands, @server:uri, /server:prompt and #server/tool"},
-		{"up, down", "what you said before"},
+		{"up, down", "earlier messages"},
 		{"ctrl-O", "calls and thoughts in full"},
 		{"ctrl-T", "show thoughts, or fold them"},
-		{"ctrl-C", "cancels what is being done; twice leaves"},
+		{"ctrl-C", "cancels the turn; twice quits"},
 	} {
 		u.row(k[0], 10, k[1])
 	}
@@ -243,9 +243,9 @@ func (u *ui) showTools(list []host.Tool, word string) {
 	}
 	switch {
 	case n == 0 && word != "":
-		u.print(l.paint("  no tool is called like "+screen.OneLine(word), dim))
+		u.print(l.paint("  no tool like "+screen.OneLine(word), dim))
 	case n == 0:
-		u.print(l.paint("  no server that is there has tools; /servers says how they are", dim))
+		u.print(l.paint("  no available server has tools; /servers shows their state", dim))
 	}
 	u.print("")
 }
@@ -254,7 +254,7 @@ func (u *ui) servers(_ string, words []string) tea.Cmd {
 	l := &u.look
 	if len(words) == 2 && words[0] == "retry" {
 		u.c.h.Retry(words[1])
-		u.note("%s is tried again", words[1])
+		u.note("retrying %s", words[1])
 		return nil
 	}
 	list := u.c.h.Servers()
@@ -284,7 +284,7 @@ func (u *ui) servers(_ string, words []string) tea.Cmd {
 			facts = append(facts, "group "+screen.OneLine(s.Group))
 		}
 		if left := time.Until(s.Aside); left > 0 {
-			facts = append(facts, "set aside for "+left.Round(time.Second).String())
+			facts = append(facts, "paused for "+left.Round(time.Second).String())
 		}
 		if s.Trusted {
 			facts = append(facts, "trusted")
@@ -303,7 +303,7 @@ func (u *ui) servers(_ string, words []string) tea.Cmd {
 		}
 	}
 	if len(list) == 0 {
-		u.print(l.paint("  there are no servers; patchbay config add makes some", dim))
+		u.print(l.paint("  no servers; patchbay config add NAME adds one", dim))
 	}
 	u.print("")
 	return nil
@@ -368,7 +368,7 @@ func (u *ui) none(n int, what, word string) {
 	case word != "":
 		u.print(u.look.paint("  no "+what+" like "+screen.OneLine(word), dim))
 	default:
-		u.print(u.look.paint("  no server that is there has "+what, dim))
+		u.print(u.look.paint("  no available server has "+what, dim))
 	}
 	u.print("")
 }
@@ -402,7 +402,7 @@ func (u *ui) switchModel(_ string, words []string) tea.Cmd {
 			case err != nil:
 				u.note("%v", err)
 			case u.turn != nil:
-				u.note("the model is not changed in the middle of a turn")
+				u.note("the model cannot change during a turn")
 			default:
 				u.setModel(m)
 			}
@@ -412,20 +412,20 @@ func (u *ui) switchModel(_ string, words []string) tea.Cmd {
 
 func (u *ui) setModel(m model.Model) {
 	u.talk.Model = m
-	u.note("%s answers from now on", m.Info().Name)
+	u.note("the model is now %s", m.Info().Name)
 }
 
 func (u *ui) cost(string, []string) tea.Cmd {
 	used, cost := u.talk.Used()
 	line := fmt.Sprintf("  %d tokens in, %d out", used.Input, used.Output)
 	if used.Cached > 0 {
-		line += fmt.Sprintf(", %d of those in from a cache", used.Cached)
+		line += fmt.Sprintf(", %d of the input cached", used.Cached)
 	}
 	u.print(line)
 	if cost > 0 {
 		u.print(fmt.Sprintf("  cost %.6g", cost))
 	} else {
-		u.print(u.look.paint("  the price is not known; mcp.json can say it with the model", dim))
+		u.print(u.look.paint("  unknown price; add it to the model in mcp.json", dim))
 	}
 	u.print("")
 	return nil
@@ -439,7 +439,7 @@ func (u *ui) save(_ string, words []string) tea.Cmd {
 	}
 	entries := u.talk.Snapshot()
 	if len(entries) == 0 {
-		u.note("nothing was said yet")
+		u.note("nothing to save yet")
 		return nil
 	}
 	used, cost := u.talk.Used()
@@ -489,7 +489,7 @@ func (u *ui) undo(string, []string) tea.Cmd {
 				u.note("%v", err)
 				return
 			}
-			u.note("the last turn is taken back; what tools have done is not")
+			u.note("the last turn is undone; effects of tools are not")
 			if u.input.empty() {
 				u.input.set(text)
 			}
@@ -515,7 +515,7 @@ func (u *ui) show(_ string, words []string) tea.Cmd {
 	if len(words) > 0 {
 		var err error
 		if number, err = strconv.Atoi(strings.TrimPrefix(words[0], "#")); err != nil || number <= 0 {
-			u.say("/show takes a number, such as that behind a call")
+			u.say("/show takes the number of a call or thought")
 			return nil
 		}
 	}
@@ -531,7 +531,7 @@ func (u *ui) showTrace(string, []string) tea.Cmd {
 			out = append(out, l.wrapped(s, "", "")...)
 		}
 		if len(out) == 0 {
-			out = append(out, "nothing has happened yet")
+			out = append(out, "no steps yet")
 		}
 		return out
 	})
@@ -540,14 +540,14 @@ func (u *ui) showTrace(string, []string) tea.Cmd {
 
 func (u *ui) fresh(string, []string) tea.Cmd {
 	u.begin(u.c.h.NewConversation())
-	u.note("a new conversation")
+	u.note("new conversation")
 	return nil
 }
 
 // pastOnes lists conversations, or resumes one.
 func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 	if u.c.o.Memory == nil {
-		u.note("conversations are not kept")
+		u.note("conversations are not stored")
 		return nil
 	}
 	return u.later(func(ctx context.Context) func(*ui) {
@@ -557,7 +557,7 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 			case err == nil:
 				return func(u *ui) {
 					if u.turn != nil {
-						u.note("no conversation is resumed in the middle of a turn")
+						u.note("cannot resume a conversation during a turn")
 						return
 					}
 					u.goOn(conv)
@@ -575,13 +575,13 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 			for _, p := range list {
 				u.row(screen.OneLine(p.ID), 12, p.Updated.Local().Format("2006-01-02 15:04")+"  "+screen.Cut(screen.OneLine(p.Title), max(10, u.look.width-36)))
 			}
-			hint := "  /resume ID goes on with one"
+			hint := "  /resume ID continues one"
 			switch {
 			case len(list) > 0:
 			case rest == "":
-				hint = "  no conversation is kept yet"
+				hint = "  no stored conversations yet"
 			default:
-				hint = "  no conversation has that ID or these words in it"
+				hint = "  no conversation has this ID or these words"
 			}
 			u.print(u.look.paint(hint, dim))
 			u.print("")
@@ -593,7 +593,7 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 func (u *ui) forget(_ string, words []string) tea.Cmd {
 	switch {
 	case u.c.o.Memory == nil:
-		u.note("conversations are not kept")
+		u.note("conversations are not stored")
 		return nil
 	case len(words) != 1:
 		u.note("/forget takes the whole ID of a conversation; /resume lists them")
@@ -606,7 +606,7 @@ func (u *ui) forget(_ string, words []string) tea.Cmd {
 				u.note("%v", err)
 				return
 			}
-			u.note("%s is deleted", words[0])
+			u.note("deleted %s", words[0])
 		}
 	})
 }
@@ -615,7 +615,7 @@ func (u *ui) forget(_ string, words []string) tea.Cmd {
 func (u *ui) goOn(conv *host.Conversation) {
 	u.begin(conv)
 	entries := conv.Snapshot()
-	u.note("going on with %s, %s", conv.ID, plural(len(entries), "message"))
+	u.note("continuing %s, %s", conv.ID, plural(len(entries), "message"))
 	for _, e := range entries[max(0, len(entries)-6):] {
 		kind, text := answer, e.Text()
 		if e.Role == model.User {
@@ -633,9 +633,9 @@ func (u *ui) goOn(conv *host.Conversation) {
 func offerToolSwitch(ctx context.Context, c *Chat, words []string) []item {
 	switch len(words) {
 	case 0:
-		return []item{{"on", "give to the model"}, {"off", "take from the model"}}
+		return []item{{"on", "offer to the model"}, {"off", "hide from the model"}}
 	case 1:
-		return append(serverItems(c, func(host.ServerStatus) string { return "all of its tools" }), toolItems(ctx, c)...)
+		return append(serverItems(c, func(host.ServerStatus) string { return "all its tools" }), toolItems(ctx, c)...)
 	}
 	return nil
 }
@@ -643,7 +643,7 @@ func offerToolSwitch(ctx context.Context, c *Chat, words []string) []item {
 func offerServerRetry(_ context.Context, c *Chat, words []string) []item {
 	switch len(words) {
 	case 0:
-		return []item{{"retry", "try a server again now"}}
+		return []item{{"retry", "retry a server now"}}
 	case 1:
 		return serverItems(c, func(s host.ServerStatus) string { return string(s.State) })
 	}

@@ -22,12 +22,12 @@ import (
 // callTool calls a tool: /call SERVER/TOOL key=value ...
 func (u *ui) callTool(_ string, words []string) tea.Cmd {
 	if len(words) == 0 {
-		u.note("which tool? /call SERVER/TOOL key=value, and /tools lists them")
+		u.note("which tool? /call SERVER/TOOL key=value; /tools lists them")
 		return nil
 	}
 	server, tool, ok := strings.Cut(words[0], "/")
 	if !ok {
-		u.note("%q is no SERVER/TOOL", screen.Cut(words[0], 60))
+		u.note("%q is not SERVER/TOOL", screen.Cut(words[0], 60))
 		return nil
 	}
 	t := u.talk
@@ -144,7 +144,7 @@ func (u *ui) inFull(list []model.Part) {
 func (u *ui) readResource(rest string, _ []string) tea.Cmd {
 	server, uri, ok := strings.Cut(strings.TrimPrefix(rest, "@"), ":")
 	if !ok || uri == "" {
-		u.note("which resource? /read SERVER:URI, and /resources lists them")
+		u.note("which resource? /read SERVER:URI; /resources lists them")
 		return nil
 	}
 	u.run("reading "+uri, func(ctx context.Context) error {
@@ -179,14 +179,14 @@ func (u *ui) getPrompt(_ string, words []string) tea.Cmd {
 		server, name, ok = strings.Cut(strings.TrimPrefix(words[0], "/"), ":")
 	}
 	if !ok || name == "" {
-		u.note("which prompt? /prompt SERVER:PROMPT key=value, and /prompts lists them")
+		u.note("which prompt? /prompt SERVER:PROMPT key=value; /prompts lists them")
 		return nil
 	}
 	args := map[string]string{}
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok {
-			u.note("%q is no key=value", screen.Cut(w, 60))
+			u.note("%q is not key=value", screen.Cut(w, 60))
 			return nil
 		}
 		args[key] = value

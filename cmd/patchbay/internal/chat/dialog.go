@@ -89,12 +89,12 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 	}
 	least := min(2, len(moved)+len(s.head)+len(s.body)) // one line, and one that says that there are more
 	if q.tiny = l.width < 10 || rows < len(title)+least+len(s.foot); q.tiny {
-		s = sheet{foot: []string{l.paint("(this terminal is too small)", yellow)}}
+		s = sheet{foot: []string{l.paint("(the terminal is too small)", yellow)}}
 		moved = nil
 	} else if !armed {
 		s.cursor = false
 		clear(s.foot)
-		s.foot[0] = l.paint("(keys are for this in a moment)", dim)
+		s.foot[0] = l.paint("(keys work here in a moment)", dim)
 	}
 	room := rows - len(title) - len(s.foot)
 	switch need := len(s.head) + min(3, len(moved)+len(s.body)); {
@@ -103,7 +103,7 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 		moved = append(moved, s.head[keep:]...)
 		s.head = s.head[:keep]
 	case need < room && others > 0:
-		title = append([]string{l.paint(fmt.Sprintf("and %d more wait behind this", others), dim)}, title...)
+		title = append([]string{l.paint(fmt.Sprintf("%d more questions after this", others), dim)}, title...)
 	}
 	s.head = append(title, s.head...)
 	s.body = append(moved, s.body...)

@@ -68,20 +68,20 @@ func TestViewerHidesNoQuestion(t *testing.T) {
 // (ELIC-26-036, ELIC-26-037).
 func TestPageShowsAddressFirst(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
-		message := "Please pay.\n\nhttps://bank.example/login\n\nIt is a page of bank.example.\n" + strings.Repeat("\n", 40) + "end"
+		message := "Please pay.\n\nhttps://bank.example/login\n\nThe page is at bank.example.\n" + strings.Repeat("\n", 40) + "end"
 		go u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{Message: message, URL: "http://bank.example.login.evil.example/x"}})
 		settle(u)
 		text := p.frameText()
-		for _, part := range []string{"It is a page of bank.example.login.evil.example.", "Take care: the connection is not encrypted", "┃ http://bank.example.login.evil.example/x\n", "The server says:\n┃   Please pay."} {
+		for _, part := range []string{"The page is at bank.example.login.evil.example.", "Warning: the connection is not encrypted", "┃ http://bank.example.login.evil.example/x\n", "The server says:\n┃   Please pay."} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the dialog is without %q:\n%s", part, text)
 			}
 		}
-		if strings.Contains(text, "┃ https://bank.example") || strings.Contains(text, "┃ It is a page of bank.example.\n") {
+		if strings.Contains(text, "┃ https://bank.example") || strings.Contains(text, "┃ The page is at bank.example.\n") {
 			t.Errorf("text of the server stands where the address does:\n%s", text)
 		}
 		press(u, "end")
-		if text := p.frameText(); !strings.Contains(text, "It is a page of bank.example.login.evil.example.") {
+		if text := p.frameText(); !strings.Contains(text, "The page is at bank.example.login.evil.example.") {
 			t.Errorf("the host is scrolled away:\n%s", text)
 		}
 	})
@@ -92,7 +92,7 @@ func TestPageWithLongHost(t *testing.T) {
 	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
 		go u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{URL: "https://accounts.bank.example" + strings.Repeat(".a", 40) + ".evil.example/"}})
 		settle(u)
-		if text := strings.ReplaceAll(p.frameText(), "\n┃ ", ""); !strings.Contains(text, "It is a page of accounts.bank.example.a.a") || !strings.Contains(text, ".a.a.evil.example.") {
+		if text := strings.ReplaceAll(p.frameText(), "\n┃ ", ""); !strings.Contains(text, "The page is at accounts.bank.example.a.a") || !strings.Contains(text, ".a.a.evil.example.") {
 			t.Errorf("the host is not there whole:\n%s", p.frameText())
 		}
 	})
@@ -118,7 +118,7 @@ func TestApprovalSaysWhy(t *testing.T) {
 		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: "pay"}, Arguments: []byte("{}"), Doubt: "the same call\nmay have happened"})
 		u.c.mail.put(happened{u.talk, host.Event{Kind: host.Waiting, Text: "it was lost", Call: &host.CallEvent{ID: "1", Server: "s", Tool: "pay"}}})
 		settle(u)
-		wants(t, p, "┃ Take care: the same call may have happened", "  it was lost")
+		wants(t, p, "┃ Warning: the same call may have happened", "  it was lost")
 		if got := strings.Join(u.talk.steps, "\n"); !strings.Contains(got, "it was lost") {
 			t.Errorf("/trace has %q", got)
 		}
@@ -160,7 +160,7 @@ func TestApprovalWithLittleRoom(t *testing.T) {
 				press(u, "down")
 			}
 			all := strings.ReplaceAll(strings.Join(seen, "\n"), "\n┃ ", " ")
-			for _, part := range []string{"Take care", "and ends", `"a": 1`} {
+			for _, part := range []string{"Warning", "and ends", `"a": 1`} {
 				if !strings.Contains(all, part) {
 					t.Errorf("%v: %q cannot be scrolled to:\n%s", size, part, seen[0])
 				}
@@ -182,7 +182,7 @@ func TestApprovalOfLongName(t *testing.T) {
 		go u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: strings.Repeat("日本語 ", 800) + "END"}, Arguments: []byte("{}"), Changed: "all of it"})
 		settle(u)
 		text := p.frameText()
-		if n := strings.Count(text, "May s/"); n != 2 || !strings.Contains(text, "Take care") || !strings.Contains(text, "y once") {
+		if n := strings.Count(text, "May s/"); n != 2 || !strings.Contains(text, "Warning") || !strings.Contains(text, "y once") {
 			t.Errorf("the dialog shows the name %d times:\n%s", n, text)
 		}
 		press(u, "end")
@@ -200,7 +200,7 @@ func TestManyWait(t *testing.T) {
 			synctest.Wait()
 		}
 		settle(u)
-		wants(t, p, "and 2 more wait behind this")
+		wants(t, p, "2 more questions after this")
 		resize(u, 80, 5)
 		if text := p.frameText(); strings.Contains(text, "wait behind") || !strings.Contains(text, "May s/tool0 be called?") {
 			t.Errorf("in 5 rows:\n%s", text)

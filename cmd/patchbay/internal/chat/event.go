@@ -74,9 +74,9 @@ func (u *ui) again(why string) {
 		return b.grows()
 	})
 	if went {
-		u.note("what came of this answer is void, it begins anew: %s", why)
+		u.note("the answer above is void and starts over: %s", why)
 	} else {
-		u.note("the answer begins anew: %s", why)
+		u.note("the answer starts over: %s", why)
 	}
 }
 
@@ -106,11 +106,11 @@ func (u *ui) callEvent(e host.Event) {
 	case host.Progress:
 		b.says = e.Text
 	case host.Retried:
-		b.says = "again after a pause: " + e.Text
+		b.says = "retrying: " + e.Text
 	case host.Asked:
 		b.says = "asks: " + e.Text
 	case host.Sampled:
-		b.says = "got an answer of the model"
+		b.says = "got an answer from the model"
 	case host.Logged:
 		b.call.Done, b.call.Total = before.Done, before.Total
 		b.log = append(b.log, screen.Cut(screen.OneLine(e.Text), 2000))

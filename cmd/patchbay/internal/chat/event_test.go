@@ -37,7 +37,7 @@ func TestPrintDuringAnswer(t *testing.T) {
 		tell(host.TextCame, "ld** word.\n\nAnd")
 		u.input.set("/servers")
 		press(u, "enter")
-		if above := strings.Join(p.above, "\n"); !strings.Contains(above, "• a note") || !strings.Contains(above, "• another") || !strings.Contains(above, "there are no servers") {
+		if above := strings.Join(p.above, "\n"); !strings.Contains(above, "• a note") || !strings.Contains(above, "• another") || !strings.Contains(above, "no servers") {
 			t.Errorf("what was printed is not above the answer:\n%s", p.text())
 		}
 		tell(host.TextCame, " more.")
@@ -112,7 +112,7 @@ func TestResumeDuringTurn(t *testing.T) {
 		if u.talk != before {
 			t.Error("the conversation is another in the middle of a turn")
 		}
-		wants(t, p, "• no conversation is resumed in the middle of a turn", "I begin, and")
+		wants(t, p, "• cannot resume a conversation during a turn", "I begin, and")
 		press(u, "ctrl+c")
 		settle(u)
 	})

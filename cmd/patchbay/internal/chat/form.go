@@ -265,7 +265,7 @@ func (f *form) show(l *look) sheet {
 	s := sheet{title: screen.OneLine(f.Server) + " asks"}
 	s.body = append(l.wrapped(screen.Visible(f.Message), "", ""), "")
 	if f.Problem != "" {
-		s.head = append(s.head, l.wrapped("It did not take the last answer: "+screen.OneLine(f.Problem), "", yellow)...)
+		s.head = append(s.head, l.wrapped("The last answer was refused: "+screen.OneLine(f.Problem), "", yellow)...)
 	}
 	wide := 4
 	for _, e := range f.fields {
@@ -277,7 +277,7 @@ func (f *form) show(l *look) sheet {
 		values := f.values()
 		for _, e := range f.fields {
 			v, ok := values[e.Name]
-			text := l.paint("(left out)", dim)
+			text := l.paint("(omitted)", dim)
 			if ok {
 				text = e.shown(v)
 			}
@@ -289,7 +289,7 @@ func (f *form) show(l *look) sheet {
 				s.body = append(s.body, l.paint(label, dim)+"  "+line)
 			}
 		}
-		s.foot = l.keysLine("enter", "sends this to "+screen.Cut(screen.OneLine(f.Server), 20), "e", "edit", "n", "decline", "esc", "back")
+		s.foot = l.keysLine("enter", "send to "+screen.Cut(screen.OneLine(f.Server), 20), "e", "edit", "n", "decline", "esc", "back")
 	default:
 		for i, e := range f.fields {
 			f.showField(l, &s, e, wide, i == f.at)
@@ -298,7 +298,7 @@ func (f *form) show(l *look) sheet {
 	}
 	if f.leaving {
 		s.cursor = false
-		s.foot = l.keysLine("d", "decline: the server is told no", "c", "dismiss without an answer", "esc", "back to the form")
+		s.foot = l.keysLine("d", "decline", "c", "dismiss without an answer", "esc", "back to the form")
 	}
 	if f.problem != "" {
 		s.head = append(s.head, l.wrapped(screen.Visible(f.problem), "", red)...)
@@ -388,7 +388,7 @@ func (e *entry) list(l *look, indent string) []string {
 		}
 		out = append(out, indent+point+box+screen.Cut(options[i], max(6, l.width-len(indent)-6)))
 	}
-	more := "left and right move, space chooses"
+	more := "left and right move, space selects"
 	if len(options) > most {
 		more = fmt.Sprintf("%d of %d; %s", e.over+1, len(options), more)
 	}

@@ -103,7 +103,7 @@ func (u *ui) showInput(most int) (lines []string, x, y int) {
 	mark := l.paint("❯", cyan) + " "
 	indent := strings.Repeat(" ", screen.Columns(prompt))
 	if u.input.empty() {
-		text := "Say something, or /help"
+		text := "Type a message, or /help"
 		switch {
 		case u.queued != "":
 			text = "1 message waits for the turn to end"

@@ -103,12 +103,12 @@ func (h *history) add(text string) error {
 	}
 	unlock, err := h.lock()
 	if err != nil {
-		return fmt.Errorf("keep the history: %w", err)
+		return fmt.Errorf("write the history: %w", err)
 	}
 	defer unlock()
 	f, err := os.OpenFile(h.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("keep the history: %w", err)
+		return fmt.Errorf("write the history: %w", err)
 	}
 	_, err = f.Write(append(line, '\n'))
 	if closed := f.Close(); err == nil {

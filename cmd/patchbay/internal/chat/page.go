@@ -25,7 +25,7 @@ type page struct {
 func newPage(c *Chat, q *host.Elicitation) (*page, error) {
 	u, err := url.Parse(q.URL)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("the URL of the page cannot be read")
+		return nil, errors.New("invalid URL")
 	}
 	return &page{Elicitation: q, url: u, open: c.visit, copy: c.copy}, nil
 }
@@ -33,14 +33,14 @@ func newPage(c *Chat, q *host.Elicitation) (*page, error) {
 // show puts the server's message last, so that none of it can look like the address.
 func (p *page) show(l *look) sheet {
 	s := sheet{title: screen.OneLine(p.Server) + " wants you to visit a page"}
-	s.head = screen.Fold("It is a page of "+l.paint(screen.Visible(p.url.Hostname()), bold)+".", l.width)
+	s.head = screen.Fold("The page is at "+l.paint(screen.Visible(p.url.Hostname()), bold)+".", l.width)
 	for _, warning := range screen.Suspicions(p.url) {
-		s.head = append(s.head, l.wrapped("Take care: "+screen.Visible(warning), "", yellow)...)
+		s.head = append(s.head, l.wrapped("Warning: "+screen.Visible(warning), "", yellow)...)
 	}
 	s.body = screen.Fold(l.paint(screen.Visible(p.URL), cyan), l.width)
 	s.body = append(s.body, "", l.paint("The server says:", dim))
 	s.body = append(s.body, l.wrapped(screen.Visible(p.Message), "  ", "")...)
-	s.foot = l.keysLine("o", "agree, and open it", "y", "agree, you open it", "w", "copy", "n", "no", "esc", "dismiss")
+	s.foot = l.keysLine("o", "open it", "y", "agree without opening", "w", "copy", "n", "no", "esc", "dismiss")
 	if p.result != "" {
 		s.head = append(s.head, l.wrapped(screen.OneLine(p.result), "", dim)...)
 	}
@@ -56,7 +56,7 @@ func (p *page) key(k tea.KeyPressMsg) any {
 		return &mcp.ElicitResult{Action: "accept"}
 	case "w":
 		p.copy(p.URL)
-		p.result = "it was given to the terminal's clipboard, if the terminal has one"
+		p.result = "copied, if the terminal has a clipboard"
 	case "n":
 		return &mcp.ElicitResult{Action: "decline"}
 	case "esc":

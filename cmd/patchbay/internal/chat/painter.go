@@ -195,7 +195,7 @@ func (p *painter) paint(last bool) {
 	if !next.alt || last {
 		above, p.above = p.above, nil
 		if p.lost > 0 {
-			above = append([]string{fmt.Sprintf("… %d lines are missing here, as the terminal took none; /save has them", p.lost)}, above...)
+			above = append([]string{fmt.Sprintf("… %d lines are missing here: the terminal did not accept them; /save has them", p.lost)}, above...)
 			p.lost = 0
 		}
 	}

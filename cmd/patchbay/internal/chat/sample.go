@@ -62,7 +62,7 @@ func (w *writing) key(k tea.KeyPressMsg, width int) bool {
 func (w *writing) show(s *sheet, l *look) {
 	lines, x, y := w.view(l.width, 1<<20)
 	s.body, s.cursor, s.inBody, s.x, s.y = lines, true, true, x, y
-	s.foot = l.keysLine("ctrl-S", "keeps this", "esc", "back without it")
+	s.foot = l.keysLine("ctrl-S", "keep", "esc", "back")
 }
 
 func (s *sampleRequest) show(l *look) sheet {
@@ -87,7 +87,7 @@ func (s *sampleRequest) show(l *look) sheet {
 		out.body = append(out.body, l.paint(screen.OneLine(m.Role), cyan))
 		out.body = append(out.body, l.wrapped(screen.Visible(screen.Content(m.Content)), "  ", "")...)
 	}
-	out.foot = l.keysLine("y", "let it answer", "e", "change what is said last", "s", "change the system prompt", "n", "no")
+	out.foot = l.keysLine("y", "let it answer", "e", "edit the last message", "s", "edit the system prompt", "n", "no")
 	return out
 }
 
@@ -157,13 +157,13 @@ func newSampleAnswer(s *host.Sampling, r *mcp.SampleResult) *sampleAnswer {
 }
 
 func (s *sampleAnswer) show(l *look) sheet {
-	out := sheet{title: "May " + screen.OneLine(s.Server) + " have this answer?"}
+	out := sheet{title: "Send this answer to " + screen.OneLine(s.Server) + "?"}
 	if s.edit != nil {
 		s.edit.show(&out, l)
 		return out
 	}
 	out.body = l.wrapped(screen.Visible(screen.Content(s.r.Content)), "", "")
-	out.foot = l.keysLine("y", "send it", "e", "change it", "n", "no")
+	out.foot = l.keysLine("y", "send", "e", "edit", "n", "no")
 	return out
 }
 

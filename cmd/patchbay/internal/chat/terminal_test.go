@@ -70,7 +70,7 @@ const armed = `y once` // keys answer the question
 
 // done matches the screen after a number of answers, when nothing is in progress.
 func done(answers int64) string {
-	return `(?m)^❯ Say something.*\n^test/actor · 1 server · ` + regexp.QuoteMeta(count(answers*(1200+34))) + ` tokens`
+	return `(?m)^❯ Type a message.*\n^test/actor · 1 server · ` + regexp.QuoteMeta(count(answers*(1200+34))) + ` tokens`
 }
 
 // TestScreens plays a conversation and compares its screens.
@@ -113,20 +113,20 @@ func TestScreens(t *testing.T) {
 			x.Wait(`an answer is required`)
 			golden(t, size.name+"-form", x.Screen())
 			x.Press("Escape")
-			x.Wait(`decline: `)
+			x.Wait(`d decline`)
 			x.Press("d")
 			x.Wait(done(7))
 			x.Type("call pay")
 			x.Press("Enter")
 			x.Wait(armed)
 			x.Press("y")
-			x.Wait(`o agree`)
+			x.Wait(`o open it`)
 			golden(t, size.name+"-page", x.Screen())
 			x.Press("n")
 			x.Wait(done(9))
 			x.Type("/help")
 			x.Press("Enter")
-			x.Wait(`twice leaves\n\n❯ Say`)
+			x.Wait(`twice quits\n\n❯ Type`)
 			golden(t, size.name+"-help", x.Screen())
 			painted := x.Painted()
 			if size.env != nil && strings.Contains(painted, "\x1b[3") {
@@ -157,7 +157,7 @@ func TestResizing(t *testing.T) {
 		x.Wait(`⠋|⠙|⠹|⠸|⠼|⠴|⠦|⠧|⠇|⠏`)
 	}
 	x.Press("C-c")
-	x.Wait(`• cancelled\n\n❯ Say`)
+	x.Wait(`• cancelled\n\n❯ Type`)
 	x.Type("call book")
 	x.Press("Enter")
 	x.Wait(armed)
@@ -168,7 +168,7 @@ func TestResizing(t *testing.T) {
 	x.Resize(80, 24)
 	x.Wait(`enter next`)
 	x.Press("Escape")
-	x.Wait(`decline: `)
+	x.Wait(`d decline`)
 	x.Press("c")
 	x.Wait(done(2))
 	if all := x.All(); strings.Count(all, "❯ hang") != 1 || strings.Count(all, "I begin, and") != 1 {
@@ -185,7 +185,7 @@ func TestScrollback(t *testing.T) {
 		x.Wait(done(i + 1))
 	}
 	all := x.All()
-	for text, want := range map[string]int{"A tour": 3, "The end.": 3, "❯ stream": 3, "❯ Say something": 1} {
+	for text, want := range map[string]int{"A tour": 3, "The end.": 3, "❯ stream": 3, "❯ Type a message": 1} {
 		if n := strings.Count(all, text); n != want {
 			t.Errorf("%q is there %d times, want %d:\n%s", text, n, want, all)
 		}

@@ -133,7 +133,7 @@ func (u *ui) welcome() {
 	if m := u.model(); m != nil {
 		title += "  " + l.paint(screen.OneLine(m.Info().Name), bold)
 	}
-	u.print(title, l.paint("/help says what there is, ctrl-C twice leaves", dim), "")
+	u.print(title, l.paint("/help lists the commands, ctrl-C twice quits", dim), "")
 	if u.model() == nil && u.c.o.NoModel != "" {
 		u.print(append(l.wrapped(u.c.o.NoModel, "", yellow), "")...)
 	}
@@ -448,7 +448,7 @@ func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case "ctrl+t":
 		u.look.thoughts = !u.look.thoughts
-		u.say(map[bool]string{true: "thoughts are shown", false: "thoughts are folded"}[u.look.thoughts])
+		u.say(map[bool]string{true: "thoughts are shown", false: "thoughts are hidden"}[u.look.thoughts])
 		return nil
 	}
 	if u.asking() {
@@ -495,18 +495,18 @@ func (u *ui) interrupt() tea.Cmd {
 	case u.turn != nil && !u.turn.cancelled:
 		u.turn.cancelled = true
 		u.turn.cancel()
-		u.say("cancelling; ctrl-C again leaves")
+		u.say("cancelling; ctrl-C again quits")
 	case len(u.questions) > 0 && u.turn == nil:
 		q := u.questions[0]
 		q.reply <- refusal(q.dialog)
 		u.dismiss(q)
-		u.say("ctrl-C again leaves")
+		u.say("ctrl-C again quits")
 	case !u.input.empty():
 		u.input.set("")
 		u.menu.close()
-		u.say("ctrl-C again leaves")
+		u.say("ctrl-C again quits")
 	default:
-		u.say("ctrl-C again leaves")
+		u.say("ctrl-C again quits")
 	}
 	u.leave = true
 	return nil
@@ -595,7 +595,7 @@ func (u *ui) submit() tea.Cmd {
 		u.queued = trimmed
 		u.taken(text)
 	default:
-		u.say("one message waits already")
+		u.say("a message is already waiting")
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func TestApproval(t *testing.T) {
 			t.Fatalf("a key of what was being written answered: %d questions, input %q", len(u.questions), u.input.String())
 		}
 		settle(u)
-		wants(t, p, "May theatre/say be called?", `  "text": "\u001b]0;x\u202e"`, "only reads", "y once")
+		wants(t, p, "May theatre/say be called?", `  "text": "\u001b]0;x\u202e"`, "read-only", "y once")
 		press(u, "y")
 		settle(u)
 		wants(t, p, "✓ theatre/say", "␛]0;x⟨U+202E⟩")
@@ -213,7 +213,7 @@ func TestForm(t *testing.T) {
 		press(u, "enter")
 		wants(t, p, "must be at most 9")
 		press(u, "backspace", "tab", "space", "tab", "right", "tab", "right", "space", "right", "space", "enter")
-		wants(t, p, "sends this to theatre", "gallery", "nuts, wine")
+		wants(t, p, "send to theatre", "gallery", "nuts, wine")
 		press(u, "enter")
 		settle(u)
 		wants(t, p, `booked {"name":"Ada","mail":"ada@example.com","seats":1,"box":true`, `"row":"gallery"`)
@@ -242,7 +242,7 @@ func TestPage(t *testing.T) {
 		settle(u)
 		press(u, "y")
 		settle(u)
-		wants(t, p, "https://pay.example.com/bill/0123456789?return=https%3A%2F%2Ftheatre.example", "It is a page of pay.example.com.")
+		wants(t, p, "https://pay.example.com/bill/0123456789?return=https%3A%2F%2Ftheatre.example", "The page is at pay.example.com.")
 		press(u, "w")
 		if !strings.HasPrefix(p.out, "\x1b]52;c;") {
 			collectMail(u)
@@ -252,7 +252,7 @@ func TestPage(t *testing.T) {
 		}
 		press(u, "o")
 		settle(u)
-		wants(t, p, "no browser can be opened here; the page is\nhttps://pay.example.com", "✓ theatre/pay")
+		wants(t, p, "cannot open a browser; the page is\nhttps://pay.example.com", "✓ theatre/pay")
 	})
 }
 
@@ -271,7 +271,7 @@ func TestSampling(t *testing.T) {
 		wants(t, p, "One line about the sea. Or two.")
 		press(u, "y")
 		settle(u)
-		wants(t, p, "May theatre have this answer?", "You said: One line about the sea. Or two.")
+		wants(t, p, "Send this answer to theatre?", "You said: One line about the sea. Or two.")
 		press(u, "e", "ctrl+u")
 		typed(u, "The sea.")
 		press(u, "ctrl+s", "y")
@@ -286,7 +286,7 @@ func TestQuestionsQueue(t *testing.T) {
 		typed(u, `call say {"text":"a"} & lines & fail`)
 		press(u, "enter")
 		settle(u)
-		wants(t, p, "and 2 more wait behind this")
+		wants(t, p, "2 more questions after this")
 		press(u, "y")
 		press(u, "y") // too soon: it would answer a question that was not visible yet
 		collectMail(u)
@@ -314,7 +314,7 @@ func TestInterrupt(t *testing.T) {
 		settle(u)
 		wants(t, p, "25%  halfway to somewhere")
 		press(u, "ctrl+c")
-		wants(t, p, "ctrl-C again leaves")
+		wants(t, p, "ctrl-C again quits")
 		settle(u)
 		wants(t, p, "• cancelled", "⊘ theatre/wait")
 		time.Sleep(3 * time.Second)
@@ -486,11 +486,11 @@ func TestNoModel(t *testing.T) {
 			"/tools":                                 "Books seats.",
 			"/servers":                               "ready",
 			"/resources":                             "theatre:play://programme",
-			"/prompts":                               "no server that is there has prompts",
+			"/prompts":                               "no available server has prompts",
 			"/model":                                 "model: none",
 			"/cost":                                  "0 tokens in",
 			"/undo":                                  "nothing to take back",
-			"/nonsense":                              "there is no /nonsense",
+			"/nonsense":                              "unknown command /nonsense",
 			"/help":                                  "/resume [ID|WORDS]",
 		} {
 			u.input.set(line)

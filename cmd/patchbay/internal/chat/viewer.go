@@ -51,7 +51,7 @@ func (u *ui) open(number int) bool {
 		}
 	}
 	if at < 0 {
-		u.say("there is nothing to open")
+		u.say("nothing to open")
 		return false
 	}
 	v.at, v.fresh = at, true

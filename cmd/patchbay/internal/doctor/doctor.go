@@ -172,7 +172,7 @@ func (e *Exam) command() bool {
 		return false
 	}
 	if err := process.Check(s); err != nil {
-		next := "install it, or write its whole path as \"command\""
+		next := "install it, or set \"command\" to its full path"
 		if s.Dir != "" && !strings.Contains(err.Error(), "command") {
 			next = `create it, or correct "cwd"`
 		}
@@ -224,14 +224,10 @@ func (e *Exam) session(ctx context.Context) {
 		defer func() { e.heard(before + 1) }() // the lines until the end of the session
 	}
 	info := p.Server()
-	era := "modern"
-	if p.Revision().Sessions() {
-		era = "legacy"
-	}
 	e.OK("handshake", screen.OneLine(strings.TrimSpace(info.Name+" "+info.Version))+", in "+screen.ShortTime(took))
-	e.OK("era", fmt.Sprintf("%s: revision %s, found by %s", era, p.Revision(), screen.OneLine(p.Negotiation())))
+	e.OK("protocol", string(p.Revision()))
 	if !info.Capabilities.Has("tools") {
-		e.OK("tools", "it offers none")
+		e.OK("tools", "none")
 		return
 	}
 	n := 0
@@ -273,7 +269,7 @@ func (e *Exam) heard(at int) {
 	e.mu.Lock()
 	noise := strings.Join(e.noise, ", ")
 	e.mu.Unlock()
-	step := Step{"stdout", "ok", "messages alone"}
+	step := Step{"stdout", "ok", "only messages"}
 	if noise != "" {
 		step = Step{"stdout", "warning", e.clean("lines that are not messages: " + noise + "; they belong on standard error")}
 	}
@@ -302,7 +298,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 			e.code = &code
 		}
 		if known && code == 127 {
-			e.Fail("start", "it cannot be started", e.byHand())
+			e.Fail("start", "cannot start", e.byHand())
 			return
 		}
 		e.OK("start", "")
@@ -311,22 +307,22 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		}
 		next := e.byHand()
 		if known && code == 0 {
-			next = "it ended as if it was done: is it a server over stdio? " + next
+			next = "it ended normally: check that it is a stdio server; " + next
 		}
 		e.Fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", process.Ending(exit.State), screen.ShortTime(took)), next)
 	case e.Server.Command != "" && noise != "":
 		e.OK("start", "")
-		e.Fail("stdout", "lines that are not messages, and no answer: "+noise, "standard output is for messages alone: have it log to standard error, or reach it by its \"url\" if it says one")
+		e.Fail("stdout", "lines that are not messages, and no answer: "+noise, "standard output is only for messages: log to standard error, or use \"url\" if it prints one")
 	case e.Server.Command != "" && late:
 		e.OK("start", "")
 		e.OK("stdout", "nothing")
-		e.Fail("handshake", "no answer in "+screen.ShortTime(took), "is it a server over stdio? if it only needs longer, --timeout 3m; "+e.byHand())
+		e.Fail("handshake", "no answer in "+screen.ShortTime(took), "check that it is a stdio server; --timeout 3m waits longer; "+e.byHand())
 	case errors.As(err, &rpc):
-		e.Fail("handshake", fmt.Sprintf("it answered with an error: %s (code %d)", screen.OneLine(rpc.Message), rpc.Code), "patchbay discover -s "+screen.Shell([]string{e.Server.Name})+" -v shows what was said")
+		e.Fail("handshake", fmt.Sprintf("it answered with an error: %s (code %d)", screen.OneLine(rpc.Message), rpc.Code), "patchbay discover -s "+screen.Shell([]string{e.Server.Name})+" -v shows the messages")
 	case late:
 		e.Fail("handshake", "no answer in "+screen.ShortTime(took), "try again; --timeout 3m waits longer")
 	default:
-		e.Fail("handshake", screen.OneLine(err.Error()), "patchbay discover -s "+screen.Shell([]string{e.Server.Name})+" -v shows what was said")
+		e.Fail("handshake", screen.OneLine(err.Error()), "patchbay discover -s "+screen.Shell([]string{e.Server.Name})+" -v shows the messages")
 	}
 }
 
@@ -335,7 +331,7 @@ func (e *Exam) byHand() string {
 	if e.Server.Command == "" {
 		return ""
 	}
-	return "run it by hand to see what it says: " + screen.Shell(secrets.ShownArgs(e.Server.CommandLine()))
+	return "run it by hand to see its output: " + screen.Shell(secrets.ShownArgs(e.Server.CommandLine()))
 }
 
 // tailOf keeps the last bytes of a command's standard error.

@@ -71,11 +71,11 @@ func TestTLS(t *testing.T) {
 		err  error
 		want string
 	}{
-		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"other"}}, Host: "h"}, "for another name than h"},
+		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"other"}}, Host: "h"}, "certificate is not for h"},
 		{x509.CertificateInvalidError{Reason: x509.Expired}, "not valid today"},
 		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, "not valid today"},
 		{tls.RecordHeaderError{}, "http:// instead of https://"},
-		{io.EOF, "tell who runs it"},
+		{io.EOF, "contact its operator"},
 	} {
 		if got := tlsAdvice(tt.err, "h"); !strings.Contains(got, tt.want) {
 			t.Errorf("tlsAdvice(%v) = %q, want %q in it", tt.err, got, tt.want)

@@ -105,5 +105,5 @@ func PassOn(names []string, server, source string) string {
 	if source != "" {
 		to += " (" + entry.HereLine(source) + ")"
 	}
-	return strings.Join(names, ", ") + " " + is + " set here and not passed on to it; if it needs that, add \"env\": {" + strings.Join(pairs, ", ") + "} to " + to
+	return strings.Join(names, ", ") + " " + is + " set here but not passed to it; if it needs that, add \"env\": {" + strings.Join(pairs, ", ") + "} to " + to
 }

@@ -28,10 +28,10 @@ func (e *Exam) runModel(ctx context.Context) {
 	case m.Key != "":
 		e.OK("key", e.keyFrom())
 	case variable != "":
-		e.Fail("key", "there is none, and "+variable+" is not set", "set "+variable+", or give the model a \"key\"")
+		e.Fail("key", "missing, and "+variable+" is not set", "set "+variable+", or give the model a \"key\"")
 		return
 	default:
-		e.OK("key", "none is sent")
+		e.OK("key", "none")
 	}
 	if !e.network(ctx) {
 		return
@@ -42,11 +42,11 @@ func (e *Exam) runModel(ctx context.Context) {
 	}
 	for _, id := range ids {
 		if id == m.Model {
-			e.OK("model", fmt.Sprintf("it is one of %d that are listed", len(ids)))
+			e.OK("model", fmt.Sprintf("one of %d listed", len(ids)))
 			return
 		}
 	}
-	e.warn("model", fmt.Sprintf("%q is none of the %s that are listed%s", screen.Cut(m.Model, 100), screen.Quantity(len(ids), "model"), strings.TrimSuffix(screen.DidYouMean(m.Model, ids), "?")))
+	e.warn("model", fmt.Sprintf("%q is not among the %s listed%s", screen.Cut(m.Model, 100), screen.Quantity(len(ids), "model"), strings.TrimSuffix(screen.DidYouMean(m.Model, ids), "?")))
 }
 
 // keyFrom describes the source of the key.
@@ -59,7 +59,7 @@ func (e *Exam) keyFrom() string {
 	if name := e.Model.KeyVariable(); name != "" && os.Getenv(name) == e.Model.Key {
 		return name + " of the environment"
 	}
-	return "the one in the file"
+	return "in the file"
 }
 
 // keyAdvice describes how to fix a refused key.
@@ -73,10 +73,10 @@ func (e *Exam) keyAdvice() string {
 			if path := entry.File(e.Server); e.Config == "" || !sameFile(path, e.Config) { // the person's own file
 				words = append(words, "--config", path)
 			}
-			return screen.Shell(words) + ", and be asked for the key again"
+			return screen.Shell(words) + ", then enter the key again"
 		}
 	}
-	return "is the key right, and for this provider? it is " + e.keyFrom()
+	return "check that the key is for this provider: " + e.keyFrom()
 }
 
 // listModels returns the names of the models at an address. If it reports false, all steps have
@@ -124,7 +124,7 @@ func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 		}
 		next := "try again; --timeout 3m waits longer"
 		if !errors.Is(err, context.DeadlineExceeded) {
-			next = `is "baseUrl" right?`
+			next = `check "baseUrl"`
 		}
 		e.Fail("http", screen.OneLine(err.Error()), next)
 		return nil, false
@@ -145,13 +145,13 @@ func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil || list.Data == nil {
-		e.warn("http", "it answers, but not with a list of models: is \"baseUrl\" the address of the API?")
+		e.warn("http", "it answers, but not with a list of models: check \"baseUrl\"")
 		return nil, false
 	}
 	for _, d := range list.Data {
 		ids = append(ids, d.ID)
 	}
-	e.OK("http", "it answers, and takes the key")
+	e.OK("http", "it answers and accepts the key")
 	if m.Key == "" {
 		e.steps[len(e.steps)-1].Detail = "it answers"
 	}
@@ -175,15 +175,15 @@ func (e *Exam) modelStatus(res *http.Response, body []byte) {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Fail("auth", text, e.keyAdvice())
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
-		e.warn("http", text+"; it answers and has no list of models here: if it does not work, is \"baseUrl\" right?")
+		e.warn("http", text+"; it answers, but has no list of models: if it does not work, check \"baseUrl\"")
 	case status == http.StatusTooManyRequests:
 		e.warn("http", text)
 	case status >= 500:
-		e.Fail("http", text, "it fails itself: try again later, or tell who runs it")
+		e.Fail("http", text, "try again later, or contact its operator")
 	case status >= 300 && status < 400:
-		e.Fail("http", text, `it sends you elsewhere: write that address as "baseUrl", if you trust it`)
+		e.Fail("http", text, `it redirects: set "baseUrl" to that address if you trust it`)
 	default:
-		e.Fail("http", text, `is "baseUrl" right?`)
+		e.Fail("http", text, `check "baseUrl"`)
 	}
 }
 

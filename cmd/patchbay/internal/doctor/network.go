@@ -30,11 +30,11 @@ const (
 func (e *Exam) network(ctx context.Context) bool {
 	u, err := url.Parse(e.Server.URL)
 	if err != nil { // it was parsed before
-		e.Fail("url", "it is no URL", `correct "url"`)
+		e.Fail("url", "not a URL", `correct "url"`)
 		return false
 	}
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy != nil {
-		e.OK("proxy", "the environment sends it through "+proxy.Host)
+		e.OK("proxy", proxy.Host+", from the environment")
 		return true // only HTTP shows what is behind the proxy
 	}
 	host, port := u.Hostname(), u.Port()
@@ -58,7 +58,7 @@ func (e *Exam) resolve(ctx context.Context, host string) ([]string, bool) {
 	defer cancel()
 	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil {
-		e.Fail("dns", err.Error(), "check the name of the host, and whether this machine is online")
+		e.Fail("dns", err.Error(), "check the host name, and that this machine is online")
 		return nil, false
 	}
 	e.OK("dns", strings.Join(addresses[:min(3, len(addresses))], ", "))
@@ -81,7 +81,7 @@ func (e *Exam) dial(ctx context.Context, addresses []string, port string) (net.C
 			first = err
 		}
 	}
-	e.Fail("tcp", first.Error(), "is it running, and is the port right? a firewall may be between")
+	e.Fail("tcp", first.Error(), "check that it is running, the port, and firewalls")
 	return nil, false
 }
 
@@ -116,7 +116,7 @@ func (e *Exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	state := c.ConnectionState()
 	cert := state.PeerCertificates[0]
 	left := time.Until(cert.NotAfter)
-	text := fmt.Sprintf("%s, certificate until %s", tls.VersionName(state.Version), cert.NotAfter.Format(time.DateOnly))
+	text := fmt.Sprintf("%s, certificate valid until %s", tls.VersionName(state.Version), cert.NotAfter.Format(time.DateOnly))
 	if left < soonEnds {
 		e.warn("tls", text+", which is soon")
 	} else {
@@ -133,15 +133,15 @@ func tlsAdvice(err error, host string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &record):
-		return "it does not speak TLS there: is it http:// instead of https://?"
+		return "the port does not use TLS: try http:// instead of https://"
 	case errors.As(err, &name):
-		return "its certificate is for another name than " + host + ": use that name in \"url\""
+		return "its certificate is not for " + host + ": use a name of the certificate in \"url\""
 	case errors.As(err, &unknown):
-		return "nobody whom this machine trusts signed its certificate: name the file of that authority by \"patchbay\": {\"ca\": \"ca.pem\"} or --server-ca"
+		return "the CA of its certificate is not trusted here: add its file with \"patchbay\": {\"ca\": \"ca.pem\"} or --server-ca"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "its certificate is not valid today: tell who runs it, or set the clock of this machine"
+		return "its certificate is not valid today: contact its operator, or set the clock of this machine"
 	}
-	return "tell who runs it"
+	return "contact its operator"
 }
 
 // status explains an HTTP response that is not MCP.
@@ -154,24 +154,24 @@ func (e *Exam) status(err *mcp.HTTPError) {
 	switch {
 	case err.Status == http.StatusUnauthorized || err.Status == http.StatusForbidden:
 		if wants := err.Header.Get("WWW-Authenticate"); wants != "" {
-			text += "; it wants " + screen.Cut(screen.OneLine(wants), 300)
+			text += "; it requires " + screen.Cut(screen.OneLine(wants), 300)
 		}
 		next := `put a token into "headers": {"Authorization": "Bearer ${TOKEN}"}`
 		if _, has := e.Server.Headers["Authorization"]; has {
-			next = `it does not accept the Authorization of "headers": is the token still valid, and for this server?`
+			next = `it refuses the Authorization of "headers": check that the token is still valid, and for this server`
 		} else {
 			next = "patchbay login " + name
 		}
 		e.Fail("auth", text, next)
 	case err.Status == http.StatusNotFound || err.Status == http.StatusMethodNotAllowed:
-		next := `is the path of "url" right?`
+		next := `check the path of "url";`
 		if u, err := url.Parse(e.Server.URL); err == nil && u.Path != listen.Path {
-			next += " many servers are at " + listen.Path
+			next += " many servers use " + listen.Path
 		}
 		e.Fail("http", text, next)
 	case err.Status >= 500:
-		e.Fail("http", text, "it fails itself: try again later, or tell who runs it")
+		e.Fail("http", text, "try again later, or contact its operator")
 	default:
-		e.Fail("http", text, "patchbay discover -s "+name+" -v shows what was said")
+		e.Fail("http", text, "patchbay discover -s "+name+" -v shows the messages")
 	}
 }

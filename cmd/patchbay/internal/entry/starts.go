@@ -80,7 +80,7 @@ func Starts(file *config.File, faults config.Problems) []string {
 		lines = append(lines, inOneLine(line+" (with faults)"))
 	}
 	if bytes.Contains(file.Text, []byte(`"inheritEnv"`)) && !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "your whole environment") }) {
-		lines = append(lines, `the file says "inheritEnv": a server with that gets your whole environment`)
+		lines = append(lines, `the file has "inheritEnv", with which a server gets your whole environment`)
 	}
 	return lines
 }

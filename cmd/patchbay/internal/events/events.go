@@ -43,11 +43,11 @@ func (t *Teller) Event(e host.Event) {
 	case host.Answered:
 		t.said = e.Text
 	case host.Again:
-		t.Talk.Note("asked again: %s", screen.OneLine(e.Text))
+		t.Talk.Note("retrying: %s", screen.OneLine(e.Text))
 	case host.Noted:
 		t.Talk.Note("%s", screen.OneLine(e.Text))
 	case host.Retried:
-		t.Talk.Note("%s is called again: %s", toolOf(e.Call), screen.OneLine(e.Text))
+		t.Talk.Note("retrying %s: %s", toolOf(e.Call), screen.OneLine(e.Text))
 	case host.Logged:
 		t.Talk.Note("%s: %s", screen.OneLine(e.Call.Server), screen.OneLine(e.Text))
 	case host.Called:

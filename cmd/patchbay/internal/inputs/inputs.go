@@ -110,7 +110,7 @@ func (a *Answers) findInput(s config.Server, in config.Input) answer {
 	name := in.EnvName()
 	if text, ok := os.LookupEnv(name); ok {
 		if in.Type == "pickString" && len(in.Options) > 0 && !slices.Contains(in.Options, text) {
-			return answer{err: fmt.Errorf("%s is none of %s", name, strings.Join(in.Options, ", "))}
+			return answer{err: fmt.Errorf("%s must be one of %s", name, strings.Join(in.Options, ", "))}
 		}
 		return answer{text: auth.Secret(text)}
 	}
@@ -120,19 +120,19 @@ func (a *Answers) findInput(s config.Server, in config.Input) answer {
 	}
 	if !a.mute && a.Keys() != nil {
 		if lost != nil {
-			a.Talk.Note("warning: kept answers cannot be read: %v", lost)
+			a.Talk.Note("warning: cannot read stored answers: %v", lost)
 		}
 		return a.askToKeep(s, in, kept)
 	}
 	set := "set " + name + ", or run this in a terminal to be asked"
 	if a.mute {
-		set = "set " + name + " and start patchbay again, or be asked by patchbay ping -s " + screen.Shell([]string{s.Name}) + " in a terminal"
+		set = "set " + name + " and restart patchbay, or run patchbay ping -s " + screen.Shell([]string{s.Name}) + " in a terminal to be asked"
 	}
 	switch {
 	case kept != nil:
-		return answer{err: errors.New("the kept answer is for another server, or for this one as it was written before; " + set)}
+		return answer{err: errors.New("the stored answer is for another server, or an earlier version of this one; " + set)}
 	case lost != nil:
-		return answer{err: fmt.Errorf("kept answers cannot be read: %w; %s", lost, set)}
+		return answer{err: fmt.Errorf("cannot read stored answers: %w; %s", lost, set)}
 	case in.Default != "":
 		return answer{text: auth.Secret(in.Default)}
 	}
@@ -143,7 +143,7 @@ func (a *Answers) findInput(s config.Server, in config.Input) answer {
 // that answer, and the person decides whether this server gets it too.
 func (a *Answers) askToKeep(s config.Server, in config.Input, kept *Kept) answer {
 	if kept != nil {
-		a.Talk.Note("%s was not given to %s before, as that is written now: %s", screen.OneLine(in.ID), s.Name, entry.Where(&s))
+		a.Talk.Note("%s was not given to this version of %s before: %s", screen.OneLine(in.ID), s.Name, entry.Where(&s))
 	}
 	text, err := a.Ask(s.Name, in, kept != nil)
 	if err != nil {
@@ -175,14 +175,14 @@ func (a *Answers) Ask(asker string, in config.Input, there bool) (string, error)
 		case text == "" && in.Default != "":
 			return in.Default, nil
 		case text == "":
-			a.Talk.Say("  an answer is needed (ctrl-D: none)\n")
+			a.Talk.Say("  an answer is required (ctrl-D: none)\n")
 		case strings.ContainsFunc(text, unicode.IsControl): // of a paste gone wrong, or an arrow key
-			a.Talk.Say("  that has control characters in it; once more\n")
+			a.Talk.Say("  control characters are not allowed; try again\n")
 		case len(in.Options) > 0 && !slices.Contains(in.Options, text):
 			if n := slices.Index(numbers(len(in.Options)), text); n >= 0 {
 				return in.Options[n], nil
 			}
-			a.Talk.Say("  that is none of the choices\n")
+			a.Talk.Say("  not one of the choices\n")
 		default:
 			return text, nil
 		}
@@ -209,9 +209,9 @@ func (a *Answers) readInput(asker string, in config.Input, there bool) (string, 
 	prompt := a.Talk.Paint(screen.OneLine(cmp.Or(in.Description, in.ID)), "1")
 	switch {
 	case there:
-		prompt += " [Enter gives it what is kept]"
+		prompt += " [Enter: the stored answer]"
 	case in.Password && in.Default != "":
-		prompt += " [Enter takes the default]"
+		prompt += " [Enter: the default]"
 	case in.Default != "":
 		prompt += " [" + screen.OneLine(in.Default) + "]"
 	}
@@ -228,7 +228,7 @@ func (a *Answers) readInput(asker string, in config.Input, there bool) (string, 
 		a.Talk.Say("\n") // the Enter that ended it was not shown either
 	}
 	if errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("no answer was given; %s answers it too", in.EnvName())
+		return "", fmt.Errorf("no answer; or set %s", in.EnvName())
 	}
 	return text, err
 }

@@ -70,7 +70,7 @@ func AllKept(v *vault.Vault, path string) ([]Kept, error) {
 	}
 	var list []keptLine
 	if json.Unmarshal([]byte(text), &list) != nil { // the error could show the text
-		return nil, errors.New("they were written by another patchbay; is this one too old?")
+		return nil, errors.New("they are not in a known format; a newer patchbay may have written them")
 	}
 	out := make([]Kept, len(list))
 	for i, l := range list {
@@ -89,7 +89,7 @@ type keptLine struct {
 
 // changeKept replaces the answers that are kept for a file, one change at a time.
 func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]Kept) []Kept) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fmt.Errorf("another process keeps the vault busy for %v", keepTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fmt.Errorf("another process has locked the vault for %v", keepTime))
 	defer cancel()
 	name, err := inputsOf(path)
 	if err != nil {
@@ -165,10 +165,10 @@ func (a *Answers) keepAnswer(s config.Server, in config.Input, got *answer) {
 	}
 	switch {
 	case err != nil:
-		a.Talk.Note("warning: the answer holds for this run alone, as it cannot be kept: %v", err)
+		a.Talk.Note("warning: the answer is used only for this run, as it cannot be stored: %v", err)
 	case !a.told:
 		a.told = true
-		a.Talk.Note("kept in %s; patchbay config inputs --forget forgets it", v.Where())
+		a.Talk.Note("stored in %s; patchbay config inputs --forget deletes it", v.Where())
 	}
 }
 
@@ -216,7 +216,7 @@ func (a *Answers) AskAgain(s config.Server) bool {
 	if len(list) == 0 || a.mute || a.Keys() == nil {
 		return false
 	}
-	a.Talk.Note("%s refuses what it was given; ctrl-D leaves it so", s.Name)
+	a.Talk.Note("%s refused the answers; enter new ones, or ctrl-D", s.Name)
 	for _, in := range list {
 		text, err := a.Ask("", in, false)
 		if err != nil {

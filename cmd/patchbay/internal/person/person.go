@@ -109,7 +109,7 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 			return host.Verdict{}, nil
 		default:
 			if len(text) < 4 { // too short to be a reason: probably a typing error
-				d.Say("  one of y, r, a and n, or a reason in words\n")
+				d.Say("  y, r, a, n, or a reason in words\n")
 				continue
 			}
 			return host.Verdict{Reason: text}, nil
@@ -120,15 +120,15 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 // remarks returns what a person should know about a call besides its arguments.
 func remarks(ask *host.Approval) (list []string) {
 	if ask.Changed != "" {
-		list = append(list, "It was allowed for ever, but has changed since: "+ask.Changed)
+		list = append(list, "Warning: it has changed since you allowed it permanently: "+ask.Changed)
 	}
 	if ask.Doubt != "" {
-		list = append(list, "Take care: "+ask.Doubt)
+		list = append(list, "Warning: "+ask.Doubt)
 	}
 	if ask.ReadOnly {
-		list = append(list, "The server says that it only reads.")
+		list = append(list, "Hints: read-only.")
 	} else if ask.Destructive {
-		list = append(list, "It may destroy something.")
+		list = append(list, "Hints: destructive.")
 	}
 	return list
 }
@@ -136,7 +136,7 @@ func remarks(ask *host.Approval) (list []string) {
 // Elicit implements host.Person.
 func (p *Person) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
 	if p.Answers == nil && p.Keys == nil {
-		p.talk.Note("declined the question %q of %s, as nobody can be asked without a terminal; --on-elicit @answers.json answers it", screen.OneLine(q.Message), q.Server)
+		p.talk.Note("declined the question %q of %s: no terminal to ask at; --on-elicit @answers.json answers it", screen.OneLine(q.Message), q.Server)
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
 	release, err := p.take(ctx)
@@ -156,7 +156,7 @@ func (p *Person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 		return s.Request, nil
 	}
 	if p.Keys == nil {
-		p.talk.Note("refused to have the model complete something for %s; --allow-sampling %s allows it", s.Server, screen.Shell([]string{s.Server}))
+		p.talk.Note("refused sampling for %s; --allow-sampling %s allows it", s.Server, screen.Shell([]string{s.Server}))
 		return nil, mcp.ErrDeclined
 	}
 	release, err := p.take(ctx)
@@ -165,7 +165,7 @@ func (p *Person) ReviewRequest(ctx context.Context, s *host.Sampling) (*mcp.Samp
 	}
 	defer release()
 	d := p.dialog(s.Server)
-	d.Say("\n" + d.Paint(screen.OneLine(s.Server)+" wants "+screen.OneLine(s.Model)+" to complete this:", "1;36") + "\n")
+	d.Say("\n" + d.Paint(screen.OneLine(s.Server)+" wants "+screen.OneLine(s.Model)+" to answer this:", "1;36") + "\n")
 	if s.Request.SystemPrompt != "" {
 		d.Part("system", s.Request.SystemPrompt)
 	}
@@ -196,7 +196,7 @@ func (p *Person) ReviewAnswer(ctx context.Context, s *host.Sampling, r *mcp.Samp
 	defer release()
 	d := p.dialog(s.Server)
 	d.Say("\n")
-	d.Part("The answer for "+s.Server, screen.Content(r.Content))
+	d.Part("answer for "+s.Server, screen.Content(r.Content))
 	switch yes, err := d.Yes(ctx, "Send it? [y/n] "); {
 	case err != nil:
 		return nil, err

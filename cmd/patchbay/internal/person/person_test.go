@@ -34,7 +34,7 @@ func TestPersonApproves(t *testing.T) {
 		if err != nil || v != tt.want {
 			t.Errorf("typed %q: %+v, %v; want %+v", tt.typed, v, err, tt.want)
 		}
-		for _, part := range []string{"db/drop", "DROP ␛[31mTABLE", "It may destroy something.", "it may have run"} {
+		for _, part := range []string{"db/drop", "DROP ␛[31mTABLE", "Hints: destructive.", "it may have run"} {
 			if !strings.Contains(stderr.String(), part) {
 				t.Errorf("the person is not shown %q:\n%s", part, stderr)
 			}

@@ -74,7 +74,7 @@ func (f folders) project(dir string) (why string) {
 			if at == f.slashed(dir) {
 				return why
 			}
-			return "nothing in it says that it is a project, such as .git or go.mod"
+			return "no sign of a project, such as .git or go.mod"
 		}
 		if f.has(at, markers) {
 			return ""
@@ -91,13 +91,13 @@ func (f folders) never(dir string) string {
 	home := f.slashed(f.home)
 	switch {
 	case dir == "" || dir == "." || f.root(dir):
-		return "it is the root of a file system"
+		return "the root of a file system"
 	case home != "" && (f.same(dir, home) || f.within(home, dir)):
-		return "it is the home folder, or above it"
+		return "the home folder, or above it"
 	case f.hidden(dir):
-		return "it is hidden, as settings are"
+		return "hidden, like settings"
 	case f.has(dir, homes):
-		return "it looks like a home folder"
+		return "looks like a home folder"
 	}
 	if disk := wslDisk.FindStringSubmatch(dir); f.goos == "linux" && disk != nil {
 		return folders{goos: "windows", exists: f.exists}.never(disk[1] + ":/" + disk[2])
@@ -118,12 +118,12 @@ func (f folders) never(dir string) string {
 	for _, kind := range kinds {
 		for _, tree := range systemTrees[kind] {
 			if below == tree || strings.HasPrefix(below, tree+"/") {
-				return "it belongs to the system"
+				return "belongs to the system"
 			}
 		}
 		for _, pattern := range holders[kind] {
 			if ok, _ := path.Match(pattern, below); ok {
-				return "it holds the folders of others"
+				return "holds folders of other users"
 			}
 		}
 	}

@@ -118,13 +118,13 @@ func (d *Dialog) intro(message string) {
 func (d *Dialog) form(message string, raw json.RawMessage) (*mcp.ElicitResult, error) {
 	fields, err := schema.FormOf(raw)
 	if err != nil {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the form cannot be read: %v", err)
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "invalid form: %v", err)
 	}
 	d.intro(message)
 	enter := ""
 	for i := range fields.Fields {
 		if f := &fields.Fields[i]; f.Default != nil || !f.Required {
-			enter = "Enter takes what is in [brackets], or skips what is optional; "
+			enter = "Enter accepts the value in [brackets], or skips an optional one; "
 		}
 	}
 	d.Say(d.Paint(screen.Wrap("("+enter+":decline refuses, :cancel or ctrl-D dismisses)", d.Width), "2") + "\n")
@@ -161,7 +161,7 @@ func (d *Dialog) review(fields *schema.Form, values map[string]json.RawMessage) 
 	}
 	for i := range fields.Fields {
 		f := &fields.Fields[i]
-		text := d.Paint("(left out)", "2")
+		text := d.Paint("(omitted)", "2")
 		if v, ok := values[f.Name]; ok {
 			text = screen.Visible(form.Shown(f, v))
 		}
@@ -224,7 +224,7 @@ func (d *Dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 		}
 		prompt += "number or name"
 		if many {
-			prompt = "  numbers or names, with commas"
+			prompt = "  numbers or names, separated by commas"
 		}
 	case schema.Boolean:
 		prompt += "yes or no"
@@ -234,7 +234,7 @@ func (d *Dialog) field(f *schema.Field, values map[string]json.RawMessage) error
 	// A field with a default cannot be left out: it gets the default again.
 	removable := !f.Required && f.Default == nil
 	if has && removable {
-		d.Say(d.Paint("  (:skip leaves it out)", "2") + "\n")
+		d.Say(d.Paint("  (:skip omits it)", "2") + "\n")
 	}
 	if has {
 		prompt += " [" + screen.OneLine(form.Shown(f, def)) + "]"
@@ -279,12 +279,12 @@ func (d *Dialog) page(message, address string) (*mcp.ElicitResult, error) {
 	d.intro(message)
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the URL of the page cannot be read")
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "invalid URL")
 	}
 	d.Say("\n  " + screen.Visible(address) + "\n\n")
-	d.Say("It is a page of " + d.Paint(screen.Visible(u.Hostname()), "1") + ".\n")
+	d.Say("The page is at " + d.Paint(screen.Visible(u.Hostname()), "1") + ".\n")
 	for _, warning := range screen.Suspicions(u) {
-		d.Say(d.Paint("Take care: "+warning, "33") + "\n")
+		d.Say(d.Paint("Warning: "+warning, "33") + "\n")
 	}
 	d.Say(d.Paint("(open it in your browser; :cancel or ctrl-D dismisses the question)", "2") + "\n")
 	return d.agree("Do you agree to visit it? [y/n] ", nil)

@@ -119,7 +119,7 @@ func (v *View) about(f *trace.Frame) (about, method string) {
 		}
 		parts = append(parts, fmt.Sprintf("batch of %d", n))
 	case len(f.Msg)+len(f.Raw) > 0:
-		parts = append(parts, "no message: "+screen.Clip(string(f.Msg)+string(f.Raw)))
+		parts = append(parts, "not a message: "+screen.Clip(string(f.Msg)+string(f.Raw)))
 	}
 	return strings.TrimSpace(strings.Join(parts, " ") + " " + size), method
 }
@@ -169,7 +169,7 @@ func (v *View) message(f *trace.Frame) (text, method string) {
 			words = append(words, kind)
 		}
 		if get("result", "isError") == "true" {
-			words = append(words, "with an error of the tool")
+			words = append(words, "with a tool error")
 		}
 		for _, at := range [][]string{{"result", "structuredContent"}, {"result", "content"}, {"result", "contents"}} {
 			if s := get(at...); s != "" {

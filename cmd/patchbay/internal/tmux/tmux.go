@@ -29,9 +29,9 @@ func Start(t *testing.T, columns, rows int, env []string, command ...string) *Te
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		if os.Getenv("PATCHBAY_TMUX") == "required" {
-			t.Fatal("tmux is not there, and PATCHBAY_TMUX=required wants it")
+			t.Fatal("PATCHBAY_TMUX=required, but tmux is not installed")
 		}
-		t.Skip("tmux is not there: apt-get install tmux")
+		t.Skip("tmux is not installed: apt-get install tmux")
 	}
 	dir, err := os.MkdirTemp("", "tmux") // the test's folder may be too long for a socket
 	if err != nil {

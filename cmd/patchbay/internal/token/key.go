@@ -42,13 +42,13 @@ func Key(path string) (key crypto.Signer, made bool, err error) {
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		return nil, false, fmt.Errorf("%s holds no PEM", path)
+		return nil, false, fmt.Errorf("%s is not a PEM file", path)
 	}
 	if key, err = listen.ParsePrivate(block.Bytes); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", path, err)
 	}
 	if ec, ok := key.(*ecdsa.PrivateKey); !ok || ec.Curve != elliptic.P256() {
-		return nil, false, fmt.Errorf("%s: ES256 wants an EC key on P-256", path)
+		return nil, false, fmt.Errorf("%s: ES256 needs an EC key on P-256", path)
 	}
 	return key, false, nil
 }

@@ -39,7 +39,7 @@ func Inspect(text string, now time.Time) *Info {
 	}
 	parts := strings.Split(text, ".")
 	if len(parts) == 5 {
-		warn("five parts: it may be an encrypted JWT (JWE), which servers here do not take")
+		warn("five parts: it may be an encrypted JWT (JWE), which --auth does not accept")
 	}
 	if len(parts) != 3 {
 		return t
@@ -48,7 +48,7 @@ func Inspect(text string, now time.Time) *Info {
 	for i, into := range []*map[string]any{&header, &claims} {
 		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[i], "="))
 		if err != nil || jsonx.Unmarshal(raw, into) != nil || *into == nil {
-			warn("three parts, but no JWT: part %d is not JSON in base64url", i+1)
+			warn("three parts, but not a JWT: part %d is not JSON in base64url", i+1)
 			return t
 		}
 		if i == 0 {
@@ -62,27 +62,27 @@ func Inspect(text string, now time.Time) *Info {
 	alg, _ := header["alg"].(string)
 	switch {
 	case alg == "" || strings.EqualFold(alg, "none"):
-		warn("it is not signed (alg %q): anybody can make it", screen.Clip(alg))
+		warn("not signed (alg %q): anyone can forge it", screen.Clip(alg))
 	case parts[2] == "":
-		warn("its signature is missing")
+		warn("missing signature")
 	case strings.HasPrefix(alg, "HS"):
-		warn("%s: whoever can check it can make it too; keep the secret to one server", alg)
+		warn("%s: a server that can check it can also forge it; share the secret with only one server", alg)
 	}
 	for _, name := range []string{"jwk", "jku", "x5u", "x5c"} {
 		if header[name] != nil {
-			warn("the header brings a key of its own (%s), which servers must not trust", name)
+			warn("the header has its own key (%s), which servers must not trust", name)
 		}
 	}
 	if typ, _ := header["typ"].(string); typ != "" && !strings.EqualFold(typ, "JWT") && !strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), "at+jwt") {
-		warn("its type is %q, and not that of an access token (at+jwt)", screen.Clip(typ))
+		warn("type %q instead of that of an access token (at+jwt)", screen.Clip(typ))
 	}
 	if claims["nonce"] != nil || claims["at_hash"] != nil {
-		warn("it looks like an ID token, which is for the client and not for servers")
+		warn("it looks like an ID token, which is for the client, not for servers")
 	}
 	for _, missing := range []struct{ name, text string }{
-		{"iss", "it names no issuer (iss)"},
-		{"aud", "it is for anybody (no aud): a server that gets it can use it elsewhere"},
-		{"sub", "it names no subject (sub)"},
+		{"iss", "no issuer (iss)"},
+		{"aud", "no audience (aud): a server that gets it can use it elsewhere"},
+		{"sub", "no subject (sub)"},
 	} {
 		if claims[missing.name] == nil {
 			warn("%s", missing.text)
@@ -90,11 +90,11 @@ func Inspect(text string, now time.Time) *Info {
 	}
 	if iss, _ := claims["iss"].(string); iss != "" {
 		if u, err := url.Parse(iss); err != nil || u.Scheme != "https" {
-			warn("its issuer is not an https URL")
+			warn("the issuer is not an https URL")
 		}
 	}
 	if claims["cnf"] != nil {
-		warn("it is bound to a key (cnf); as a mere Bearer token it is refused, but for client certificates")
+		warn("bound to a key (cnf): refused as a plain Bearer token, except with client certificates")
 	}
 	t.readTimes(claims, now, warn)
 	return t
@@ -103,7 +103,7 @@ func Inspect(text string, now time.Time) *Info {
 // readTimes describes the times of claims.
 func (t *Info) readTimes(claims map[string]any, now time.Time, warn func(string, ...any)) {
 	at := map[string]time.Time{}
-	for _, c := range []struct{ name, verb string }{{"iat", "made"}, {"nbf", "good from"}, {"exp", "expires"}} {
+	for _, c := range []struct{ name, verb string }{{"iat", "made"}, {"nbf", "valid from"}, {"exp", "expires"}} {
 		v, there := claims[c.name]
 		if !there {
 			continue
@@ -123,10 +123,10 @@ func (t *Info) readTimes(claims map[string]any, now time.Time, warn func(string,
 	case ends && !now.Before(exp):
 		warn("it has expired")
 	case ends && at["iat"].Unix() > 0 && exp.Sub(at["iat"]) > 24*time.Hour, ends && at["iat"].Unix() <= 0 && exp.Sub(now) > 24*time.Hour:
-		warn("it is good for more than a day; who steals it can use it as long")
+		warn("valid for more than a day, also for a thief")
 	}
 	if nbf := at["nbf"]; nbf.After(now) {
-		warn("it is not good yet")
+		warn("it is not valid yet")
 	}
 	if at["iat"].After(now.Add(time.Minute)) {
 		warn("it was made in the future; a clock is wrong")
