@@ -199,7 +199,7 @@ func (d *Document) AddInput(input json.RawMessage) error {
 func (d *Document) Models() []Entry {
 	var out []Entry
 	text := strip(d.data)
-	if list := d.own("models"); list != nil {
+	if list := d.patchbayMember("models"); list != nil {
 		for _, m := range list.members {
 			out = append(out, Entry{m.name, compact(text[m.value.pos:m.value.end])})
 		}
@@ -207,8 +207,8 @@ func (d *Document) Models() []Entry {
 	return out
 }
 
-// own returns a member of "patchbay" at the top of the file, or nil.
-func (d *Document) own(name string) *node {
+// patchbayMember returns a member of "patchbay" at the top of the file, or nil.
+func (d *Document) patchbayMember(name string) *node {
 	if own := d.root.member("patchbay"); own != nil {
 		return own.member(name)
 	}
@@ -217,7 +217,7 @@ func (d *Document) own(name string) *node {
 
 // Model returns the name of the chosen model, empty if the file has none.
 func (d *Document) Model() string {
-	if n := d.own("model"); n != nil {
+	if n := d.patchbayMember("model"); n != nil {
 		return n.text
 	}
 	return ""
@@ -240,8 +240,8 @@ func (d *Document) AddModel(e Entry) error {
 // UseModel sets the chosen model: one of the file, or "PROVIDER/NAME".
 func (d *Document) UseModel(name string) error {
 	value := jsonx.AppendString(nil, name)
-	if n := d.own("model"); n != nil {
-		return d.set(apply(d.data, splice{n.pos, n.end, string(value)}))
+	if n := d.patchbayMember("model"); n != nil {
+		return d.set(apply(d.data, textEdit{n.pos, n.end, string(value)}))
 	}
 	return d.insert("model", value, "patchbay")
 }
@@ -249,7 +249,7 @@ func (d *Document) UseModel(name string) error {
 // RemoveModel removes a model, and the choice of it. An unknown name is an error.
 func (d *Document) RemoveModel(name string) error {
 	is := func(name string) func(member) bool { return func(m member) bool { return m.name == name } }
-	list := d.own("models")
+	list := d.patchbayMember("models")
 	if list == nil || !slices.ContainsFunc(list.members, is(name)) {
 		return fmt.Errorf("%s has no model %s", d.path, quote(name))
 	}
@@ -258,7 +258,7 @@ func (d *Document) RemoveModel(name string) error {
 			return err
 		}
 	}
-	list = d.own("models") // the text has changed
+	list = d.patchbayMember("models") // the text has changed
 	return d.set(removeMember(d.data, list, slices.IndexFunc(list.members, is(name))))
 }
 

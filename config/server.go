@@ -155,9 +155,9 @@ func (l *loader) server(m member, alone bool) {
 	if alone {
 		l.settings(members, &s)
 	} else {
-		l.own(l.above[m.name].value, &s)
+		l.patchbaySection(l.above[m.name].value, &s)
 	}
-	l.own(members["patchbay"], &s)
+	l.patchbaySection(members["patchbay"], &s)
 	if len(l.problems) > faults {
 		return // further checks would report the same faults
 	}

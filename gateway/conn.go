@@ -419,7 +419,7 @@ func (p *pool) watch(c *conn) {
 	p.dropLocked(c)
 	p.mu.Unlock()
 	if who.session != nil {
-		p.up.kept.forget(who)
+		p.up.cache.forget(who)
 	}
 	c.up.Close()
 }
@@ -442,7 +442,7 @@ func (p *pool) forList(ctx context.Context, who client, k *listKind) (*conn, *ke
 			defer p.mu.Unlock()
 			return nil, nil, fmt.Errorf("%w: %s", errMissing, p.state)
 		case p.opened > 0:
-			if kept := p.up.kept.get(who.all(), k); kept != nil {
+			if kept := p.up.cache.get(who.all(), k); kept != nil {
 				p.mu.Unlock()
 				return nil, kept, nil
 			}

@@ -197,7 +197,7 @@ func (up *upstream) listNow(ctx context.Context, c *conn, who client, k *listKin
 	if !c.fresh.leave(l) {
 		return l.list, l.err
 	}
-	if kept := up.kept.get(who, k); kept != nil && h.audience.hops == "" {
+	if kept := up.cache.get(who, k); kept != nil && h.audience.hops == "" {
 		return kept, nil
 	}
 	h.misses(up.name)
@@ -207,7 +207,7 @@ func (up *upstream) listNow(ctx context.Context, c *conn, who client, k *listKin
 // ask requests a list on a new goroutine, which the caller need not wait for. It returns false if
 // the pool is closing.
 func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a audience, l *freshList) bool {
-	before := up.kept.list(who, k)
+	before := up.cache.list(who, k)
 	ctx = forward.Outlive(ctx)
 	p := up.pool
 	p.mu.Lock()
@@ -229,7 +229,7 @@ func (up *upstream) ask(ctx context.Context, c *conn, who client, k *listKind, a
 		if !missed || err != nil {
 			return
 		}
-		if after := up.kept.list(who, k); before == nil || !after.long && !after.equal(before) {
+		if after := up.cache.list(who, k); before == nil || !after.long && !after.equal(before) {
 			up.g.announce(k.change)
 		}
 	})

@@ -158,7 +158,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 		if forwarded { // without the hops, a list may have more entries
 			return newKeptList(k, entries), ttl, nil
 		}
-		return up.kept.put(who, k, entries), ttl, nil
+		return up.cache.put(who, k, entries), ttl, nil
 	case errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound: // it does not support the method
 		return nothing, 0, nil
 	case errors.Is(context.Cause(ctx), errSlow):
@@ -203,8 +203,8 @@ func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 		if k.change&set == 0 {
 			continue
 		}
-		before := up.kept.list(client{}, k)
-		up.kept.drop(k)
+		before := up.cache.list(client{}, k)
+		up.cache.drop(k)
 		for range maxRefetches {
 			version, _ := c.version(k)
 			ctx, cancel := context.WithTimeoutCause(up.pool.ctx, up.g.listTimeout(), errSlow)
@@ -214,7 +214,7 @@ func (up *upstream) refetch(c *conn, set changeSet) (changed changeSet) {
 				break
 			}
 		}
-		after := up.kept.list(client{}, k)
+		after := up.cache.list(client{}, k)
 		_, silent := c.lists.silent()
 		switch {
 		case after == nil && before == nil && (silent != "" || !c.offers(k)): // still nothing

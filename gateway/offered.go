@@ -87,11 +87,11 @@ func named(method string, params json.RawMessage) (k *listKind, name json.RawMes
 // mustList returns nil if the server lists a feature. If no kept list has it, mustList asks the
 // server for the list again, because the feature may be new.
 func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMessage) error {
-	if up.kept.list(client{}, k).lists(quoted) { // most common: does not look at the caller
+	if up.cache.list(client{}, k).lists(quoted) { // most common: does not look at the caller
 		return nil
 	}
 	for _, who := range up.views(clientOf(ctx)) {
-		if up.kept.list(who, k).lists(quoted) {
+		if up.cache.list(who, k).lists(quoted) {
 			return nil
 		}
 	}

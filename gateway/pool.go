@@ -432,7 +432,7 @@ func (p *pool) status() Status {
 
 // count returns the number of features of a kind, or -1 if it is unknown; mu is held.
 func (p *pool) count(k *listKind) int {
-	if n := p.up.kept.count(k); n >= 0 || p.info == nil || (&conn{info: p.info}).offers(k) {
+	if n := p.up.cache.count(k); n >= 0 || p.info == nil || (&conn{info: p.info}).offers(k) {
 		return n
 	}
 	return 0

@@ -79,8 +79,8 @@ func TestQuietSessionsMakeRoom(t *testing.T) {
 			}
 			scripts = append(scripts, s)
 		}
-		listening, hangUp := context.WithCancel(t.Context())
-		defer hangUp()
+		listening, disconnect := context.WithCancel(t.Context())
+		defer disconnect()
 		go scripts[3].send(listening, "GET", "")
 		busy := make(chan string)
 		go func() { busy <- scripts[4].call("db_hang", "{}") }() // for a minute

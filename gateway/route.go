@@ -57,7 +57,7 @@ func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstr
 	// The list tells which feature a hash stands for.
 	who := clientOf(ctx)
 	for _, who := range up.views(who) {
-		if l := up.kept.list(who, k); l != nil {
+		if l := up.cache.list(who, k); l != nil {
 			if own, ok := l.names[name]; ok {
 				return up, own, nil
 			}
@@ -168,7 +168,7 @@ func (g *Gateway) keptOwner(who client, uri string) *upstream {
 	for _, k := range []*listKind{listResources, listTemplates} {
 		for _, up := range ups {
 			for _, who := range up.views(who) {
-				if l := up.kept.list(who, k); l != nil && l.has(uri) {
+				if l := up.cache.list(who, k); l != nil && l.has(uri) {
 					return up
 				}
 			}

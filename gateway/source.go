@@ -265,11 +265,11 @@ func (g *Gateway) shadowed(up *upstream) []string {
 			if other.name >= up.name {
 				break
 			}
-			if l := other.kept.list(client{}, k); l != nil {
+			if l := other.cache.list(client{}, k); l != nil {
 				earlier = append(earlier, l)
 			}
 		}
-		for e := range (part{list: up.kept.get(client{}, k)}).entries {
+		for e := range (part{list: up.cache.get(client{}, k)}).entries {
 			if !slices.ContainsFunc(earlier, func(l *keptList) bool { return l.ids[e.id] }) {
 				continue
 			}

@@ -21,7 +21,7 @@ type upstream struct {
 	prefix string // of the names of its features
 	fixed  *conn  // nil if there is a pool
 	pool   *pool
-	kept   kept
+	cache  listCache
 
 	relisting relisting
 	around    mcp.Middleware // nil: no middleware

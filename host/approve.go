@@ -298,8 +298,8 @@ func (c *Conversation) doubtOf(key string) string {
 	return c.doubts[key]
 }
 
-// doubt records whether the outcome of a call is in doubt.
-func (c *Conversation) doubt(key string, doubtful bool, outcome Outcome) {
+// recordDoubt records whether the outcome of a call is in doubt.
+func (c *Conversation) recordDoubt(key string, doubtful bool, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -292,7 +292,7 @@ func (p *pending) make(ctx context.Context) *model.Result {
 		parts = p.c.resultParts(p.tool, res)
 	}
 	doubtful := f != nil && f.ran != never && !p.safe
-	p.c.doubt(p.key, doubtful, outcome)
+	p.c.recordDoubt(p.key, doubtful, outcome)
 	r := p.end(outcome, why, class, took, parts...)
 	r.Unknown = doubtful
 	return r

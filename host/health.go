@@ -21,7 +21,9 @@ const (
 	checkMost  = 4                // failed checks in a row after which the connection is closed
 )
 
-// health says since when and why a server counts as failing.
+// health says since when and why a server counts as failing: its connection does not answer checks.
+// The gateway has another measure, a server that is late with a list: it leaves that server out of
+// lists and calls it all the same.
 type health struct {
 	since  time.Time
 	reason string // empty: it answers
@@ -39,7 +41,7 @@ func (s *server) suspect(err error) {
 		return
 	}
 	select {
-	case s.doubts <- struct{}{}:
+	case s.suspected <- struct{}{}:
 	default:
 	}
 }
@@ -59,7 +61,7 @@ func (s *server) watch(up gateway.Upstream) {
 		select {
 		case <-up.Done():
 			return
-		case <-s.doubts:
+		case <-s.suspected:
 			doubted = true
 		case <-t.C:
 		}

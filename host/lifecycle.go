@@ -80,8 +80,8 @@ func (s *server) restart() {
 	s.run++
 	s.last = gateway.Status{}
 	select {
-	case <-s.placed:
-		s.placed = make(chan struct{})
+	case <-s.added:
+		s.added = make(chan struct{})
 	default: // callers that wait for the previous run wait for this one
 	}
 	s.mu.Unlock()
@@ -99,9 +99,9 @@ func (s *server) became(run int, st gateway.Status) {
 	}
 	s.last = st
 	select {
-	case <-s.placed:
+	case <-s.added:
 	default:
-		close(s.placed)
+		close(s.added)
 	}
 	s.mu.Unlock()
 	s.tell()
@@ -176,7 +176,7 @@ func (s *server) orGone(err error) error {
 // there waits until the gateway has the server. It fails if the server does not answer checks.
 func (s *server) there(ctx context.Context) error {
 	s.mu.Lock()
-	placed, why := s.placed, s.silent.reason
+	added, why := s.added, s.silent.reason
 	s.mu.Unlock()
 	if why != "" {
 		return &gateway.UnavailableError{State: gateway.Failing, Err: mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s: %s", s.Name, gateway.Failing, why)}
@@ -185,7 +185,7 @@ func (s *server) there(ctx context.Context) error {
 		return s.gone()
 	}
 	select {
-	case <-placed:
+	case <-added:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

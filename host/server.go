@@ -80,14 +80,15 @@ type server struct {
 	mu     sync.Mutex
 	run    int                // counts the runs of the gateway; guarded by mu
 	again  context.CancelFunc // ends the run; guarded by mu
-	placed chan struct{}      // closed when the gateway has the run; guarded by mu
+	added  chan struct{}      // closed when the gateway has the run; guarded by mu
 	last   gateway.Status     // of the run, as OnStatus was told; guarded by mu
 	up     gateway.Upstream   // the last connection; nil before the first; guarded by mu
 	client *mcp.Client        // that opened up; guarded by mu
 	silent health             // of up; guarded by mu
 	tasks  map[string]*server // of a group: the member that has a task, by task id; guarded by mu
 	lately budget             // of questions outside of calls; guarded by mu
-	doubts chan struct{}      // capacity 1: the connection should be checked
+
+	suspected chan struct{} // capacity 1: the connection should be checked
 }
 
 // ErrClosed says that the host is closed.
@@ -137,8 +138,8 @@ func (h *Host) put(s Server, replace bool) error {
 		}
 	}
 	r := &server{
-		Server: s, h: h, placed: make(chan struct{}), asking: make(chan struct{}, maxSampling),
-		doubts: make(chan struct{}, 1),
+		Server: s, h: h, added: make(chan struct{}), asking: make(chan struct{}, maxSampling),
+		suspected: make(chan struct{}, 1),
 	}
 	r.ctx, r.end = context.WithCancel(h.ctx)
 	var before *server

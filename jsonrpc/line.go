@@ -50,7 +50,7 @@ func NewLineConn(r io.Reader, w io.Writer, closer func() error, maxFrame int) Co
 		closer:  closer,
 	}
 	if f, ok := w.(*os.File); ok && f.SetWriteDeadline(time.Time{}) == nil {
-		c.file = &hurriedFile{File: f}
+		c.file = &deadlineFile{File: f}
 		c.w = c.file
 	}
 	return c
@@ -242,7 +242,7 @@ const writeAhead = 256 << 10
 // writes the batch when its turn comes.
 type lineOut struct {
 	w    io.Writer
-	file *hurriedFile // w, if a write to it can be given up; else nil
+	file *deadlineFile // w, if a write to it can be given up; else nil
 	done <-chan struct{}
 	own  []byte // staged frames, guarded by mu while the wire is idle; while it is busy they belong to the writer
 

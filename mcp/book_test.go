@@ -139,17 +139,17 @@ func TestDeployEverywhere(t *testing.T) {
 func TestDeployOnNodes(t *testing.T) {
 	mcptest.LeakCheck(t)
 	d := new(deployer)
-	fleet := mcptest.Nodes(t, 3, func() *mcp.Server { return asker(d) })
-	s := fleet.Dial(t, user(), mcp.V2026_07_28)
+	cluster := mcptest.Nodes(t, 3, func() *mcp.Server { return asker(d) })
+	s := cluster.Dial(t, user(), mcp.V2026_07_28)
 	for i := range 20 {
 		got, err := mcp.CallAs[string](t.Context(), s, "deploy", service{"api"})
 		if want := fmt.Sprintf("plan-%d of api at 4", i+1); err != nil || got != want {
 			t.Fatalf("deploy = %q, %v; want %s", got, err, want)
 		}
 	}
-	for i, n := range fleet.Served() {
+	for i, n := range cluster.Served() {
 		if n == 0 {
-			t.Errorf("node %d got no request of %v", i, fleet.Served())
+			t.Errorf("node %d got no request of %v", i, cluster.Served())
 		}
 	}
 }

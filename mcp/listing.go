@@ -31,7 +31,7 @@ type listing struct {
 	seen   map[mark]bool   // cursors
 	items  int             // so far, on all pages
 
-	kept   bool          // a page came from the cache
+	cached bool          // a page came from the cache
 	told   map[mark]bool // keys of entries yielded, if pages may come from the cache
 	before map[mark]bool // keys not to yield again, after a restart
 }
@@ -86,7 +86,7 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 		}
 		x := l.s.outgoing(l.opts)
 		raw, err := x.send(ctx, l.s, l.of.Method, params)
-		l.kept = l.kept || x.Cached()
+		l.cached = l.cached || x.Cached()
 		if err == nil {
 			if list, _ := jsonx.Lookup(raw, l.of.Member); jsonx.KindOf(list) != '[' {
 				return nil, fmt.Errorf("the result has no array %q", l.of.Member)
@@ -105,12 +105,12 @@ func (l *listing) page(ctx context.Context) (json.RawMessage, error) {
 			return nil, err
 		}
 		l.s.remote.DropCached(l.of.Method)
-		if !l.kept {
+		if !l.cached {
 			return nil, fmt.Errorf("the server refuses the cursor it gave after page %d; the list may have changed, list again: %w", l.pages, err)
 		}
 		// A cached page named a cursor that is no longer valid (CACHE-26-017): restart once,
 		// without the entries that were already yielded.
-		l.before, l.told, l.kept = l.told, map[mark]bool{}, false
+		l.before, l.told, l.cached = l.told, map[mark]bool{}, false
 		l.cursor, l.pages, l.items, l.seen = nil, 0, 0, map[mark]bool{}
 		l.opts = append(append([]CallOption(nil), l.opts...), WithoutCache())
 	}

@@ -62,7 +62,7 @@ type snapshot[E entry] struct {
 
 	mu    sync.Mutex
 	pages map[uint64]Result // encoded pages by the place they start after; guarded by mu
-	kept  int               // entries on pages; guarded by mu
+	paged int               // entries on pages; guarded by mu
 }
 
 // put adds an entry, or puts it in the place of the one with the same name.
@@ -167,8 +167,8 @@ func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx contex
 	l.memo = engine.NewMemo(l, encodePage(kind, entries, next))
 	// A client can make up cursors, so the kept pages together have at most as many entries as the
 	// list.
-	if n := snap.kept + max(len(entries), 1); n <= max(len(snap.order), 1) {
-		snap.pages[after], snap.kept = l, n
+	if n := snap.paged + max(len(entries), 1); n <= max(len(snap.order), 1) {
+		snap.pages[after], snap.paged = l, n
 	}
 	return l, nil
 }

@@ -140,8 +140,8 @@ func TestTaskOfACallerWhoLeftOverHTTP(t *testing.T) {
 				h.initialize()
 				frame = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"forever","arguments":{},"task":{}}}`
 			}
-			ctx, hangUp := context.WithCancel(t.Context())
-			defer hangUp()
+			ctx, disconnect := context.WithCancel(t.Context())
+			defer disconnect()
 			do := func(ctx context.Context, method, frame string) error {
 				req, err := http.NewRequestWithContext(ctx, method, srv.URL, strings.NewReader(frame))
 				if err != nil {
@@ -169,13 +169,13 @@ func TestTaskOfACallerWhoLeftOverHTTP(t *testing.T) {
 				}
 				<-left
 			case "ends the session":
-				hangUp()
+				disconnect()
 				<-left
 				if err := do(t.Context(), "DELETE", ""); err != nil {
 					t.Fatal(err)
 				}
 			default:
-				hangUp()
+				disconnect()
 				<-left
 			}
 			e.gone(t)

@@ -17,7 +17,7 @@ const maxTaskBytes = 256 << 20
 // memoryTasks is a [store.Tasks] in memory. The zero value is ready for use.
 type memoryTasks struct {
 	mu    sync.Mutex
-	kept  map[string]store.Task // guarded by mu
+	tasks map[string]store.Task // guarded by mu
 	bytes int                   // guarded by mu
 }
 
@@ -25,24 +25,24 @@ type memoryTasks struct {
 func (m *memoryTasks) PutTask(_ context.Context, t store.Task) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kept == nil {
-		m.kept = map[string]store.Task{}
+	if m.tasks == nil {
+		m.tasks = map[string]store.Task{}
 	}
 	m.drop(t.ID)
-	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
+	if len(m.tasks) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
 		m.makeRoom(len(t.Data))
 	}
-	if len(m.kept) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
-		return fmt.Errorf("%d tasks of %d bytes are at work and kept in memory, which is full; set TaskConfig.Store", len(m.kept), m.bytes)
+	if len(m.tasks) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
+		return fmt.Errorf("%d tasks of %d bytes are at work and kept in memory, which is full; set TaskConfig.Store", len(m.tasks), m.bytes)
 	}
-	m.kept[t.ID] = t
+	m.tasks[t.ID] = t
 	m.bytes += len(t.Data)
 	return nil
 }
 
 func (m *memoryTasks) drop(id string) {
-	m.bytes -= len(m.kept[id].Data)
-	delete(m.kept, id)
+	m.bytes -= len(m.tasks[id].Data)
+	delete(m.tasks, id)
 }
 
 // makeRoom drops expired tasks, and then finished ones, those that expire first before others,
@@ -50,7 +50,7 @@ func (m *memoryTasks) drop(id string) {
 func (m *memoryTasks) makeRoom(room int) {
 	at := time.Now()
 	var over []store.Task
-	for id, r := range m.kept {
+	for id, r := range m.tasks {
 		switch {
 		case !r.Expires.After(at):
 			m.drop(id)
@@ -60,7 +60,7 @@ func (m *memoryTasks) makeRoom(room int) {
 	}
 	slices.SortFunc(over, func(a, b store.Task) int { return a.Expires.Compare(b.Expires) })
 	for _, r := range over {
-		if len(m.kept) < maxTasks-maxTasks/10 && m.bytes+room < maxTaskBytes-maxTaskBytes/10 {
+		if len(m.tasks) < maxTasks-maxTasks/10 && m.bytes+room < maxTaskBytes-maxTaskBytes/10 {
 			return
 		}
 		m.drop(r.ID)
@@ -71,7 +71,7 @@ func (m *memoryTasks) makeRoom(room int) {
 func (m *memoryTasks) GetTask(_ context.Context, id string) (store.Task, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t, ok := m.kept[id]
+	t, ok := m.tasks[id]
 	if ok && !t.Expires.After(time.Now()) {
 		m.drop(id)
 		ok = false
@@ -85,7 +85,7 @@ func (m *memoryTasks) ListTasks(_ context.Context, owner, after string, limit in
 	defer m.mu.Unlock()
 	at := time.Now()
 	var out []store.Task
-	for _, t := range m.kept {
+	for _, t := range m.tasks {
 		if t.Owner == owner && t.ID > after && t.Expires.After(at) {
 			out = append(out, t)
 		}

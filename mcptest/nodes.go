@@ -14,8 +14,8 @@ import (
 
 var seedFlag = flag.Uint64("mcptest.seed", 0, "seed of how mcptest.Nodes spreads requests; 0: a random one, which is logged")
 
-// Fleet is several servers behind one URL.
-type Fleet struct {
+// Cluster is several servers behind one URL.
+type Cluster struct {
 	URL   string
 	Nodes []*mcp.Server
 
@@ -27,14 +27,14 @@ type Fleet struct {
 // Nodes starts n servers that share their State.Keys behind one URL. Requests of revision
 // 2026-07-28 are spread over them at random (the seed is logged, and set by -mcptest.seed); those
 // of older revisions belong to a session and go to the first.
-func Nodes(t testing.TB, n int, newServer func() *mcp.Server) *Fleet {
+func Nodes(t testing.TB, n int, newServer func() *mcp.Server) *Cluster {
 	t.Helper()
 	seed := *seedFlag
 	if seed == 0 {
 		seed = mathrand.Uint64()
 	}
 	t.Logf("mcptest.Nodes spreads requests with -mcptest.seed=%d", seed)
-	f := &Fleet{random: mathrand.New(mathrand.NewPCG(seed, 0)), served: make([]int, n)}
+	cl := &Cluster{random: mathrand.New(mathrand.NewPCG(seed, 0)), served: make([]int, n)}
 	key := make([]byte, 32)
 	rand.Read(key)
 	for range n {
@@ -42,40 +42,40 @@ func Nodes(t testing.TB, n int, newServer func() *mcp.Server) *Fleet {
 		if s.State.Keys == nil {
 			s.State.Keys = [][]byte{key}
 		}
-		f.Nodes = append(f.Nodes, s)
+		cl.Nodes = append(cl.Nodes, s)
 	}
-	srv := httptest.NewServer(f)
-	f.URL = srv.URL
+	srv := httptest.NewServer(cl)
+	cl.URL = srv.URL
 	t.Cleanup(func() {
-		for _, s := range f.Nodes {
+		for _, s := range cl.Nodes {
 			s.Shutdown(ended())
 		}
 		srv.Close()
 	})
-	return f
+	return cl
 }
 
 // ServeHTTP passes a request to one of the nodes.
-func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (cl *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	node := 0
-	f.mu.Lock()
+	cl.mu.Lock()
 	if r.Header.Get("Mcp-Method") != "" { // only requests of 2026-07-28 have it
-		node = f.random.IntN(len(f.Nodes))
+		node = cl.random.IntN(len(cl.Nodes))
 	}
-	f.served[node]++
-	f.mu.Unlock()
-	f.Nodes[node].ServeHTTP(w, r)
+	cl.served[node]++
+	cl.mu.Unlock()
+	cl.Nodes[node].ServeHTTP(w, r)
 }
 
 // Served returns the number of requests of each node.
-func (f *Fleet) Served() []int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return append([]int(nil), f.served...)
+func (cl *Cluster) Served() []int {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return append([]int(nil), cl.served...)
 }
 
-// Dial opens a session of c with the fleet in revision rev. It ends with the test.
-func (f *Fleet) Dial(t testing.TB, c *mcp.Client, rev mcp.Revision) *mcp.Session {
+// Dial opens a session of c with the cluster in revision rev. It ends with the test.
+func (cl *Cluster) Dial(t testing.TB, c *mcp.Client, rev mcp.Revision) *mcp.Session {
 	t.Helper()
-	return open(t, c, rev, dialer(c, f.URL))
+	return open(t, c, rev, dialer(c, cl.URL))
 }

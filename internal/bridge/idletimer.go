@@ -70,7 +70,7 @@ type idleTimer struct {
 	round       uint32        // mute.round when the call began
 	stands      int16         // number of pauses; guarded by all.mu
 	runs        bool          // between begin and end; guarded by all.mu
-	passed      bool          // a limit has passed; guarded by all.mu
+	expired     bool          // a limit has passed; guarded by all.mu
 	prev, next  *idleTimer    // guarded by all.mu
 }
 
@@ -108,7 +108,7 @@ func (q *idleTimers) listen() {
 
 // start resumes the timer; mu is held.
 func (c *idleTimer) start() {
-	if c.passed {
+	if c.expired {
 		return
 	}
 	now := time.Since(c.all.epoch)
@@ -156,7 +156,7 @@ func (q *idleTimers) fire() {
 	q.due = 0
 	var oldest *idleTimer // of the calls within their limits
 	for c := q.first; c != nil; c = c.next {
-		if limit, _ := c.reached(now); !c.passed && limit == 0 {
+		if limit, _ := c.reached(now); !c.expired && limit == 0 {
 			oldest = c
 		}
 	}
@@ -174,7 +174,7 @@ func (q *idleTimers) fire() {
 			}
 			continue
 		}
-		c.passed, c.quiet, c.over = true, 0, 0
+		c.expired, c.quiet, c.over = true, 0, 0
 		ends = append(ends, end{c, q.exceeded(limit, total)})
 		if q.most == 0 || busy {
 			continue

@@ -56,7 +56,7 @@ type Engine struct {
 	// User runs the handler and other code of the user. Nil means the zero value.
 	User *usercode.Runner
 
-	peers    sharedPeers // of legacy sessions
+	shared   sharedPeers // of legacy sessions
 	lists    []byte      // `,"ttlMs":…,"cacheScope":…` for results of the lists that have none
 	tail     []byte      // `,"_meta":{serverInfo}` for results without a _meta
 	versions []byte      // names of the revisions served, as a JSON array

@@ -105,7 +105,7 @@ func (e *Engine) initialize(ctx context.Context, msg *jsonrpc.Message, who Calle
 		t = latest
 	}
 	// The session outlives its first message, whose bytes are reused.
-	p := e.peers.of(t, who, objectParam(msg, "clientInfo"), objectParam(msg, "capabilities"))
+	p := e.shared.of(t, who, objectParam(msg, "clientInfo"), objectParam(msg, "capabilities"))
 	answer, refused := e.introduction(ctx, msg.ID, p, header, stateless)
 	if refused != nil {
 		return nil, *refused

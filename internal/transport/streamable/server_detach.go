@@ -48,13 +48,13 @@ func (p *response) letGo(over bool) {
 		p.left()
 		p.left = nil
 	case p.detaches && !over:
-		p.hangUp()
+		p.disconnect()
 	}
 }
 
-// hangUp hijacks the connection of an event stream, ends the stream in order, and closes the
+// disconnect hijacks the connection of an event stream, ends the stream in order, and closes the
 // connection.
-func (p *response) hangUp() {
+func (p *response) disconnect() {
 	conn, rw, err := http.NewResponseController(p.w).Hijack()
 	if err != nil {
 		return // it has ended already

@@ -11,14 +11,14 @@ import (
 // A change of a file changes its text: untouched parts keep their comments, order and layout.
 // Offsets are those of the tree.
 
-// splice is one place of a text and its new content.
-type splice struct {
+// textEdit is one place of a text and its new content.
+type textEdit struct {
 	pos, end int
 	text     string
 }
 
 // apply makes changes, which are in the order of the text and do not overlap.
-func apply(data []byte, changes ...splice) []byte {
+func apply(data []byte, changes ...textEdit) []byte {
 	var out []byte
 	at := 0
 	for _, c := range changes {
@@ -115,13 +115,13 @@ func insertInto(data []byte, n *node, elements [][2]int, l layout, write func(in
 		if !bytes.ContainsAny(data[n.pos:n.end], "\n") {
 			text += l.newline + indent
 		}
-		return apply(data, splice{n.pos + 1, n.pos + 1, text})
+		return apply(data, textEdit{n.pos + 1, n.pos + 1, text})
 	}
 	last := elements[len(elements)-1]
 	comma := skip(data, last[1], false)
 	trailing := data[comma] == ','
 	anchor := last[1]
-	var changes []splice
+	var changes []textEdit
 	after := ""
 	if trailing {
 		anchor, after = comma+1, ","
@@ -132,29 +132,29 @@ func insertInto(data []byte, n *node, elements [][2]int, l layout, write func(in
 		if !trailing {
 			before = ", "
 		}
-		return apply(data, splice{anchor, anchor, before + write("", true) + after})
+		return apply(data, textEdit{anchor, anchor, before + write("", true) + after})
 	}
 	if !trailing {
-		changes = append(changes, splice{anchor, anchor, ","})
+		changes = append(changes, textEdit{anchor, anchor, ","})
 	}
 	if end := skip(data, anchor, true); endsLine(data, end) {
 		anchor = end // a comment at the end of the line belongs to the existing text
 	}
-	return apply(data, append(changes, splice{anchor, anchor, l.newline + indent + write(indent, false) + after})...)
+	return apply(data, append(changes, textEdit{anchor, anchor, l.newline + indent + write(indent, false) + after})...)
 }
 
 // removeMember removes a member from an object of the text, with the comment behind it in its
 // line.
 func removeMember(data []byte, obj *node, i int) []byte {
 	start, end := obj.members[i].pos, obj.members[i].value.end
-	var changes []splice
+	var changes []textEdit
 	comma := skip(data, end, false)
 	switch {
 	case data[comma] == ',':
 		end = comma + 1
 	case i > 0:
 		before := skip(data, obj.members[i-1].value.end, false)
-		changes = append(changes, splice{before, before + 1, ""})
+		changes = append(changes, textEdit{before, before + 1, ""})
 	}
 	indent, first := indentOf(data, start)
 	line := skip(data, end, true)
@@ -175,7 +175,7 @@ func removeMember(data []byte, obj *node, i int) []byte {
 			start--
 		}
 	}
-	return apply(data, append(changes, splice{start, end, ""})...)
+	return apply(data, append(changes, textEdit{start, end, ""})...)
 }
 
 // format lays out a JSON value as people write it: an object over several lines, an

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// kept holds the lists of a server as clients last received them. They map names and URIs to
+// listCache holds the lists of a server as clients last received them. They map names and URIs to
 // features, and replace the server's own lists while it is not running. A list of one principal is
 // never used for another. The zero value is ready for use.
-type kept struct {
+type listCache struct {
 	mu    sync.Mutex
 	lists map[keptKey]*keptList // guarded by mu
 }
@@ -65,14 +65,14 @@ func (l *keptList) equal(m *keptList) bool {
 
 func sameText(a, b entry) bool { return bytes.Equal(a.raw, b.raw) }
 
-func (k *kept) list(who client, kind *listKind) *keptList {
+func (k *listCache) list(who client, kind *listKind) *keptList {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lists[keptKey{who, kind.Method}]
 }
 
 // get returns a list, or nil if its entries are not kept.
-func (k *kept) get(who client, kind *listKind) *keptList {
+func (k *listCache) get(who client, kind *listKind) *keptList {
 	l := k.list(who, kind)
 	if l == nil || l.long {
 		return nil
@@ -81,7 +81,7 @@ func (k *kept) get(who client, kind *listKind) *keptList {
 }
 
 // count returns the length of the list for callers without a principal, or -1 if it is not kept.
-func (k *kept) count(kind *listKind) int {
+func (k *listCache) count(kind *listKind) int {
 	l := k.list(client{}, kind)
 	if l == nil {
 		return -1
@@ -94,7 +94,7 @@ func (k *kept) count(kind *listKind) int {
 
 // put keeps a list and returns it. If an equal list is already kept, put returns that one, so that
 // results derived from it can be reused.
-func (k *kept) put(who client, kind *listKind, entries []entry) *keptList {
+func (k *listCache) put(who client, kind *listKind, entries []entry) *keptList {
 	key := keptKey{who, kind.Method}
 	k.mu.Lock()
 	before := []*keptList{k.lists[key], k.lists[keptKey{client{}, kind.Method}]}
@@ -157,7 +157,7 @@ func newKeptList(kind *listKind, entries []entry) *keptList {
 	return l
 }
 
-func (k *kept) set(key keptKey, l *keptList) {
+func (k *listCache) set(key keptKey, l *keptList) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.lists == nil {
@@ -173,16 +173,16 @@ func (k *kept) set(key keptKey, l *keptList) {
 }
 
 // forget drops the lists of a client.
-func (k *kept) forget(who client) {
+func (k *listCache) forget(who client) {
 	k.dropIf(func(key keptKey) bool { return key.who == who })
 }
 
 // drop drops a list of all clients.
-func (k *kept) drop(kind *listKind) {
+func (k *listCache) drop(kind *listKind) {
 	k.dropIf(func(key keptKey) bool { return key.method == kind.Method })
 }
 
-func (k *kept) dropIf(gone func(keptKey) bool) {
+func (k *listCache) dropIf(gone func(keptKey) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.lists, func(key keptKey, _ *keptList) bool { return gone(key) })

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// hurriedFile is a pipe, or another file that supports deadlines, for one writer at a time.
+// deadlineFile is a pipe, or another file that supports deadlines, for one writer at a time.
 // Setting a deadline costs about as much as a short write, so one deadline serves several writes.
-type hurriedFile struct {
+type deadlineFile struct {
 	*os.File
 	until time.Time // the deadline, zero for none
 }
 
 // writeWithin writes p and gives up after between d/2 and d: then the error is
 // os.ErrDeadlineExceeded, and n bytes are written.
-func (f *hurriedFile) writeWithin(p []byte, d time.Duration) (n int, err error) {
+func (f *deadlineFile) writeWithin(p []byte, d time.Duration) (n int, err error) {
 	if now := time.Now(); f.until.Sub(now) < d/2 {
 		f.until = now.Add(d)
 		if err := f.SetWriteDeadline(f.until); err != nil {
@@ -25,7 +25,7 @@ func (f *hurriedFile) writeWithin(p []byte, d time.Duration) (n int, err error) 
 }
 
 // Write writes p without a deadline.
-func (f *hurriedFile) Write(p []byte) (n int, err error) {
+func (f *deadlineFile) Write(p []byte) (n int, err error) {
 	if !f.until.IsZero() {
 		f.until = time.Time{}
 		if err := f.SetWriteDeadline(f.until); err != nil {

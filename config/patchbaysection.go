@@ -17,9 +17,9 @@ import (
 // settings are the members of a server that only Patchbay reads.
 var settings = []string{"share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
 
-// own reads the settings of a server from the value of a "patchbay" key, which may
+// patchbaySection reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
-func (l *loader) own(n *node, s *Server) {
+func (l *loader) patchbaySection(n *node, s *Server) {
 	if n == nil {
 		return
 	}
