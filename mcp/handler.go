@@ -102,7 +102,7 @@ func (r *Request) paramString(name string) (string, error) {
 // pointer ([ToolResult], [CreateTaskResult], [PromptResult], [ReadResult], [CompleteResult],
 // [ServerInfo], [List]), or a [RawResult].
 //
-// A result must not be modified once it has been returned.
+// A result must not be modified once it has been returned. Only this package implements Result.
 type Result interface {
 	// JSON returns the result encoded as a JSON object, in the form that [RawResult] holds.
 	JSON() json.RawMessage
