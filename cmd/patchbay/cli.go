@@ -19,7 +19,7 @@ type globals struct {
 	Save       string        `placeholder:"DIR" help:"Save pictures, sounds and blobs in this folder."`
 	Verbose    bool          `short:"v" help:"Show frames, redacted, and the server's stderr."`
 	Quiet      bool          `short:"q" help:"Hide progress, log lines and warnings."`
-	Timeout    time.Duration `default:"1m" placeholder:"TIME" help:"Give up after this time without an answer; 0: never."`
+	Timeout    time.Duration `default:"1m" placeholder:"TIME" help:"Time limit without an answer or progress; 0: none."`
 	Revision   string        `placeholder:"DATE" help:"Use only this revision, such as 2025-11-25."`
 	Env        []string      `sep:"none" placeholder:"K=V" help:"Set a variable for a command (repeatable)."`
 	Header     []string      `sep:"none" placeholder:"'K: V'" help:"Send an HTTP header (repeatable)."`

@@ -96,7 +96,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 		if slices.ContainsFunc(exams, func(e *doctor.Exam) bool { return e.Model != nil }) {
 			what = "check"
 		}
-		return fmt.Errorf("%s of %d failed", quantity(failed, what), len(exams))
+		return fmt.Errorf("%d of %s failed", failed, quantity(len(exams), what))
 	}
 	return nil
 }

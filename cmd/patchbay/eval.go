@@ -121,7 +121,7 @@ func (c *evalCmd) choose(s *eval.Suite) error {
 		s.Judge = c.Judge
 	}
 	if c.Runs < 0 || c.Parallel < 0 {
-		return usagef("--runs and --parallel must be at least 1")
+		return usagef("--runs and --parallel must not be negative")
 	}
 	if c.Parallel > 0 {
 		s.Parallel = c.Parallel

@@ -117,7 +117,7 @@ func TestEvalIsUsedWrongly(t *testing.T) {
 		{"eval fine.yaml", exitUsage, "no model is configured"},
 		{"eval fine.yaml --task b", exitUsage, "no task b; tasks: a"},
 		{"eval fine.yaml -m fast", exitUsage, `no model "fast"`},
-		{"eval", exitUsage, "FILE is missing"},
+		{"eval", exitUsage, "missing FILE"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			typed(t, "", strings.Fields(tt.args)...).expect(t, tt.code, "", tt.want)

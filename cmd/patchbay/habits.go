@@ -212,7 +212,7 @@ func wording(text, usage string) string {
 	}
 	if strings.HasPrefix(text, "expected ") || strings.HasPrefix(text, "missing positional") {
 		if m := missing.FindStringSubmatch(text); m != nil {
-			return strings.ToUpper(m[1]) + " is missing" + usage
+			return "missing " + strings.ToUpper(m[1]) + usage
 		}
 	}
 	return text

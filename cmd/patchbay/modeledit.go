@@ -81,7 +81,7 @@ func (c *modelAddCmd) object() (object, input []byte, err error) {
 	case strings.TrimSpace(c.Name) == "" || strings.Contains(c.Name, "/"):
 		return nil, nil, usagef("a model needs a name without a /")
 	case !slices.Contains(config.Providers, c.Provider):
-		return nil, nil, usagef("--provider %q; available: %s%s", c.Provider, strings.Join(config.Providers, ", "), didYouMean(c.Provider, config.Providers))
+		return nil, nil, usagef("--provider %q is not one of %s%s", c.Provider, strings.Join(config.Providers, ", "), didYouMean(c.Provider, config.Providers))
 	case c.KeyInput && c.KeyEnv != "":
 		return nil, nil, usagef("--key-input and --key-env exclude each other")
 	case strings.ContainsAny(c.KeyEnv, "${}:"):

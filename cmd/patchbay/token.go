@@ -21,7 +21,7 @@ var tokenVerb = verb{
 	name: "token", summary: "Make and inspect test tokens, API keys and passwords.",
 	examples: []string{"patchbay token key alice --file keys.jsonl", "patchbay token jwt alice --secret env:SECRET --ttl 1h", "patchbay token inspect < token.txt"},
 	minor:    true,
-	details:  `For tests and small setups. Sends nothing over the network.`,
+	details:  `For tests and small setups. Only get uses the network.`,
 	verbs:    []*verb{&tokenKeyVerb, &tokenPasswordVerb, &tokenJWTVerb, &tokenGetVerb, &tokenInspectVerb},
 }
 

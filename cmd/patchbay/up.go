@@ -263,7 +263,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	file := read.file
 	switch {
 	case file == nil && stdio:
-		return nil, noConfig("no mcp.json was found: neither " + strings.Join(a.places(), " nor ") + " is there")
+		return nil, noConfig("no mcp.json was found; looked for " + strings.Join(a.places(), ", "))
 	case file == nil:
 		return demo("built-in servers, as no mcp.json was found")
 	case len(file.Servers) > 0 || len(read.names()) > 0 || len(file.Models) == 0 && file.Model == "":

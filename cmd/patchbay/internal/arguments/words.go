@@ -253,7 +253,7 @@ func typedValue(key string, texts []string, form *schema.Form, input json.RawMes
 			if len(names) > 0 {
 				takes = "available: " + strings.Join(names, ", ")
 			}
-			return nil, errorf("no argument %q%s; %s", key, screen.DidYouMean(key, names), takes)
+			return nil, errorf("unknown argument %q; %s%s", key, takes, screen.DidYouMean(key, names))
 		}
 		return typedValue(key, texts, nil, nil)
 	}

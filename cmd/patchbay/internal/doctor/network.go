@@ -81,7 +81,7 @@ func (e *Exam) dial(ctx context.Context, addresses []string, port string) (net.C
 			first = err
 		}
 	}
-	e.Fail("tcp", first.Error(), "check that it is running, the port, and firewalls")
+	e.Fail("tcp", first.Error(), "check that it is running, its port, and firewalls")
 	return nil, false
 }
 
