@@ -163,11 +163,11 @@ func (a *Apps) link(t mcp.Tool, l Link) (mcp.Meta, error) {
 		}
 	}
 	if l.Visibility != nil && len(l.Visibility) == 0 {
-		return nil, errors.New("the tool is for nobody: leave Visibility nil for the model and views")
+		return nil, errors.New("the tool is visible to no one: leave Visibility nil for the model and views")
 	}
 	for _, who := range l.Visibility {
 		if who != Model && who != App {
-			return nil, fmt.Errorf("no audience %q: use Model or App", who)
+			return nil, fmt.Errorf("unknown audience %q: use Model or App", who)
 		}
 	}
 	meta := mcp.Meta{metaKey: encode(l)}
@@ -259,7 +259,7 @@ func readable(tool string, res *mcp.ToolResult) (mcp.Result, error) {
 		return res, nil
 	}
 	if res.Structured == nil {
-		return nil, fmt.Errorf("tool %q returned no content: a tool with a view says in text what the view shows", tool)
+		return nil, fmt.Errorf("tool %q returned no content: a tool with a view must also return text", tool)
 	}
 	out := *res
 	out.Content = []mcp.Content{mcp.Text(string(res.Structured))}

@@ -301,7 +301,7 @@ func TestAddToolRefuses(t *testing.T) {
 		want string
 	}{
 		{"no view", mcp.Tool{Name: "t"}, apps.Link{ResourceURI: "ui://none"}, `no view "ui://none"`},
-		{"nobody", mcp.Tool{Name: "t"}, apps.Link{Visibility: []apps.Audience{}}, "nobody"},
+		{"nobody", mcp.Tool{Name: "t"}, apps.Link{Visibility: []apps.Audience{}}, "visible to no one"},
 		{"somebody else", mcp.Tool{Name: "t"}, apps.Link{Visibility: []apps.Audience{"user"}}, `"user"`},
 		{"two links", mcp.Tool{Name: "t", Meta: mcp.Meta{"ui": json.RawMessage(`{}`)}}, apps.Link{}, "_meta.ui"},
 		{"the old link", mcp.Tool{Name: "t", Meta: mcp.Meta{"ui/resourceUri": json.RawMessage(`"ui://a"`)}}, apps.Link{}, "_meta.ui/resourceUri"},

@@ -165,7 +165,7 @@ func checkHTML(page string) error {
 			break
 		}
 		if _, rest, ok = strings.Cut(after, "-->"); !ok {
-			return errors.New("the document is a comment without an end")
+			return errors.New("the document is an unterminated comment")
 		}
 	}
 	const doctype = "<!doctype html"
@@ -206,7 +206,7 @@ func checkOrigin(origin string) error {
 		good = false
 	}
 	if !good {
-		return fmt.Errorf("the origin %q must be like https://example.com, https://*.example.com or, of this machine, http://localhost:8080", origin)
+		return fmt.Errorf("the origin %q must be like https://example.com, https://*.example.com or, on this machine, http://localhost:8080", origin)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (k *APIKey) check() error {
 	sum, err := hex.DecodeString(strings.TrimPrefix(k.Hash, hashPrefix))
 	switch {
 	case k.ID == "" || strings.ContainsAny(k.ID, "_ "):
-		return fmt.Errorf("%q cannot be the id of a key", text.Short(k.ID))
+		return fmt.Errorf("%q is not a valid key id", text.Short(k.ID))
 	case !strings.HasPrefix(k.Hash, hashPrefix) || err != nil || len(sum) != sha256.Size:
 		return fmt.Errorf("key %q: hash must be sha256: and 64 hexadecimal digits", text.Short(k.ID))
 	case checkName("", k.Subject) != nil:
@@ -151,7 +151,7 @@ func (a *APIKeys) Verify(r *http.Request) (*Principal, error) {
 		return nil, fmt.Errorf("there is no API key %q: %w", text.Short(id), ErrNoCredential)
 	}
 	if subtle.ConstantTimeCompare([]byte(hashKey(key)), []byte(strings.ToLower(k.Hash))) != 1 {
-		return nil, fmt.Errorf("API key %q has another secret", text.Short(id))
+		return nil, fmt.Errorf("wrong secret for API key %q", text.Short(id))
 	}
 	return &Principal{
 		ID: "apikey#" + k.Subject, Scheme: "apikey", Subject: k.Subject, ClientID: k.ID, Name: k.Name,
@@ -196,7 +196,7 @@ func (a *APIKeys) known() (map[string]*APIKey, error) {
 		for i := range list {
 			k := &list[i]
 			if _, twice := m[k.ID]; twice {
-				faults.add("there are two keys %q", text.Short(k.ID))
+				faults.add("key %q is listed twice", text.Short(k.ID))
 				k = nil // neither of the two is an entry
 			}
 			m[list[i].ID] = k

@@ -81,7 +81,7 @@ func (b *Basic) Verify(r *http.Request) (*Principal, error) {
 	raw, err := base64.StdEncoding.DecodeString(c.value)
 	name, password, ok := strings.Cut(string(raw), ":")
 	if err != nil || !ok || !utf8.Valid(raw) || checkName("", name) != nil || len(password) > maxPassword {
-		return nil, fmt.Errorf("%w: Basic wants NAME:PASSWORD in base64", errMalformed)
+		return nil, fmt.Errorf("%w: Basic needs NAME:PASSWORD in base64", errMalformed)
 	}
 	all, err := b.known()
 	if err != nil {
@@ -137,9 +137,9 @@ func (b *Basic) known() (*users, error) {
 		add := func(name string, u user) error {
 			switch {
 			case checkName("", name) != nil || strings.Contains(name, ":"):
-				return fmt.Errorf("%q cannot be the name of a user", text.Short(name))
+				return fmt.Errorf("%q is not a valid user name", text.Short(name))
 			case !isPasswordHash(u.hash):
-				return fmt.Errorf("user %q: the hash is neither one of argon2id nor one of bcrypt", text.Short(name))
+				return fmt.Errorf("user %q: the hash is neither argon2id nor bcrypt", text.Short(name))
 			}
 			for _, s := range u.scopes {
 				if !oauth.IsScope(s) {
@@ -148,7 +148,7 @@ func (b *Basic) known() (*users, error) {
 			}
 			if _, twice := all.byName[name]; twice {
 				all.byName[name] = user{} // neither of the two is an entry
-				return fmt.Errorf("there are two users %q", text.Short(name))
+				return fmt.Errorf("user %q is listed twice", text.Short(name))
 			}
 			all.byName[name], all.decoy = u, u.hash
 			return nil

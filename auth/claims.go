@@ -129,9 +129,9 @@ func (c claims) party(allowed []string) error {
 	id, azp := c.text("client_id"), c.text("azp")
 	switch {
 	case id != "" && azp != "" && id != azp:
-		return fmt.Errorf("the token is of two clients: client_id is %q and azp %q", text.Short(id), text.Short(azp))
+		return fmt.Errorf("the token names two clients: client_id %q and azp %q", text.Short(id), text.Short(azp))
 	case allowed != nil && !slices.Contains(allowed, cmp.Or(id, azp)):
-		return fmt.Errorf("the token is of the client %q, which is not one of %q", text.Short(cmp.Or(id, azp)), allowed)
+		return fmt.Errorf("the token belongs to client %q, which is not one of %q", text.Short(cmp.Or(id, azp)), allowed)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func checkBinding(r *http.Request, thumb string) error {
 		return nil
 	}
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return errors.New("the token is bound to a client certificate, and there is none")
+		return errors.New("the token is bound to a client certificate, but the request has none")
 	}
 	sum := sha256.Sum256(r.TLS.PeerCertificates[0].Raw)
 	if subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(thumb)) != 1 {

@@ -26,7 +26,7 @@ type InsufficientScopeError struct {
 func (e *InsufficientScopeError) Error() string {
 	switch len(e.Scopes) {
 	case 0:
-		return "this needs a known caller"
+		return "this needs an authenticated caller"
 	case 1:
 		return "this needs the scope " + e.Scopes[0]
 	}

@@ -187,7 +187,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 
 var (
 	errExpired = errors.New("the credential has expired")
-	errChanged = errors.New("the credential has another principal, other scopes or other roles now")
+	errChanged = errors.New("the principal, scopes or roles of the credential have changed")
 )
 
 // whileValid returns a context that ends when the credential of an open request expires, or when
@@ -276,7 +276,7 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 	return nil, ErrNoCredential
 }
 
-var errUnknown = errors.New("no verifier takes this kind of credential")
+var errUnknown = errors.New("no verifier accepts this kind of credential")
 
 // admit adds the implied scopes to those of a principal, and checks the scopes that every caller
 // must have.

@@ -137,7 +137,7 @@ func (i *Introspection) verifyFor(r *http.Request, resource string) (*Principal,
 	case err != nil:
 		return nil, err
 	case !includes(k.audiences, want):
-		return nil, fmt.Errorf("the issuer says that the token is for %q, and not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+		return nil, fmt.Errorf("the issuer says that the token is for %q, not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (i *Introspection) fly(token string, hash [sha256.Size]byte) (*inspecting, 
 	select {
 	case i.slots <- struct{}{}:
 	default:
-		return nil, fmt.Errorf("%w: %d tokens are being asked about", ErrUnavailable, maxInspecting)
+		return nil, fmt.Errorf("%w: %d introspections are in progress", ErrUnavailable, maxInspecting)
 	}
 	f := &inspecting{done: make(chan struct{})}
 	i.flights[hash] = f
@@ -236,14 +236,14 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 		return k, errInactive
 	}
 	if t := c.text("token_type"); t != "" && !strings.EqualFold(t, "Bearer") && !strings.EqualFold(t, "access_token") {
-		return k, fmt.Errorf("the token is of type %q, and not a Bearer token", text.Short(t))
+		return k, fmt.Errorf("the token has type %q, not Bearer", text.Short(t))
 	}
 	issuer := i.Issuer
 	switch iss, ok := c["iss"].(string); {
 	case issuer == "":
 		issuer = i.URL // the endpoint is trusted for every token that it knows
 	case ok && iss != issuer:
-		return k, fmt.Errorf("the token is from %q, and not from %q: %w", text.Short(iss), issuer, ErrNoCredential)
+		return k, fmt.Errorf("the token was issued by %q, not by %q: %w", text.Short(iss), issuer, ErrNoCredential)
 	}
 	expires, err := c.current(start, 0)
 	if err != nil {

@@ -124,7 +124,7 @@ func (j *JWT) resolve() error {
 	case len(j.Secret) > 0:
 		allowed = symmetric
 		if len(j.Secret) < 32 {
-			return fmt.Errorf("JWT: Secret has %d bytes, and needs 32", len(j.Secret))
+			return fmt.Errorf("JWT: Secret has %d bytes; it needs at least 32", len(j.Secret))
 		}
 	case j.Issuer == "":
 		return errors.New("JWT: Issuer is not set")
@@ -138,7 +138,7 @@ func (j *JWT) resolve() error {
 	}
 	for _, a := range algs {
 		if !slices.Contains(allowed, a) {
-			return fmt.Errorf("JWT: algorithm %q; with this kind of key there are %s", text.Short(a), strings.Join(allowed, ", "))
+			return fmt.Errorf("JWT: algorithm %q does not fit this kind of key; use one of %s", text.Short(a), strings.Join(allowed, ", "))
 		}
 		j.algs = append(j.algs, jose.SignatureAlgorithm(a))
 	}
@@ -154,7 +154,7 @@ func (j *JWT) resolve() error {
 			key := publicKey{key: k}
 			if web, ok := k.(jose.JSONWebKey); ok {
 				if web.Use != "" && web.Use != "sig" {
-					return fmt.Errorf("JWT: Keys: the key %q is for %q, and not for signatures", text.Short(web.KeyID), text.Short(web.Use))
+					return fmt.Errorf("JWT: Keys: the key %q is for %q, not for signatures", text.Short(web.KeyID), text.Short(web.Use))
 				}
 				key = publicKey{web.KeyID, web.Algorithm, web.Key}
 			}
@@ -230,7 +230,7 @@ func (j *JWT) verifyFor(r *http.Request, resource string) (*Principal, error) {
 		j.known.put(hash, k)
 	}
 	if want := j.audience(resource); len(want) > 0 && !includes(k.audiences, want) {
-		return nil, fmt.Errorf("the token is for %q, and not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+		return nil, fmt.Errorf("the token is for %q, not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err
@@ -274,14 +274,14 @@ func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) 
 	case err != nil:
 		return k, fmt.Errorf("the token is not a JWT: %w", ErrNoCredential)
 	case j.Issuer != "" && c["iss"] != j.Issuer:
-		return k, fmt.Errorf("the token is from %q, and not from %q: %w", text.Short(c.text("iss")), j.Issuer, ErrNoCredential)
+		return k, fmt.Errorf("the token was issued by %q, not by %q: %w", text.Short(c.text("iss")), j.Issuer, ErrNoCredential)
 	case !slices.Contains(j.algs, jose.SignatureAlgorithm(h.Algorithm)):
 		return k, fmt.Errorf("the token has the algorithm %q: %w", text.Short(h.Algorithm), ErrNoCredential)
 	}
 	switch t := strings.ToLower(h.Type); strings.TrimPrefix(t, "application/") {
 	case "", "jwt", "at+jwt":
 	default:
-		return k, fmt.Errorf("the token is of type %q, and not an access token", text.Short(h.Type))
+		return k, fmt.Errorf("the token has type %q and is not an access token", text.Short(h.Type))
 	}
 	if j.keys != nil {
 		k.lost = j.keys.lost.Load() // before the keys are looked at
@@ -289,7 +289,7 @@ func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) 
 	if err := j.verify(ctx, token, h); err != nil {
 		return k, err
 	}
-	// What was verified is what was read: both are the second part of the token.
+	// The claims that were read are the verified ones: both are the second part of the token.
 	leeway := j.Leeway
 	switch {
 	case leeway == 0:
@@ -350,4 +350,4 @@ func (j *JWT) verify(ctx context.Context, token string, h tokenHeader) error {
 	}
 }
 
-var errBadSignature = errors.New("the signature of the token is not that of the issuer")
+var errBadSignature = errors.New("the token's signature does not match a key of the issuer")

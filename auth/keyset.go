@@ -53,7 +53,7 @@ func checkKey(key crypto.PublicKey) error {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
 		if n := key.N.BitLen(); n < 2048 || n > 8192 {
-			return fmt.Errorf("an RSA key has %d bits; 2048 to 8192 are taken", n)
+			return fmt.Errorf("an RSA key has %d bits; it needs 2048 to 8192", n)
 		}
 	case *ecdsa.PublicKey:
 		if _, err := key.ECDH(); err != nil { // not on one of the curves of NIST
@@ -97,7 +97,7 @@ func parseKeySet(document []byte) ([]publicKey, error) {
 		keys = append(keys, publicKey{k.KeyID, k.Algorithm, k.Key})
 	}
 	if keys == nil {
-		return nil, errors.New("the key set has no key that could verify a token")
+		return nil, errors.New("the key set has no key that can verify a token")
 	}
 	return keys, nil
 }

@@ -54,7 +54,7 @@ func (m *ResourceMetadata) resolve(issuers []string) (*resource, error) {
 	u, err := url.Parse(m.Resource)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || u.Opaque != "":
-		return nil, fmt.Errorf("the Resource %q must be a URI with scheme, host and path alone", text.Short(m.Resource))
+		return nil, fmt.Errorf("the Resource %q must be a URI of scheme, host and path only", text.Short(m.Resource))
 	case !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http"):
 		return nil, fmt.Errorf("the Resource %q must be an https URI, or http where tokens cannot be overheard", text.Short(m.Resource))
 	case slices.Contains(m.Scopes, oauth.OfflineAccess):
@@ -133,7 +133,7 @@ func (res *resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		h.Set("Allow", "GET, HEAD, OPTIONS")
-		http.Error(w, "the metadata is read by GET", http.StatusMethodNotAllowed)
+		http.Error(w, "read the metadata with GET", http.StatusMethodNotAllowed)
 	}
 }
 

@@ -89,7 +89,7 @@ const maxSubject = 1024
 // checkName reports whether a text can name a principal.
 func checkName(what, s string) error {
 	if s == "" || len(s) > maxSubject || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fmt.Errorf("%s is empty, longer than %d bytes, or has characters that no name has", what, maxSubject)
+		return fmt.Errorf("%s is empty, longer than %d bytes, or has characters that a name cannot have", what, maxSubject)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, e
 		return w.value, nil
 	case err != nil && w.loaded:
 		if log != nil {
-			log.Warn("the file cannot be read; its earlier content counts", "err", err)
+			log.Warn("the file cannot be read; its earlier content stays in use", "err", err)
 		}
 		return w.value, nil
 	case err != nil:
@@ -63,7 +63,7 @@ func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, e
 	case err != nil && !w.loaded:
 		return v, err
 	case err != nil && log != nil:
-		log.Warn("the file has faults; the rest of it counts", "err", err)
+		log.Warn("the file has faults; the rest of it is in use", "err", err)
 	}
 	w.loaded, w.state, w.value = true, state, v
 	return v, nil

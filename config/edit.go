@@ -162,7 +162,7 @@ func (d *Document) insert(name string, value json.RawMessage, path ...string) er
 		obj, path = below, path[1:]
 	}
 	if obj.kind != '{' {
-		return fmt.Errorf("%s has no object where %s is to be", d.path, quote(name))
+		return fmt.Errorf("%s has no object to put %s into", d.path, quote(name))
 	}
 	for i := len(path) - 1; i >= 0; i-- {
 		value = json.RawMessage("{" + string(jsonx.AppendString(nil, name)) + ": " + string(value) + "}")

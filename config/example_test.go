@@ -52,7 +52,7 @@ func ExampleLoad() {
 	// Output:
 	// files: server-files ["."]
 	// web: https://example.com/mcp []
-	// line 1, column 27: the server "files" says neither command nor url: did you mean "command" instead of "comand"?
+	// line 1, column 27: the server "files" has neither command nor url: did you mean "command" instead of "comand"?
 }
 
 func ExampleEdit() {

@@ -133,7 +133,7 @@ func TestLoadFaults(t *testing.T) {
   "o": {"url": "https:///mcp"}
 }}`, []string{
 			`2:3: a server without a name`,
-			`3:3: the server "a" says neither command nor url`,
+			`3:3: the server "a" has neither command nor url`,
 			`4:3: the server "a" is here twice, first in line 3`,
 			`5:20: "command" is not a string`,
 			`5:40: "args" is not a list`,
@@ -144,7 +144,7 @@ func TestLoadFaults(t *testing.T) {
 			`8:16: "url" is not an http or https URL`,
 			`9:37: a url is not reached by stdio`,
 			`10:37: "type" is not a transport`,
-			`11:58: "type" and "transport" say different things`,
+			`11:58: "type" and "transport" contradict each other`,
 			`12:20: the environment variable GONE is not set`,
 			`12:48: there is no input "key"`,
 			`12:64: unknown variable ${config:...}`,
@@ -153,8 +153,8 @@ func TestLoadFaults(t *testing.T) {
 			`13:37: "disabled" is not true or false`,
 			`13:44: the member "command" is here twice, first in line 13`,
 			`14:8: the server "k" is not an object`,
-			`15:9: the server "é" says neither command nor url`,
-			`16:9: the server "l" says neither command nor url`,
+			`15:9: the server "é" has neither command nor url`,
+			`16:9: the server "l" has neither command nor url`,
 			`17:20: "command" is empty`,
 			`18:20: "command" has a control character in it`,
 			`18:48: the name "A" is here twice, first in line 18`,

@@ -112,7 +112,7 @@ func (m *Model) set(v Value) error {
 	switch v.Member {
 	case "key":
 		if m.Key = text; strings.TrimSpace(text) == "" {
-			return errors.New(`"key" is empty with its inputs in place`)
+			return errors.New(`"key" is empty after its inputs are replaced`)
 		}
 	case "headers":
 		m.Headers[v.Name] = text
@@ -188,7 +188,7 @@ func (l *loader) model(m member) {
 	case n == nil:
 		l.fail(m.pos, "the model "+quote(m.name)+" has no name", `add "name", as the provider calls it`)
 	case n.kind != '"' || strings.TrimSpace(n.text) == "":
-		l.fail(n.pos, `"name" of a model is not a text`, "put in quotes how the provider calls it")
+		l.fail(n.pos, `"name" of a model is not a string`, "put in quotes how the provider calls it")
 	default:
 		out.Model = n.text
 	}
@@ -230,15 +230,15 @@ func (l *loader) model(m member) {
 func (v values) key(n *node, m *Model) string {
 	const fix = "write ${env:NAME} or ${input:ID}"
 	if n.kind != '"' || strings.TrimSpace(n.text) == "" {
-		v.fail(n.pos, `"key" is not a text`, fix)
+		v.fail(n.pos, `"key" is not a string`, fix)
 		return ""
 	}
 	if !strings.Contains(n.text, "${") {
-		v.warn(n.pos, "the key of "+quote(m.Name)+" stands in the file", fix)
+		v.warn(n.pos, "the key of "+quote(m.Name)+" is written in the file", fix)
 	}
 	text := v.expand(n, "key", "")
 	if strings.TrimSpace(text) == "" {
-		m.missing = append(m.missing, v.at(n.pos, `"key" is empty with its variables in place`, "set them, or "+fix))
+		m.missing = append(m.missing, v.at(n.pos, `"key" is empty after its variables are replaced`, "set them, or "+fix))
 	}
 	return text
 }
@@ -253,7 +253,7 @@ func (l *loader) provider(m member, members map[string]*node) string {
 		if near := misspelt(n.text, Providers); near != "" {
 			fix = "did you mean " + quote(near) + "?"
 		}
-		l.fail(n.pos, `"provider" is none of its words`, fix)
+		l.fail(n.pos, `"provider" has an unknown value`, fix)
 	default:
 		return n.text
 	}
@@ -296,7 +296,7 @@ func (l *loader) numbers(name, example string, most float64, members map[string]
 		}
 		number, err := strconv.ParseFloat(m.value.text, 64)
 		if m.value.kind != '0' || err != nil || number < 0 || number > most {
-			l.fail(m.value.pos, fmt.Sprintf("%s of %q is not a number it can be", quote(m.name), name), "write "+example)
+			l.fail(m.value.pos, fmt.Sprintf("%s of %q is out of range", quote(m.name), name), "write "+example)
 			continue
 		}
 		*to = number

@@ -81,7 +81,7 @@ func TestModelsMissing(t *testing.T) {
 	}
 	for i, want := range []string{
 		`2:54: the environment variable NONE is not set`,
-		`3:51: "key" is empty with its variables in place`,
+		`3:51: "key" is empty after its variables are replaced`,
 	} {
 		_, err := file.Models[i].Resolve(nil)
 		var missing config.Problems
@@ -105,18 +105,18 @@ func TestLoadModelFaults(t *testing.T) {
 }, "mcpServers": {"s": {"command": "x"}}}`, nil)
 	want := []string{
 		`2:12: there is no model "fsat"`,
-		`4:26: "provider" is none of its words`,
-		`4:55: "key" is not a text`,
+		`4:26: "provider" has an unknown value`,
+		`4:55: "key" is not a string`,
 		`5:5: the model "b" has no provider`,
 		`5:5: the model "b" has no name`,
 		`5:39: there is no input "none"`,
-		`6:41: "name" of a model is not a text`,
+		`6:41: "name" of a model is not a string`,
 		`6:56: "baseUrl" is not an http or https URL`,
 		`6:83: "window" is not a number of tokens`,
 		`6:104: "maxTokens" is not a number of tokens`,
-		`7:65: "input" of "price" is not a number it can be`,
+		`7:65: "input" of "price" is out of range`,
 		`7:89: "images" is not true or false`,
-		`7:113: "cost" of "rank" is not a number it can be`,
+		`7:113: "cost" of "rank" is out of range`,
 		`7:126: "hints" is not a list`,
 		`7:142: "headers" is not an object`,
 		`8:5: the name of the model "e/f" is empty or has a / in it`,

@@ -166,7 +166,7 @@ func (l *loader) share(n *node) string {
 	case slices.Contains(shares, n.text):
 		return n.text
 	}
-	l.fail(n.pos, `"share" is none of its words`, `write "shared", "session", "principal" or "auto"`)
+	l.fail(n.pos, `"share" has an unknown value`, `write "shared", "session", "principal" or "auto"`)
 	return ""
 }
 
@@ -177,7 +177,7 @@ func (l *loader) duration(name string, n *node) time.Duration {
 	}
 	d, err := time.ParseDuration(n.text)
 	if n.kind != '"' || err != nil || d <= 0 {
-		l.fail(n.pos, fmt.Sprintf("%q is not a time", name), `write "30s", "5m" or "never"`)
+		l.fail(n.pos, fmt.Sprintf("%q is not a duration", name), `write "30s", "5m" or "never"`)
 		return 0
 	}
 	return d

@@ -55,14 +55,14 @@ func TestLoadOwnFaults(t *testing.T) {
 }`, nil)
 	want := []string{
 		`3:5: the server "a" is here and in a list`,
-		`4:20: "share" is none of its words`,
-		`4:36: "idle" is not a time`,
+		`4:20: "share" has an unknown value`,
+		`4:36: "idle" is not a duration`,
 		`4:50: "clients" is not a number of clients`,
-		`4:62: "queue" is not a time`,
+		`4:62: "queue" is not a duration`,
 		`5:10: the server "c" is not an object`,
 		`6:6: the member "servers" is here twice, first in line 2`,
-		`9:56: "startTimeout" is not a time`,
-		`9:78: "callTimeout" is not a time`,
+		`9:56: "startTimeout" is not a duration`,
+		`9:78: "callTimeout" is not a duration`,
 		`10:39: "patchbay" is not an object`,
 	}
 	if diff := cmp.Diff(want, faults); diff != "" || file != nil {

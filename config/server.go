@@ -200,7 +200,7 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 				pos, fix = field.pos, "did you mean "+quote(near)+" instead of "+quote(field.name)+"?"
 			}
 		}
-		l.fail(pos, "the server "+quote(s.Name)+" says neither command nor url", fix)
+		l.fail(pos, "the server "+quote(s.Name)+" has neither command nor url", fix)
 		return
 	case len(said) > 1:
 		l.fail(members[said[1]].pos, fmt.Sprintf("the server %s has both %q and %q", quote(s.Name), said[0], said[1]), "keep one of them")
@@ -254,7 +254,7 @@ func (l *loader) transport(members map[string]*node) string {
 		if n.kind != '"' || !ok {
 			l.fail(n.pos, fmt.Sprintf("%q is not a transport", name), `write "stdio", "http", "streamable-http" or "sse"`)
 		} else if said != "" && said != t {
-			l.fail(n.pos, `"type" and "transport" say different things`, "keep one of them")
+			l.fail(n.pos, `"type" and "transport" contradict each other`, "keep one of them")
 		}
 		said = t
 	}

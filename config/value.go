@@ -141,7 +141,7 @@ func (v *Value) unresolved() bool {
 func (s *Server) set(v Value) error {
 	text := v.Text()
 	if strings.TrimSpace(text) == "" && (v.Member == "command" || v.Member == "url") {
-		return fmt.Errorf("%q is empty with its inputs in place", v.Member)
+		return fmt.Errorf("%q is empty after its inputs are replaced", v.Member)
 	}
 	switch v.Member {
 	case "command":

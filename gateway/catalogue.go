@@ -124,7 +124,7 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 				id = nameOf(e.up.prefix, e.up.name, id)
 			}
 			if seen[id] {
-				g.log().Debug("taken by another feature", "server", e.up.name, "name", id)
+				g.log().Debug("name used by another feature", "server", e.up.name, "name", id)
 				continue
 			}
 			if len(seen) > 0 {

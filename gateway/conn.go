@@ -403,7 +403,7 @@ func (p *pool) watch(c *conn) {
 				wait = after
 			}
 			if open = wait > 0; !open {
-				why = fmt.Sprintf("nobody has used it for %v", after)
+				why = fmt.Sprintf("unused for %v", after)
 				c.forgetLoose()
 				p.retire(c, why)
 				p.dropLocked(c)
@@ -537,7 +537,7 @@ func (p *pool) current(who client) (*conn, <-chan struct{}) {
 }
 
 // errMissing says that a server is missing from a list. OnStatus has reported the reason.
-var errMissing = errors.New("the server is not there")
+var errMissing = errors.New("the server is unavailable")
 
 // errStarting is errMissing for a server that is still starting.
 var errStarting = fmt.Errorf("%w: %s", errMissing, Starting)

@@ -29,7 +29,7 @@ type Gateway struct {
 	ID string
 
 	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for
-	// a server of Run, or up to 3 seconds for its start; what comes later is announced as a change.
+	// a server of Run, or up to 3 seconds for its start; later answers are announced as a change.
 	// Zero: 10 seconds.
 	ListTimeout time.Duration
 

@@ -16,12 +16,12 @@ func (up *upstream) limited(method string, err error) error {
 	}
 	unknown, who := "", "the server"
 	if method == "tools/call" {
-		unknown, who = "; whether the tool has run is not known", "the tool"
+		unknown, who = "; the tool may or may not have run", "the tool"
 	}
 	if limit.Total {
 		return mcp.Errorf(jsonrpc.CodeInternal, "server %q took longer than %v (callLimit), so the call was cancelled%s. If %s needs more time, raise callLimit of the server in mcp.json",
 			up.name, limit.Limit, unknown, who)
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "server %q said nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json",
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q sent nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json",
 		up.name, limit.Limit, unknown, who)
 }

@@ -237,7 +237,7 @@ func TestSilentCallsEnd(t *testing.T) {
 					err := call.make(t.Context(), s)
 					took := time.Since(start)
 					var rpc *mcp.Error
-					if want := fmt.Sprintf("server %q said nothing for %v (callTimeout)", "db", limit); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || !strings.HasPrefix(rpc.Message, want) {
+					if want := fmt.Sprintf("server %q sent nothing for %v (callTimeout)", "db", limit); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || !strings.HasPrefix(rpc.Message, want) {
 						t.Errorf("%s of one who %s = %v, want %s", method, who, err, want)
 					}
 					if took < limit || took > limit+time.Second {

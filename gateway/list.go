@@ -179,7 +179,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 }
 
 // leadsBack is the reason for the state of a server that forwards to this gateway.
-const leadsBack = "it leads back here: remove it, or what leads back, from the configuration"
+const leadsBack = "it leads back to this gateway: remove it, or the server that leads back, from the configuration"
 
 // listsChanged records that the server stopped answering list requests, or answers them again.
 func (up *upstream) listsChanged(reason string) {

@@ -41,7 +41,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	l.update(ups)
 	honoured, left := l.honoured()
 	if call := mcp.CallFrom(ctx); left > 0 && call != nil && call.Revision.Sessions() {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "the server does not accept a subscription to this resource") // T-50
 	}
 	if err := forward.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (f *following) run(ctx context.Context) {
 }
 
 // errMoved says that the caller now uses another connection.
-var errMoved = errors.New("the connection is another")
+var errMoved = errors.New("the connection was replaced")
 
 // listen listens at the caller's connection, or waits for one, until the connection ends. If again
 // is true, it has listened before.
@@ -324,7 +324,7 @@ func (f *following) listen(ctx context.Context, again *bool) error {
 		context.AfterFunc(own, func() { ended <- context.Cause(own) })
 	} else {
 		f.l.wg.Go(func() {
-			err := errors.New("the code of the user has ended the goroutine")
+			err := errors.New("code of the user ended the goroutine")
 			defer func() { ended <- err }()
 			err = f.l.g.user().Run(own, revision.MethodListen, func() error { return f.listenAt(own, c, again) })
 		})

@@ -141,7 +141,7 @@ func (d *due) wait(ctx context.Context) {
 // tell returns the error for a request that was not forwarded.
 func (d *due) tell(ctx context.Context, server string) error {
 	d.wait(ctx)
-	return mcp.Errorf(jsonrpc.CodeInternal, "what server %q kept for you is gone: %s. This request did not reach it; the next one starts anew", server, d.why)
+	return mcp.Errorf(jsonrpc.CodeInternal, "the state that server %q kept for you is gone: %s. This request did not reach it; the next one starts afresh", server, d.why)
 }
 
 // leaves reports whether a request may leave state at the server, in its session. An empty method
@@ -197,7 +197,7 @@ func (p *pool) replaced() {
 		all = append(all, p.main)
 	}
 	for _, c := range all {
-		p.retireAll(c, "it was started anew, as its configuration has changed")
+		p.retireAll(c, "it was restarted because its configuration changed")
 	}
 }
 

@@ -112,7 +112,7 @@ func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMe
 	case errors.As(err, &rpc):
 		return err
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers what it lists, and %s failed: %v", text.Short(up.name), k.Method, err)
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers only what it lists, but %s failed: %v", text.Short(up.name), k.Method, err)
 }
 
 // lists reports whether a name, given as JSON, is in the list. It returns false for a nil list.

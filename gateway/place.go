@@ -16,7 +16,7 @@ import (
 //   - a connection that was used for nothing but reads makes room, because nobody loses state;
 //   - otherwise, the connection of a session that has had no request and no open stream for
 //     quietTime makes room for its own principal. Its client may have left silently; if not, it is
-//     told of the loss;
+//     informed of the loss;
 //   - any other connection stays until its client leaves.
 //
 // A request without a place waits for one (Source.Queue).
@@ -140,16 +140,16 @@ func (p *pool) room(principal string) error {
 	}
 	switch {
 	case quiet != nil:
-		p.retire(quiet, fmt.Sprintf("its session was quiet for %v, and it made room for another of yours", quietTime))
+		p.retire(quiet, fmt.Sprintf("its session was idle for %v and made room for another of yours", quietTime))
 		delete(p.clients, quiet.who)
 		close(quiet.evict)
 		p.evicted++
 		return nil
 	case own >= share && share < p.src.MaxClients:
-		return mcp.Errorf(jsonrpc.CodeInternal, "server %q: you have %d connections, and one caller may have a quarter of the %d that there may be, so that others are left some; end a session, or try again later",
+		return mcp.Errorf(jsonrpc.CodeInternal, "server %q: you have %d connections, and one caller may have at most a quarter of the %d in all; end a session, or try again later",
 			p.src.Name, own, p.src.MaxClients)
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "server %q is used by %d clients, the most there may be; try again later", p.src.Name, len(p.clients))
+	return mcp.Errorf(jsonrpc.CodeInternal, "server %q is used by %d clients, which is the limit; try again later", p.src.Name, len(p.clients))
 }
 
 // abandoned reports whether the client of c may have left silently: c belongs to a session that has
@@ -196,7 +196,7 @@ func (p *pool) perSession() {
 		keeps := c.opener.alone()
 		for who := range c.actors {
 			if who != keeps {
-				p.noteLoss(who, "it asks for roots, so that each session has a connection of its own from now on")
+				p.noteLoss(who, "it asks for roots, so each session has a connection of its own from now on")
 				delete(c.actors, who)
 			}
 		}

@@ -182,7 +182,7 @@ func (p *pool) explain(err error) error {
 	return err
 }
 
-var errIdle = errors.New("nobody uses it")
+var errIdle = errors.New("it is not in use")
 
 // serve uses c as the main connection until it ends, and returns why it ended. A server that was
 // crashing is not shown as ready until the connection has lasted for steady.
@@ -257,7 +257,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			if wait <= 0 {
 				p.main = nil
 				c.forgetLoose()
-				p.retire(c, fmt.Sprintf("nobody has used it for %v", idle.after))
+				p.retire(c, fmt.Sprintf("unused for %v", idle.after))
 			}
 			p.mu.Unlock()
 			if wait > 0 {

@@ -93,4 +93,4 @@ func Relay(ctx context.Context, c *mcp.Client) {
 }
 
 // errWhose refuses a question outside of calls over a connection that serves no session.
-var errWhose = mcp.Errorf(jsonrpc.CodeInternal, "cannot tell whose question this is: no call is in progress that it can belong to; ask while a call is")
+var errWhose = mcp.Errorf(jsonrpc.CodeInternal, "cannot tell whose question this is: no call is in progress; ask during a call")

@@ -45,7 +45,7 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 func (g *Gateway) feature(ctx context.Context, name string, k *listKind) (*upstream, string, error) {
 	up := g.serverOf(name)
 	if up == nil {
-		return nil, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no server offers %q; the names start with that of a server", text.Short(name))
+		return nil, "", mcp.Errorf(jsonrpc.CodeInvalidParams, "no server offers %q; names begin with the name of a server", text.Short(name))
 	}
 	if own, ok := up.plain(name); ok {
 		return up, own, nil

@@ -48,7 +48,7 @@ type Source struct {
 	// and was used for nothing but reads makes room; if the principal has used up its quarter, only
 	// a connection of its own. If there is none, a connection makes room whose session belongs to
 	// the same principal and has had no request and no open stream for 2 minutes; its client is
-	// told of the loss if it returns. Zero: 100.
+	// informed of the loss if it returns. Zero: 100.
 	MaxClients int
 
 	// Queue is how long a request waits for a place before it fails. Zero: 2 seconds; negative: it
@@ -143,7 +143,7 @@ func ParseShare(name string) (Share, error) {
 	case "principal":
 		return PerPrincipal, nil
 	}
-	return 0, fmt.Errorf("%q is none of auto, shared, session and principal", name)
+	return 0, fmt.Errorf("%q is not auto, shared, session or principal", name)
 }
 
 // State is the state of a server.

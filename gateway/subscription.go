@@ -118,7 +118,7 @@ func (n *subscription) run(ctx context.Context) {
 			err = n.keep(ctx, r)
 		}
 		n.refuse(err)
-		n.p.g.log().Debug("no news from a server", "server", n.p.src.Name, "err", err)
+		n.p.g.log().Debug("no notifications from a server", "server", n.p.src.Name, "err", err)
 		if time.Since(began) > longPause {
 			pause = firstPause
 		}
@@ -412,7 +412,7 @@ func (n *subscription) join(ctx context.Context, uris []string) (*subscriber, er
 		return r, errors.New("the connection has ended")
 	case n.tooMany(uris):
 		n.mu.Unlock()
-		return r, mcp.Errorf(jsonrpc.CodeInternal, "more than %d resources of server %q are listened to; try again later", maxWatched, n.p.src.Name)
+		return r, mcp.Errorf(jsonrpc.CodeInternal, "more than %d resources of server %q have subscriptions; try again later", maxWatched, n.p.src.Name)
 	}
 	n.addLocked(r)
 	n.mu.Unlock()

@@ -155,7 +155,7 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	if !revision.Reads(method) {
 		return nil, up.lost(ctx, c, method, err)
 	}
-	up.g.log().Debug("asked again", "server", up.name, "method", method, "err", err)
+	up.g.log().Debug("request retried", "server", up.name, "method", method, "err", err)
 	res, c, err = up.attempt(ctx, req)
 	if err != nil && c != nil && c.lost(ctx, err) {
 		return nil, up.lost(ctx, c, method, err)
@@ -198,13 +198,13 @@ func (c *conn) lost(ctx context.Context, err error) bool {
 func (up *upstream) lost(ctx context.Context, c *conn, method string, err error) error {
 	unknown := ""
 	if method == "tools/call" {
-		unknown = ", and whether the tool has run is not known"
+		unknown = "; the tool may or may not have run"
 	}
 	if up.pool.tells(c) && leaves(method) {
 		if d := up.g.losses.owed(ctx, up.name, method, clientOf(ctx), client{}); d != nil {
 			d.wait(ctx)
 		}
-		unknown += "; what it kept for you is gone"
+		unknown += "; the state that it kept for you is gone"
 	}
 	return &lostError{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
 }
@@ -243,7 +243,7 @@ func (up *upstream) rootsChanged(ctx context.Context, req *mcp.Request) {
 	ctx, cancel := context.WithTimeout(ctx, up.g.listTimeout())
 	defer cancel()
 	if _, err := c.h.Handle(ctx, req); err != nil {
-		up.g.log().Debug("not told that roots changed", "server", up.name, "err", err)
+		up.g.log().Debug("server not notified of changed roots", "server", up.name, "err", err)
 	}
 }
 

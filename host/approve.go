@@ -91,7 +91,7 @@ func (p *pending) decide(ctx context.Context) decision {
 		p.c.allow(p.tool, p.server)
 		if kept := p.c.h.Approvals; kept != nil {
 			if err := kept.Allow(p.server.Identity, p.server.Name, p.tool.Tool); err != nil {
-				p.c.tell(Event{Kind: Noted, Text: "the approval holds for this conversation, but could not be kept: " + err.Error()})
+				p.c.tell(Event{Kind: Noted, Text: "the approval holds for this conversation, but could not be stored:  " + err.Error()})
 			}
 		}
 	default:
@@ -157,7 +157,7 @@ func (c *Conversation) allowedBy(t Tool, s *server) (by, changed string) {
 	ok, changed, err := c.h.Approvals.Allowed(s.Identity, t.Tool)
 	switch {
 	case err != nil:
-		c.tell(Event{Kind: Noted, Text: "what was allowed for ever cannot be read: " + err.Error()})
+		c.tell(Event{Kind: Noted, Text: "cannot read the permanent approvals: " + err.Error()})
 	case ok:
 		return byAlways, ""
 	}
@@ -224,7 +224,7 @@ func writes(t *mcp.Tool) bool {
 // outcome.
 func (p *pending) audited(d Decision) {
 	if err := p.audit(d); err != nil {
-		p.c.tell(Event{Kind: Noted, Text: "the audit log lacks what came of a call: " + err.Error()})
+		p.c.tell(Event{Kind: Noted, Text: "the audit log lacks the outcome of a call: " + err.Error()})
 	}
 }
 

@@ -296,12 +296,12 @@ func TestAuditOfFailures(t *testing.T) {
 		res mcp.Result
 		err error
 	}{
-		"the tool answered with an error":                            {failed, nil},
-		"the server answered with error -32602":                      {nil, mcp.Errorf(jsonrpc.CodeInvalidParams, said)},
-		"the server answered with status 400":                        {nil, fmt.Errorf("%s: %w", said, &mcp.HTTPError{Status: 400})},
-		"the answer does not fit the output schema":                  {misfit, nil},
-		"the server could not be reached, or its answer not be read": {nil, &mcp.ExitError{Command: "s", State: said}},
-		"no answer and no progress in time":                          {nil, fmt.Errorf("%s: %w", said, context.DeadlineExceeded)},
+		"the tool answered with an error":                                  {failed, nil},
+		"the server answered with error -32602":                            {nil, mcp.Errorf(jsonrpc.CodeInvalidParams, said)},
+		"the server answered with status 400":                              {nil, fmt.Errorf("%s: %w", said, &mcp.HTTPError{Status: 400})},
+		"the answer does not fit the output schema":                        {misfit, nil},
+		"the server could not be reached, or its answer could not be read": {nil, &mcp.ExitError{Command: "s", State: said}},
+		"no answer and no progress in time":                                {nil, fmt.Errorf("%s: %w", said, context.DeadlineExceeded)},
 	} {
 		var log []host.Decision
 		srv := tools()

@@ -23,7 +23,7 @@ import (
 func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMessage, wrong string) {
 	args = repaired(written)
 	if err := jsonx.Valid(args, jsonx.DefaultDepth); err != nil {
-		return nil, fmt.Sprintf("The arguments are no JSON: %s. Nothing was called; call it again with a JSON object.", clip(err.Error()))
+		return nil, fmt.Sprintf("The arguments are not JSON: %s. Nothing was called; call it again with a JSON object.", clip(err.Error()))
 	}
 	if jsonx.KindOf(args) != '{' {
 		return nil, "The arguments must be a JSON object. Nothing was called." + expected(t.InputSchema, nil)
@@ -42,7 +42,7 @@ func (h *Host) arguments(t *mcp.Tool, written json.RawMessage) (args json.RawMes
 		return fit, ""
 	}
 	var bad *schema.ValidationError
-	text := "The arguments do not fit the tool. Nothing was called; mend this and call it again:"
+	text := "The arguments do not fit the tool. Nothing was called; correct this and call it again:"
 	if !errors.As(err, &bad) {
 		return nil, text + "\n- " + clip(err.Error())
 	}

@@ -119,7 +119,7 @@ func (c *Conversation) prepare(call *model.Call, tools []Tool) (*pending, *model
 	p.tell(Called, "")
 	if t.Server != "" {
 		if p.server = c.h.named(t.Server); p.server == nil {
-			return nil, p.refused(Broken, "the server was removed", fmt.Sprintf("The server %q is not there any more, and its tools with it. Go on without them.", clip(t.Server)))
+			return nil, p.refused(Broken, "the server was removed", fmt.Sprintf("The server %q was removed, and its tools with it. Go on without them.", clip(t.Server)))
 		}
 		p.safe = p.server.Trusted && (readOnly(t.Tool) || idempotent(t.Tool))
 	}

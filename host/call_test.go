@@ -26,8 +26,8 @@ func TestArguments(t *testing.T) {
 		{"an empty string", `""`, "", `missing "city"`},
 		{"a list", `["Oslo"]`, "", "must be a JSON object"},
 		{"a string", `"Oslo"`, "", "must be a JSON object"},
-		{"no JSON", `{"city":"Oslo"`, "", "no JSON"},
-		{"a name twice", `{"city":"Oslo","city":"Rome"}`, "", "no JSON"},
+		{"no JSON", `{"city":"Oslo"`, "", "not JSON"},
+		{"a name twice", `{"city":"Oslo","city":"Rome"}`, "", "not JSON"},
 		{"two faults", `{"city":7,"days":0}`, "", "days: must be at least 1"},
 		{"the schema is shown", `{"town":"Oslo"}`, "", `"required":["city"]`},
 	}

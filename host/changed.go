@@ -17,7 +17,7 @@ import (
 // running, and the next step offers the model the new definition.
 
 // errChanged says that a tool differs from the one that the model was offered.
-var errChanged = errors.New("the tool has changed since the model was offered it")
+var errChanged = errors.New("the tool has changed since it was offered to the model")
 
 // unchanged returns an error that wraps errChanged if the server now defines the tool of the call
 // differently, or not at all. A server that reported a change of its tools has 2 seconds to list
@@ -37,7 +37,7 @@ func (p *pending) unchanged(ctx context.Context) error {
 	case now[at].Tool != p.tool.Tool && approval.Hash(now[at].Tool) != approval.Hash(p.tool.Tool):
 		return errChanged
 	case p.server.listing():
-		return fmt.Errorf("%w, or another has: its server has not listed its tools again yet", errChanged)
+		return fmt.Errorf("%w, or is another one: its server has not listed its tools again yet", errChanged)
 	}
 	return nil
 }

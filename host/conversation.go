@@ -120,7 +120,7 @@ const (
 // Errors of a turn.
 var (
 	// ErrSteps says that the model gave no answer after it reached Limits.Steps.
-	ErrSteps = errors.New("the model has taken as many steps as it may")
+	ErrSteps = errors.New("the model has taken the maximum number of steps")
 
 	// ErrSchema says that the answer does not fit Conversation.Schema.
 	ErrSchema = errors.New("the answer does not fit the schema")
@@ -231,7 +231,7 @@ func (c *Conversation) keep(ctx context.Context, at int, e *Entry) {
 		return
 	}
 	if err := c.Keep(context.WithoutCancel(ctx), at, e); err != nil {
-		c.tell(Event{Kind: Noted, Text: "keeping the conversation: " + err.Error()})
+		c.tell(Event{Kind: Noted, Text: "store the conversation: " + err.Error()})
 	}
 }
 

@@ -77,7 +77,7 @@ const (
 )
 
 // errTotal is the cause when a call exceeds Limits.CallTotal.
-var errTotal = errors.New("it took longer than a call may, in all")
+var errTotal = errors.New("it took longer than the total limit of a call")
 
 // Bounds of the pause between attempts. The actual pause is random, from half of the current bound
 // to all of it.
@@ -110,7 +110,7 @@ func (p *pending) send(outer context.Context) (*mcp.ToolResult, *fault) {
 		}
 		d := max(pause/2+rand.N(pause/2), f.after)
 		pause = min(2*pause, longPause)
-		p.tell(Retried, fmt.Sprintf("again in %v: %s", d.Round(10*time.Millisecond), clip(err.Error())))
+		p.tell(Retried, fmt.Sprintf("retrying in %v: %s", d.Round(10*time.Millisecond), clip(err.Error())))
 		t := time.NewTimer(d)
 		select {
 		case <-t.C:
@@ -293,7 +293,7 @@ func classOf(err error) string {
 	case errors.As(err, &rpc):
 		return fmt.Sprintf("the server answered with error %d", rpc.Code)
 	}
-	return "the server could not be reached, or its answer not be read"
+	return "the server could not be reached, or its answer could not be read"
 }
 
 // words tells the model what went wrong and what it can do.
@@ -309,7 +309,7 @@ func (f *fault) words(p *pending) string {
 	case f.asked != "":
 		return "The server asked something for this call and got no answer, and then the call failed; it may have been done in part. Why there was no answer: " + clip(f.asked)
 	case f.ran == perhaps && !p.safe:
-		return "Outcome unknown: it may or may not have happened; do not repeat it without checking, for instance by a tool that only reads. What went wrong: " + what
+		return "Outcome unknown: it may or may not have happened; do not repeat it without checking, for instance by a tool that only reads. Cause: " + what
 	case f.ran == certainly && !p.safe:
 		return "It has run, so do not repeat it without checking, but its answer is not what it should be: " + what
 	case f.ran == certainly:
@@ -321,13 +321,13 @@ func (f *fault) words(p *pending) string {
 	case f.kind == outdated:
 		return fmt.Sprintf("It has not run: the server %q was replaced before it could be called. Call it again if that is still wanted.", clip(p.tool.Server))
 	case f.kind == transient:
-		return fmt.Sprintf("It failed for now (tried %s), and may work later. Go on with something else, or try it once more at the end. What went wrong: %s", times(f.tries), what)
+		return fmt.Sprintf("It failed for now (tried %s), and may work later. Go on with something else, or try it once more at the end. Cause: %s", times(f.tries), what)
 	case errors.Is(f.err, mcp.ErrSessionLost):
-		return fmt.Sprintf("It has not run. The server %q has lost what it kept from earlier calls. Make those that this one depends on again, and then call it again.", clip(p.tool.Server))
+		return fmt.Sprintf("It has not run. The server %q has lost the state of earlier calls. Make those that this one depends on again, and then call it again.", clip(p.tool.Server))
 	case f.ran == never:
-		return "The server refused the call, and it has not run. The same call would be refused again, so change it or do without. What the server said: " + what
+		return "The server refused the call, and it has not run. The same call would be refused again, so change it or do without. The server's answer: " + what
 	}
-	return "The server failed. The same call is likely to fail again, so change it or do without. What went wrong: " + what
+	return "The server failed. The same call is likely to fail again, so change it or do without. Cause: " + what
 }
 
 func times(n int) string {

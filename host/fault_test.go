@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		{"wants a login", &gateway.LoginError{Do: "patchbay login s", Err: status(401)}, 1, 1, host.Broken, host.Broken, "patchbay login s", "patchbay login s"},
 		{"broken off", fmt.Errorf("call: %w", io.ErrUnexpectedEOF), 1, 5, host.Unknown, host.Broken, "Outcome unknown", "later"},
 		{"closed", mcp.ErrClosed, 1, 5, host.Unknown, host.Broken, "Outcome unknown", "later"},
-		{"session lost", fmt.Errorf("call: %w", mcp.ErrSessionLost), 1, 1, host.Broken, host.Broken, "lost what it kept", "lost what it kept"},
+		{"session lost", fmt.Errorf("call: %w", mcp.ErrSessionLost), 1, 1, host.Broken, host.Broken, "lost the state", "lost the state"},
 		{"process ended", &mcp.ExitError{Command: "s", State: "exit status 2"}, 1, 5, host.Unknown, host.Broken, "exit status 2", "exit status 2"},
 		{"nobody there", &url.Error{Op: "Post", URL: "http://127.0.0.1:1", Err: errors.New("connection refused")}, 5, 5, host.Broken, host.Broken, "later", "later"},
 		{"no answer", fmt.Errorf("call: %w", context.DeadlineExceeded), 1, 2, host.Unknown, host.Broken, "Outcome unknown", "tried 2 times"},

@@ -219,7 +219,7 @@ func listOf[T any](ctx context.Context, h *Host, s *server, l *listing[T], capab
 			case err == nil:
 				var is said
 				if err := jsonx.Unmarshal(raw, &is); err != nil {
-					return fmt.Errorf("what the server says of itself: %w", err)
+					return fmt.Errorf("server info: %w", err)
 				}
 				h.mu.Lock()
 				s.said = &is

@@ -60,9 +60,9 @@ func (s *longTexts) get(id string) (longText, error) {
 	}
 	var n int
 	if _, err := fmt.Sscanf(id, "t%d", &n); err == nil && 0 < n && n <= s.last {
-		return longText{}, fmt.Errorf("text %s is no longer kept, as newer ones needed the room; call again what it came from", quoted(id))
+		return longText{}, fmt.Errorf("text %s is no longer kept, as newer ones needed the room; make the call again", quoted(id))
 	}
-	return longText{}, fmt.Errorf("there is no text %s; ids are in what was cut", quoted(id))
+	return longText{}, fmt.Errorf("there is no text %s; a cut text names its id", quoted(id))
 }
 
 // cut returns a text, or its beginning and a note on how to read the rest.
@@ -95,7 +95,7 @@ func head(text string, most int) string {
 func (c *Conversation) readMore() Tool {
 	return Tool{Name: "read_more", Tool: &mcp.Tool{
 		Name:        "read_more",
-		Description: "Reads on in a text that was cut as it was too long. What was cut tells the id and the offset.",
+		Description: "Continues a text that was cut because it was too long. The cut text names its id and the offset.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","minimum":0,"description":"in bytes"}},"required":["id"]}`),
 	}, own: own{do: func(_ context.Context, args json.RawMessage) ([]model.Part, error) {
 		var in struct {
@@ -112,7 +112,7 @@ func (c *Conversation) readMore() Tool {
 		case in.Offset < 0:
 			return nil, errors.New("the offset is negative; it counts bytes from the beginning, which is 0")
 		case in.Offset >= len(t.text) && len(t.text) < t.size:
-			return nil, fmt.Errorf("only the first %d of %d bytes are kept; call again what it came from, for less", len(t.text), t.size)
+			return nil, fmt.Errorf("only the first %d of %d bytes are kept; make the call again, for less", len(t.text), t.size)
 		case in.Offset >= len(t.text):
 			return words(fmt.Sprintf("[the end: it has %d bytes]", t.size)), nil
 		}

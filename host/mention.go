@@ -109,7 +109,7 @@ type spoken struct {
 // compose makes messages from a person's text and its attachments.
 func (c *Conversation) compose(ctx context.Context, text string, more []model.Part) (*spoken, error) {
 	if strings.TrimSpace(text) == "" && len(more) == 0 {
-		return nil, errors.New("there is nothing to say")
+		return nil, errors.New("the message is empty")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, mentionTime, fmt.Errorf("no answer within %v", mentionTime))
 	defer cancel()

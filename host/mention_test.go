@@ -67,7 +67,7 @@ func TestMentions(t *testing.T) {
 		{said: `/p:"two words"`, want: "two"},
 		{said: "/p:nothing", err: `no prompt "nothing"; it has: /p:review, /p:play, /p:"two words"`},
 		{said: "/down:x", err: `of server "down"`},
-		{said: "", err: "nothing to say"},
+		{said: "", err: "the message is empty"},
 		{said: "#clock/nothing", err: "no tool"},
 		{said: "#now", err: "more than one server has a tool"},
 		{said: "issue #12, #hashtag", want: "issue #12, #hashtag"},

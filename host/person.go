@@ -36,7 +36,7 @@ type Approval struct {
 	Tool         *mcp.Tool
 	Arguments    json.RawMessage // exactly as they are sent
 	ReadOnly     bool            // the server declares so
-	Destructive  bool            // likewise: it may destroy something; true unless the server declares otherwise
+	Destructive  bool            // likewise: its updates are destructive; true unless the server declares otherwise
 	Trusted      bool            // the server is trusted
 	Changed      string          // what has changed since the tool was permanently allowed; empty: nothing, or it never was
 	Doubt        string          // why an allowed call needs a decision anyway: it may have run already; empty: it has not

@@ -35,7 +35,7 @@ func (s *server) sample(ctx context.Context, c *Conversation, r *mcp.SampleReque
 	defer func() { q.unanswered(err) }()
 	nested, _ := ctx.Value(nestedKey{}).(int)
 	if nested >= maxNested {
-		return nil, mcp.Errorf(jsonrpc.CodeInternal, "this completion is asked for inside of %d others, which is too deep", nested)
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "this completion is requested inside of %d others, which is too deep", nested)
 	}
 	if err := q.maySample(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	sampling := &Sampling{Server: q.s.Name, Model: m.Info().Name}
 	sampling.Conversation, sampling.Call = q.id()
 	if r.IncludeContext != "" && r.IncludeContext != "none" {
-		q.note("server %q wants the model to see %q, which it does not: it sees the request alone", q.s.Name, bounded(r.IncludeContext, 50))
+		q.note("server %q asks for the context %q, but the model sees only the request", q.s.Name, bounded(r.IncludeContext, 50))
 	}
 	limited := *r
 	most := or(h.Limits.SampleSize, 4096)
@@ -115,7 +115,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 		out.Model = sampling.Model
 	}
 	if r.ToolChoice == "required" && out.StopReason != "toolUse" {
-		return nil, mcp.Errorf(jsonrpc.CodeInternal, "the model has used no tool, which was required")
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "the model has used no tool, but one was required")
 	}
 	if h.Person == nil {
 		return out, nil
@@ -150,7 +150,7 @@ func (q *question) failed(ctx context.Context, name string, err error) error {
 	if errors.As(err, &known) {
 		kind = string(known.Kind)
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "no answer of %s: %s", name, kind)
+	return mcp.Errorf(jsonrpc.CodeInternal, "no answer from %s: %s", name, kind)
 }
 
 // toolNames maps names that a model accepts to the server's own names.
@@ -189,10 +189,10 @@ func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, 
 	case "none", "required":
 		req.Choice.Mode = r.ToolChoice
 		if r.ToolChoice == "required" && len(r.Tools) == 0 {
-			return nil, nil, errors.New("a tool is required, and there is none")
+			return nil, nil, errors.New("a tool is required, but there is none")
 		}
 	default:
-		return nil, nil, fmt.Errorf("there is no tool choice %q; use auto, required or none", bounded(r.ToolChoice, 50))
+		return nil, nil, fmt.Errorf("unknown tool choice %q; use auto, required or none", bounded(r.ToolChoice, 50))
 	}
 	used := map[string]string{} // names of tools by tool use id
 	for i, m := range r.Messages {
@@ -238,12 +238,12 @@ func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]str
 		return model.Part{Text: clean(c.Text)}, nil
 	case mcp.ImageContent:
 		if !info.Images {
-			return model.Part{}, fmt.Errorf("the model %s takes no pictures", info.Name)
+			return model.Part{}, fmt.Errorf("the model %s does not accept images", info.Name)
 		}
 		return model.Part{Media: &model.Media{MIME: mediaType(c.MIMEType, c.Data), Data: c.Data}}, nil
 	case mcp.AudioContent:
 		if !info.Audio {
-			return model.Part{}, fmt.Errorf("the model %s takes no sounds", info.Name)
+			return model.Part{}, fmt.Errorf("the model %s does not accept audio", info.Name)
 		}
 		return model.Part{Media: &model.Media{MIME: mediaType(c.MIMEType, c.Data), Data: c.Data}}, nil
 	case mcp.ToolUseContent:
@@ -266,7 +266,7 @@ func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]str
 		}
 		return model.Part{Result: &model.Result{ID: c.ToolUseID, Name: used[c.ToolUseID], Parts: p.parts, Error: c.Result.IsError}}, nil
 	}
-	return model.Part{}, errors.New("a kind of content that models do not take")
+	return model.Part{}, errors.New("a kind of content that models do not accept")
 }
 
 // fromModel converts the answer from a model to a result for the server, without its reasoning.

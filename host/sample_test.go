@@ -103,10 +103,10 @@ func TestSampleRequest(t *testing.T) {
 		},
 		{"a tool of its own", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}, "", answer(model.StopCalls, model.Part{Call: &model.Call{ID: "1", Name: "rm"}}), `endTurn: `},
 		// SAMP-26-013
-		{"a required tool that is not used", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"}, "", answer(model.StopEnd, model.Part{Text: "no"}), `error -32603: the model has used no tool, which was required`},
-		{"a required tool of none", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, ToolChoice: "required"}, "", nil, `error -32602: a tool is required, and there is none`},
-		{"a strange choice", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, ToolChoice: "maybe"}, "", nil, `error -32602: there is no tool choice "maybe"; use auto, required or none`},
-		{"a strange block", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.RawContent(`{"type":"smell"}`))}, MaxTokens: 5}, "", nil, `error -32602: messages[0]: a kind of content that models do not take`},
+		{"a required tool that is not used", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"}, "", answer(model.StopEnd, model.Part{Text: "no"}), `error -32603: the model has used no tool, but one was required`},
+		{"a required tool of none", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, ToolChoice: "required"}, "", nil, `error -32602: a tool is required, but there is none`},
+		{"a strange choice", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, ToolChoice: "maybe"}, "", nil, `error -32602: unknown tool choice "maybe"; use auto, required or none`},
+		{"a strange block", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.RawContent(`{"type":"smell"}`))}, MaxTokens: 5}, "", nil, `error -32602: messages[0]: a kind of content that models do not accept`},
 		{"nothing", mcp.SampleRequest{MaxTokens: 5}, "", nil, `error -32602: there are no messages`},
 	}
 	for _, tt := range tests {
@@ -187,7 +187,7 @@ func resultLine(res *mcp.SampleResult, err error) string {
 func TestSampleWithoutEyes(t *testing.T) {
 	n := sampled(t, &host.Host{Model: answering{model.Info{Name: "test/blind"}, nil}, AutoSample: true})
 	_, err := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: pngData})}, MaxTokens: 5})
-	if got := resultLine(nil, err); got != "error -32602: messages[0]: the model test/blind takes no pictures" {
+	if got := resultLine(nil, err); got != "error -32602: messages[0]: the model test/blind does not accept images" {
 		t.Error(got)
 	}
 }
@@ -223,8 +223,8 @@ func TestSampleRefused(t *testing.T) {
 // The server learns the kind of the failure, not the provider's message.
 func TestSampleFails(t *testing.T) {
 	for want, err := range map[string]error{
-		"error -32603: no answer of m: rate limited":      &model.Error{Kind: model.Limited, Message: "organisation org-secret"},
-		"error -32603: no answer of m: it did not answer": errors.New("key sk-secret"),
+		"error -32603: no answer from m: rate limited":      &model.Error{Kind: model.Limited, Message: "organisation org-secret"},
+		"error -32603: no answer from m: it did not answer": errors.New("key sk-secret"),
 	} {
 		n := sampled(t, &host.Host{AutoSample: true, Model: answering{model.Info{Name: "m"}, func(context.Context, *model.Request) (*model.Response, error) { return nil, err }}})
 		_, got := n.client.OnSample(t.Context(), &mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5})

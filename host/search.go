@@ -28,7 +28,7 @@ const (
 func (c *Conversation) searchTools(cat *catalog) Tool {
 	return Tool{Name: "search_tools", Tool: &mcp.Tool{
 		Name: "search_tools",
-		Description: "Finds tools by words: there are more than those that are listed. What it finds can be called from then on, by name. " +
+		Description: "Finds tools by words: there are more than the listed ones. Tools that it finds can be called by name from then on. " +
 			"Search again with other words before you say that something cannot be done.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"words for what the tool is to do, or of its name"},"server":{"type":"string","description":"only tools of this server"},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"how many at most; 8 if not given"}},"required":["query"]}`),
 	}, own: own{do: func(_ context.Context, args json.RawMessage) ([]model.Part, error) {
@@ -60,7 +60,7 @@ func (c *Conversation) searchTools(cat *catalog) Tool {
 func (c *Conversation) describeTool(cat *catalog) Tool {
 	return Tool{Name: "describe_tool", Tool: &mcp.Tool{
 		Name:        "describe_tool",
-		Description: "Tells all about one tool that search_tools has named: its whole description and the JSON Schemas of its arguments and result. It can be called from then on.",
+		Description: "Describes one tool that search_tools has named: its whole description and the JSON Schemas of its arguments and result. It can be called from then on.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
 	}, own: own{do: func(_ context.Context, args json.RawMessage) ([]model.Part, error) {
 		var in struct{ Name string }
@@ -70,7 +70,7 @@ func (c *Conversation) describeTool(cat *catalog) Tool {
 		tools := cat.ofServers()
 		i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == in.Name || t.Server+"/"+t.Tool.Name == in.Name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no tool %s; search_tools finds those there are", quoted(in.Name))
+			return nil, fmt.Errorf("there is no tool %s; search_tools finds the existing ones", quoted(in.Name))
 		}
 		t := tools[i]
 		c.find(tools[i : i+1])

@@ -130,7 +130,7 @@ func (h *Host) put(s Server, replace bool) error {
 	}
 	at := slices.IndexFunc(h.running, func(r *server) bool { return r.Name == s.Name })
 	if at >= 0 && !replace {
-		return fmt.Errorf("there is a server %q already", s.Name)
+		return fmt.Errorf("server %q exists already", s.Name)
 	}
 	for _, r := range h.running {
 		if r.Name != s.Name && (r.Name == s.Group && r.Group != s.Group || r.Group == s.Name && s.Group != s.Name) {

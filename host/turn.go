@@ -30,7 +30,7 @@ type turn struct {
 // Messages of the host to the model, each for one request.
 const (
 	sayEmpty   = "[Your answer was empty. Answer, or call a tool.]"
-	saySteps   = "[You have taken as many steps as you may. Call no more tools: answer now with what you have, and say what is missing.]"
+	saySteps   = "[You have taken the maximum number of steps. Call no more tools: answer now with what you have, and say what is missing.]"
 	sayStop    = "[You have made the same call again, with the same result. Call no more tools: answer now with what you have, and say what is missing.]"
 	sayRepeats = "[You have made the same call %d times, with the same arguments and the same result: %s. Do something else, or answer with what you have.]"
 	sayMisfit  = "[The answer does not fit. Answer again, with JSON alone that fits the schema.\n%v\nThe schema is: %s]"
@@ -86,7 +86,7 @@ func (t *turn) run(ctx context.Context) error {
 			return nil
 		default:
 			t.empty, said = true, sayEmpty
-			c.tell(Event{Kind: Noted, Text: "the answer was empty; the model is asked once more"})
+			c.tell(Event{Kind: Noted, Text: "the answer was empty; retrying"})
 		}
 	}
 }
@@ -185,10 +185,10 @@ func (t *turn) progress(calls []*model.Call, parts []model.Part) (said string) {
 	switch t.r.Early {
 	case NoProgress:
 		said = sayStop
-		t.c.tell(Event{Kind: Noted, Text: "the model makes the same call again and again; it is told to answer"})
+		t.c.tell(Event{Kind: Noted, Text: "the model repeats the same call and must answer now"})
 	case TooManySteps:
 		said = saySteps
-		t.c.tell(Event{Kind: Noted, Text: fmt.Sprintf("the model has taken %s; it is told to answer", plural(t.r.Steps, "step"))})
+		t.c.tell(Event{Kind: Noted, Text: fmt.Sprintf("the model has taken %s and must answer now", plural(t.r.Steps, "step"))})
 	}
 	return said
 }
@@ -222,7 +222,7 @@ func (t *turn) fits(ctx context.Context, text string) (again bool, err error) {
 		return false, fmt.Errorf("%w: %v", ErrSchema, err)
 	}
 	t.tries++
-	t.c.tell(Event{Kind: Noted, Text: "the answer does not fit the schema; the model is asked again"})
+	t.c.tell(Event{Kind: Noted, Text: "the answer does not fit the schema; retrying"})
 	complaint := fmt.Sprintf(sayMisfit, err, head(string(t.c.Schema), 8<<10))
 	t.c.add(ctx, Entry{Message: marked(mark{Host: true}, model.Part{Text: complaint})})
 	return true, nil

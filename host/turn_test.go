@@ -156,14 +156,14 @@ func TestStepsAreBounded(t *testing.T) {
 		t.Fatalf("Send = %+v, %v; want an early answer", r, err)
 	}
 	last := m.request(t, 2)
-	if last.Choice.Mode != "none" || !strings.Contains(lastText(last), "as many steps") {
+	if last.Choice.Mode != "none" || !strings.Contains(lastText(last), "maximum number of steps") {
 		t.Errorf("the last request has choice %+v and ends with %q", last.Choice, lastText(last))
 	}
 	if len(last.Tools) == 0 {
 		t.Error("the last request has no tools: the prompt begins otherwise than before")
 	}
 	for _, e := range c.Snapshot() {
-		if strings.Contains(e.Text(), "as many steps") {
+		if strings.Contains(e.Text(), "maximum number of steps") {
 			t.Errorf("what the host said once is kept: %q", e.Text())
 		}
 	}

@@ -278,7 +278,7 @@ func TestProgramIsAKnownClient(t *testing.T) {
 	env, pages := opener(t)
 	u := newUser(t, env...)
 	_, said := u.runs(3, "login", shop)
-	if !strings.Contains(said, "registers no clients by itself") || !strings.Contains(said, "patchbay login "+shop+" --client-id ID") {
+	if !strings.Contains(said, "has no client registration") || !strings.Contains(said, "patchbay login "+shop+" --client-id ID") {
 		t.Errorf("login said %q, want what to do", said)
 	}
 	u.logIn(p, pages, shop, true, "--client-id", "known")

@@ -87,7 +87,7 @@ func (f *Servers) reread(ctx context.Context, path string, o *Following) follow.
 	}
 	faulty := FaultyServers(bad)
 	if len(faulty) > 0 {
-		look.Fault, look.Wrong = faults(bad, "the servers that they are about are not started, or stay as they are"), true
+		look.Fault, look.Wrong = faults(bad, "the servers concerned are not started, or stay as they are"), true
 	}
 	changes := f.Set(Enabled(file), faulty, file.Share)
 	if len(changes) > 0 && o.Warn != nil {

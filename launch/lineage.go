@@ -63,7 +63,7 @@ func IsLoop(err error) bool { return errors.Is(err, errOwnParent) || errors.Is(e
 
 var (
 	errOwnParent = errors.New("it has started this program, and starting it again would loop")
-	errDeep      = fmt.Errorf("%d programs have started one another: do their configurations lead in a circle?", hop.Most)
+	errDeep      = fmt.Errorf("%d programs have started one another: do their configurations form a loop?", hop.Most)
 )
 
 // refuse returns an error for a server with a command that must not be started from here.

@@ -57,7 +57,7 @@ func Refused(err error) bool {
 // login if there is one. Sessions with one server share it. It is an error if Env has no Vault.
 func (e *Env) Transport(s config.Server) (*login.Transport, error) {
 	if e.Vault == nil {
-		return nil, errors.New("there is no place for logins")
+		return nil, errors.New("logins cannot be stored here")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

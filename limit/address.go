@@ -40,7 +40,7 @@ func (l *Limiter) admitAddress(from netip.Addr) *Error {
 	now := time.Now()
 	b := l.known.of(key{address, from.String(), ""}, l.Address)
 	if wait := b.wait(now); wait > 0 {
-		return &Error{fmt.Sprintf("more requests than %s of one address", b.rate), wait}
+		return &Error{fmt.Sprintf("more requests than %s from one address", b.rate), wait}
 	}
 	b.take(now)
 	return nil

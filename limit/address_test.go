@@ -63,7 +63,7 @@ func TestRateOfAddresses(t *testing.T) {
 					}
 					res := w.send("tools/list", "")
 					if late := from == tt.second && tt.one; late {
-						wantLate(t, res, "60", "of one address")
+						wantLate(t, res, "60", "from one address")
 					} else if res.Code != 200 {
 						t.Errorf("%s = %d %s", from, res.Code, res.Body)
 					}

@@ -104,12 +104,12 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 		}
 	}
 	if late != nil {
-		what := fmt.Sprintf("more requests than %s of one caller", late.rate)
+		what := fmt.Sprintf("more requests than %s from one caller", late.rate)
 		switch late.kind {
 		case ofTool:
-			what = fmt.Sprintf("more calls of %q than %s of one caller", late.tool, late.rate)
+			what = fmt.Sprintf("more calls of %q than %s from one caller", late.tool, late.rate)
 		case further:
-			what = fmt.Sprintf("more answers and requests about tasks than %s of one caller", late.rate)
+			what = fmt.Sprintf("more answers and requests about tasks than %s from one caller", late.rate)
 		}
 		return nil, &Error{what, wait}
 	}

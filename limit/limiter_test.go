@@ -137,7 +137,7 @@ func TestRateOfCallers(t *testing.T) {
 		wantOK(t, ada.send("tools/list", ""))
 		session.call("nothing there") // that is known behind the limit
 		for _, w := range []*wire{ada, session} {
-			wantLate(t, w.call("one"), "2", "more requests than 5/10s of one caller; try again in 2 s")
+			wantLate(t, w.call("one"), "2", "more requests than 5/10s from one caller; try again in 2 s")
 			wantLate(t, w.send("tools/list", ""), "2", "")
 		}
 		wantOK(t, session.send("ping", ""))
@@ -177,7 +177,7 @@ func TestRateOfTools(t *testing.T) {
 		}})
 		ada, eve := &wire{t: t, h: srv, user: "ada"}, &wire{t: t, h: srv, user: "eve"}
 		wantOK(t, ada.call("one"))
-		wantLate(t, ada.call("one"), "60", `more calls of \"one\" than 1/m of one caller`)
+		wantLate(t, ada.call("one"), "60", `more calls of \"one\" than 1/m from one caller`)
 		wantOK(t, eve.call("one"))
 		wantOK(t, ada.call("db_write"))
 		for range 5 {
@@ -290,5 +290,5 @@ func ExampleLimiter() {
 	}
 	// Output:
 	// <nil>
-	// more calls of "find" than 1/h of one caller; try again in 3600 s
+	// more calls of "find" than 1/h from one caller; try again in 3600 s
 }

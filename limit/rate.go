@@ -28,7 +28,7 @@ func ParseRate(text string) (Rate, error) {
 	base, more, burst := strings.Cut(text, ",")
 	count, per, ok := strings.Cut(base, "/")
 	if !ok {
-		return bad("there is no time")
+		return bad("the time is missing")
 	}
 	var r Rate
 	var err error

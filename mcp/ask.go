@@ -131,7 +131,7 @@ func ElicitURL(ctx context.Context, message, url string, opts ...AskOption) erro
 
 func checkURL(url string) error {
 	if u, err := neturl.Parse(url); err != nil || !u.IsAbs() || u.Host == "" && u.Opaque == "" {
-		return fmt.Errorf("elicit: %q is no absolute URL; use one such as https://example.com/login", text.Short(url))
+		return fmt.Errorf("elicit: %q is not an absolute URL; use one such as https://example.com/login", text.Short(url))
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (r Root) check() error {
 	u, err := neturl.Parse(r.URI)
 	switch {
 	case err != nil || u.Scheme != "file" || u.Path == "":
-		return fmt.Errorf("root %q is no file: URI", text.Short(r.URI))
+		return fmt.Errorf("root %q is not a file: URI", text.Short(r.URI))
 	case slices.Contains(strings.FieldsFunc(u.Path, func(c rune) bool { return c == '/' || c == '\\' }), ".."):
 		return fmt.Errorf("root %q leads out of itself; clean its path", text.Short(r.URI))
 	}

@@ -307,7 +307,7 @@ func (c *Client) openDuplex(ctx context.Context, conn jsonrpc.Conn, key string, 
 	})
 	if explain != nil && s.limits.Mute > 0 { // it is a command
 		s.remote.Mute(s.limits.Mute, wire.Frames, func(calls int, limit time.Duration) {
-			go wire.End(fmt.Errorf("nothing was heard of it in %d calls in a row, each given up after %v", calls, limit))
+			go wire.End(fmt.Errorf("it did not answer %d calls in a row, each given up after %v", calls, limit))
 		})
 	}
 	s.remote.Wire = wire
@@ -407,7 +407,7 @@ func (c *Client) RootsChanged(ctx context.Context) {
 	for _, s := range sessions {
 		wg.Go(func() {
 			if err := s.remote.RootsChanged(ctx); err != nil && !s.remote.Ended() {
-				s.log.Warn("server not told that the roots changed", "server", text.Short(s.Server().Name), "err", err)
+				s.log.Warn("server not notified of changed roots", "server", text.Short(s.Server().Name), "err", err)
 			}
 		})
 	}

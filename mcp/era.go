@@ -27,7 +27,7 @@ import (
 const probeTime = 5 * time.Second
 
 // errProbeFatal says that the server ended while it was probed.
-var errProbeFatal = errors.New("the server ended when it was asked server/discover")
+var errProbeFatal = errors.New("the server ended on server/discover")
 
 // errNoAnswer says that a server did not answer while a session was being opened.
 var errNoAnswer = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
@@ -319,7 +319,7 @@ func (s *Session) renew(ctx context.Context) error {
 	if err := s.opened(ctx, info); err != nil {
 		return err
 	}
-	s.log.Info("session opened again", "server", text.Short(info.Name))
+	s.log.Info("session reopened", "server", text.Short(info.Name))
 	s.outputs.forget()
 	s.resubscribe(ctx)
 	// Nobody knows what has changed meanwhile.

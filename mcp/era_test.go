@@ -125,7 +125,7 @@ func TestEraOnAPipe(t *testing.T) {
 			}
 			return failure(m, -32601, "")
 		}, err: "2026-07-28"},
-		{name: "the end", reply: func(jsonrpc.Message) []string { return nil }, err: "ended when it was asked server/discover"},
+		{name: "the end", reply: func(jsonrpc.Message) []string { return nil }, err: "ended on server/discover"},
 		{name: "initialize fails", reply: func(m jsonrpc.Message) []string { return failure(m, -32601, "") }, err: "-32601"},
 	}
 	for _, tt := range tests {

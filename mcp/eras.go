@@ -63,7 +63,7 @@ func (e *Eras) legacy(key string) (how string, ok bool) {
 	case n.legacy:
 		return "initialize, as this server was legacy before", true
 	case n.ends > 0 && n.ends%initializeEvery == 0:
-		return "initialize, as the server ended when it was asked server/discover", true
+		return "initialize, as the server ended on server/discover", true
 	}
 	return "", false
 }

@@ -47,7 +47,7 @@ func (s *Server) extension(method string) HandlerFunc {
 func checkExtensions(field string, extensions map[string]json.RawMessage, depth int) error {
 	for _, id := range slices.Sorted(maps.Keys(extensions)) {
 		if !extensionID(id) {
-			return fmt.Errorf("mcp: %s: %q is no extension identifier: use prefix/name, such as com.example/audit", field, text.Short(id))
+			return fmt.Errorf("mcp: %s: %q is not an extension identifier: use prefix/name, such as com.example/audit", field, text.Short(id))
 		}
 		settings := extensions[id]
 		if err := jsonx.Valid(settings, depth); err != nil || jsonx.KindOf(settings) != '{' {

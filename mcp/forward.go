@@ -109,7 +109,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 	ack := func(honoured filter) error {
 		heard()
 		if len(honoured.URIs) < asked && call.Peer.Revision.Sessions {
-			return Errorf(jsonrpc.CodeInvalidParams, "the server takes no subscription to this resource") // T-50
+			return Errorf(jsonrpc.CodeInvalidParams, "the server does not accept a subscription to this resource") // T-50
 		}
 		return call.Emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 	}

@@ -76,7 +76,7 @@ func (e *LimitError) Error() string {
 	if e.Total {
 		return fmt.Sprintf("the call took longer than %v (Limits.CallLimit)", e.Limit)
 	}
-	return fmt.Sprintf("the server said nothing for %v (Limits.CallTimeout)", e.Limit)
+	return fmt.Sprintf("the server sent nothing for %v (Limits.CallTimeout)", e.Limit)
 }
 
 func (e *LimitError) Unwrap() error { return context.DeadlineExceeded }

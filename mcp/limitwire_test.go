@@ -86,7 +86,7 @@ func TestLateAnswers(t *testing.T) {
 				gw := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: s}, &mcp.Client{Name: "c", Limits: mcp.Limits{CallTimeout: -1}}, front)
 				start := time.Now()
 				res, err := gw.CallTool(t.Context(), "late", nil)
-				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "said nothing for 5m0s") || took != 5*time.Minute {
+				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "sent nothing for 5m0s") || took != 5*time.Minute {
 					t.Errorf("%s on %s: the silent call = %v, %v after %v", front, back, res, err, took)
 				}
 				synctest.Wait()
@@ -122,7 +122,7 @@ func TestSubscriptionThatIsNeverAcknowledged(t *testing.T) {
 				var err error
 				for _, err = range gw.Watch(t.Context(), "x://silent") {
 				}
-				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "said nothing for 1m0s") || took < time.Minute || took > time.Minute+time.Second {
+				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "sent nothing for 1m0s") || took < time.Minute || took > time.Minute+time.Second {
 					t.Errorf("%s on %s: the subscription = %v after %v", front, back, err, took)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

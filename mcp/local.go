@@ -356,7 +356,7 @@ func (w *localWire) info() *ServerInfo {
 			}
 		}
 	}
-	w.s.log.Debug("a Handler does not say what it is", "err", err)
+	w.s.log.Debug("a Handler has no server info", "err", err)
 	return &ServerInfo{}
 }
 

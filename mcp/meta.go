@@ -42,7 +42,7 @@ func (m Meta) with(params json.RawMessage) (json.RawMessage, error) {
 
 func checkMeta(name string, value json.RawMessage) error {
 	if err := jsonx.Valid(value, 128); err != nil {
-		return fmt.Errorf("the value is no JSON: %w", err)
+		return fmt.Errorf("the value is not JSON: %w", err)
 	}
 	var check func(string) bool
 	switch name {
@@ -61,7 +61,7 @@ func checkMeta(name string, value json.RawMessage) error {
 		return nil
 	}
 	if s, err := jsonx.Unquote(value); err != nil || !check(s) {
-		return fmt.Errorf("the value is not of the form that the W3C defines: %s", text.Short(string(value)))
+		return fmt.Errorf("the value does not have the form that the W3C defines: %s", text.Short(string(value)))
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func TestOpenLeftBehind(t *testing.T) {
 		}
 	}
 	name, err := late()
-	if err == nil || !strings.Contains(err.Error(), "nobody to ask any more") || name != "" {
+	if err == nil || !strings.Contains(err.Error(), "its caller can no longer be asked") || name != "" {
 		t.Errorf("late question: %v, client %q; want ErrOver and nothing", err, name)
 	}
 }

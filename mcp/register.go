@@ -137,7 +137,7 @@ func (s *Server) checkFields() error {
 func checkComplete(complete map[string]CompleteFunc, what string, names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(complete)) {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("Complete has %q, which is no %s; use some of %q", text.Short(name), what, names)
+			return fmt.Errorf("Complete has %q, but there is no such %s; use some of %q", text.Short(name), what, names)
 		}
 		if complete[name] == nil {
 			return fmt.Errorf("Complete of %q: %w", text.Short(name), errNoHandler)

@@ -285,7 +285,7 @@ func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opt
 		return out, nil
 	}
 	if err := jsonx.Unmarshal([]byte(res.Text()), &out); err != nil {
-		return out, fmt.Errorf("call %q: the result is no JSON for %T: %w", name, out, err)
+		return out, fmt.Errorf("call %q: the result is not JSON for %T: %w", name, out, err)
 	}
 	return out, nil
 }

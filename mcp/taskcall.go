@@ -158,6 +158,6 @@ func (s *Server) runTask(ctx context.Context, call *engine.Call, run func(contex
 		return err
 	})
 	if failed, ok := res.(*ToolResult); errors.Is(context.Cause(ctx), errShutdown) && (err != nil || ok && failed.IsError) {
-		err = Errorf(jsonrpc.CodeInternal, "interrupted: the server was shut down while the task was at work")
+		err = Errorf(jsonrpc.CodeInternal, "interrupted: the server was shut down while the task was running")
 	}
 }

@@ -119,10 +119,10 @@ func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
 		return nil, ErrClosed
 	case m.own[t.owner] >= m.max:
 		m.mu.Unlock()
-		return nil, Errorf(jsonrpc.CodeInternal, "%d tasks are at work for this caller, the most that this server allows; wait for one to end", m.max)
+		return nil, Errorf(jsonrpc.CodeInternal, "%d tasks of this caller are running, which is the limit; wait for one to end", m.max)
 	case len(m.work) >= maxTasks:
 		m.mu.Unlock()
-		return nil, Errorf(jsonrpc.CodeInternal, "%d tasks are at work, the most that this server allows; try again later", maxTasks)
+		return nil, Errorf(jsonrpc.CodeInternal, "%d tasks are running, which is the limit of this server; try again later", maxTasks)
 	}
 	m.own[t.owner]++
 	m.work[t.state.ID] = t
@@ -279,7 +279,7 @@ func (m *tasks) settle(t *task) {
 		t.loseResult()
 	}
 	if err != nil {
-		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
+		m.s.eng.Logger.Error("the end of a task was not stored", "task", t.state.ID, "err", err)
 	}
 	m.announce(t)
 }
@@ -297,7 +297,7 @@ func (t *task) loseResult() {
 // settleAgain stores the end of a task that the store refused before.
 func (m *tasks) settleAgain(ctx context.Context, t *task) {
 	if err := m.store.PutTask(ctx, t.record()); err != nil {
-		m.s.eng.Logger.Error("the end of a task was not kept", "task", t.state.ID, "err", err)
+		m.s.eng.Logger.Error("the end of a task was not stored", "task", t.state.ID, "err", err)
 		return
 	}
 	m.mu.Lock()
@@ -359,7 +359,7 @@ func (m *tasks) handle(t *task) Result {
 	state := t.snapshot()
 	return &CreateTaskResult{
 		Task: encode(engine.TaskState{ID: state.ID, Status: "working", Created: state.Created, Updated: state.Created, TTL: state.TTL, Poll: state.Poll}),
-		drop: func() { m.spawn(func() { m.cancel(t, "the caller was gone before it knew of the task") }) },
+		drop: func() { m.spawn(func() { m.cancel(t, "the caller left before it received the task") }) },
 	}
 }
 
@@ -411,7 +411,7 @@ func (m *tasks) read(ctx context.Context, rec store.Task) (*engine.TaskState, er
 		state = t.snapshot()
 		return &state, nil
 	}
-	const why = "interrupted: the server ended while the task was at work"
+	const why = "interrupted: the server ended while the task was running"
 	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(jsonrpc.CodeInternal, why), nil, engine.TaskTime()
 	rec.Data, rec.Over = encode(state), true
 	if err := m.store.PutTask(ctx, rec); err != nil {

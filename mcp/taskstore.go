@@ -33,7 +33,7 @@ func (m *memoryTasks) PutTask(_ context.Context, t store.Task) error {
 		m.makeRoom(len(t.Data))
 	}
 	if len(m.tasks) >= maxTasks || m.bytes+len(t.Data) > maxTaskBytes {
-		return fmt.Errorf("%d tasks of %d bytes are at work and kept in memory, which is full; set TaskConfig.Store", len(m.tasks), m.bytes)
+		return fmt.Errorf("%d tasks of %d bytes are running and kept in memory, which is full; set TaskConfig.Store", len(m.tasks), m.bytes)
 	}
 	m.tasks[t.ID] = t
 	m.bytes += len(t.Data)

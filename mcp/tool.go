@@ -82,7 +82,7 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 		return nil, nil, nil, err
 	}
 	if t.OutputSchema != nil && plain && out != reflect.TypeFor[*ToolResult]() && out != reflect.TypeFor[any]() {
-		return nil, nil, nil, fmt.Errorf("a result of type %s is never structured, which OutputSchema says it is; use a struct, or leave OutputSchema out", out)
+		return nil, nil, nil, fmt.Errorf("a result of type %s is never structured, but OutputSchema says that it is; use a struct, or leave OutputSchema out", out)
 	}
 	if result, t.OutputSchema, err = resultOf[Out](t.OutputSchema); err != nil {
 		return nil, nil, nil, err

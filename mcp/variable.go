@@ -53,7 +53,7 @@ func bindVariables(t *urimatch.Template, in reflect.Type, typ *schema.Type) ([]v
 	}
 	for _, f := range form.Fields {
 		if f.Required && !slices.Contains(t.Names(), f.Name) {
-			return nil, fmt.Errorf("field %q of %s is required, but no variable of the template; add {%s} to it, or the option omitempty to the field", f.Name, in, f.Name)
+			return nil, fmt.Errorf("field %q of %s is required, but is not a variable of the template; add {%s} to it, or the option omitempty to the field", f.Name, in, f.Name)
 		}
 	}
 	return out, nil

@@ -68,7 +68,7 @@ func Run[In, Out any](t testing.TB, handler func(context.Context, In) (Out, erro
 	for _, name := range []string{"replayed", "replayed a second time"} {
 		again := runOnce(t, mcp.V2026_07_28, handler, in, answers)
 		if got, want := list(again.questions), list(first.questions); got != want {
-			t.Errorf("the handler asks other questions when it is %s:\n%s\nlive it asked:\n%s\nput side effects between questions into mcp.Once, and name questions with mcp.QuestionKey", name, got, want)
+			t.Errorf("the handler asks different questions when it is %s:\n%s\nlive it asked:\n%s\nput side effects between questions into mcp.Once, and name questions with mcp.QuestionKey", name, got, want)
 		}
 		if got, want := again.outcome(), first.outcome(); got != want {
 			t.Errorf("the handler ends differently when it is %s: %s; live: %s", name, got, want)

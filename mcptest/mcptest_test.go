@@ -186,7 +186,7 @@ func TestContextFailures(t *testing.T) {
 		answers    []any
 	}{
 		{"no answer", `elicit "How many?"`, []any{true}},
-		{"an answer too many", "not asked for", []any{true, 1, 2}},
+		{"an answer too many", "were not used", []any{true, 1, 2}},
 		{"an answer of another kind", "does not fit", []any{[]mcp.Root{}}},
 	}
 	for _, tt := range tests {

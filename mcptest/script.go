@@ -43,7 +43,7 @@ func (s *script) used() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.answers) > 0 {
-		s.t.Errorf("%d answers were not asked for; the first is %#v", len(s.answers), s.answers[0])
+		s.t.Errorf("%d answers were not used; the first is %#v", len(s.answers), s.answers[0])
 	}
 }
 

@@ -53,7 +53,7 @@ type faults struct {
 
 var (
 	errWork    = errors.New("takes too long to validate against this schema")
-	errEnough  = errors.New("has faults enough")
+	errEnough  = errors.New("has too many faults")
 	errForever = errors.New("cannot be checked: the schema refers to itself without end")
 )
 

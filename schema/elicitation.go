@@ -81,7 +81,7 @@ func (e *emitter) primitive(s *spec) string {
 	case kindBytes:
 		return "is binary"
 	default:
-		return "is of no fixed type"
+		return "has no fixed type"
 	}
 	if r.title != "" {
 		e.raw("title", string(quoteJSON(r.title)))

@@ -292,7 +292,7 @@ func TestElicitationRefuses(t *testing.T) {
 	typ, err = schema.For[struct{ List []string }]()
 	check(typ, err, "field List ([]string) is a list, but not of choices")
 	typ, err = schema.For[struct{ Any any }]()
-	check(typ, err, "field Any (interface {}) is of no fixed type")
+	check(typ, err, "field Any (interface {}) has no fixed type")
 	typ, err = schema.For[struct{ Blob []byte }]()
 	check(typ, err, "field Blob ([]uint8) is binary")
 	typ, err = schema.For[struct {

@@ -141,15 +141,15 @@ func (l *listRules) containsFit(r *run, at int32, seen *evaluated) bool {
 	case !r.loud:
 		return false
 	case found == 0 && l.minOf == 1:
-		problem := "has no item of the kind that must be there"
+		problem := "has no item of the required kind"
 		if v.size > 0 {
 			problem += r.first(": ", func() { r.below(l.contains, at+1) })
 		}
 		return r.fault(at, problem)
 	case found < l.minOf:
-		return r.fault(at, fmt.Sprintf("must have at least %d %s of a kind, got %d", l.minOf, plural(l.minOf, "item", "items"), found))
+		return r.fault(at, fmt.Sprintf("must have at least %d %s of the required kind, got %d", l.minOf, plural(l.minOf, "item", "items"), found))
 	}
-	return r.fault(at, fmt.Sprintf("must have at most %d %s of a kind, got %d", l.maxOf, plural(l.maxOf, "item", "items"), found))
+	return r.fault(at, fmt.Sprintf("must have at most %d %s of the required kind, got %d", l.maxOf, plural(l.maxOf, "item", "items"), found))
 }
 
 // unevaluatedFit checks the items that no other keyword has evaluated.

@@ -56,7 +56,7 @@ func (l *logic) check(r *run, at int32, seen *evaluated) bool {
 		return false
 	}
 	if l.not != nil && r.quietly(func() bool { return r.same(l.not, at, nil) }) &&
-		!and(r.loud && r.fault(at, "is what the schema excludes")) {
+		!and(r.loud && r.fault(at, "is excluded by the schema")) {
 		return false
 	}
 	for _, s := range l.allOf {

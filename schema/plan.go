@@ -145,7 +145,7 @@ func (b *builder) node(t reflect.Type) (*node, error) {
 		return n, nil
 	}
 	if b.depth++; b.depth > maxTypeDepth {
-		return nil, errors.New("the type nests too deep")
+		return nil, errors.New("the type is nested too deep")
 	}
 	defer func() { b.depth-- }()
 	n := &node{typ: t, out: b.out}

@@ -261,7 +261,7 @@ func (r *rules) word(w keyword, n *node) error {
 // settle computes the bounds for the kind, once all are known.
 func (r *rules) settle(n *node) error {
 	if r.maxSize >= 0 && r.minSize > r.maxSize {
-		return fmt.Errorf("at least %d and at most %d cannot both hold", r.minSize, r.maxSize)
+		return fmt.Errorf("at least %d and at most %d contradict each other", r.minSize, r.maxSize)
 	}
 	if n.kind != kindInt && n.kind != kindUint {
 		return nil

@@ -227,7 +227,7 @@ func TestForRefuses(t *testing.T) {
 		}{}, `A: tag format: unknown format "emial"; known are date,`},
 		{struct {
 			A string `min:"3" max:"2"`
-		}{}, "A: at least 3 and at most 2 cannot both hold"},
+		}{}, "A: at least 3 and at most 2 contradict each other"},
 		{struct {
 			A int `default:"x"`
 		}{}, `A: tag default: "x" is not JSON for int`},

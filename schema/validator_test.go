@@ -35,7 +35,7 @@ func TestValidate(t *testing.T) {
 		{"tagged union", `{"oneOf":[{"properties":{"k":{"const":"a"},"x":{"type":"string"}}},{"properties":{"k":{"const":"b"},"y":{"type":"integer"}}}]}`, `{"k":"b","y":"z"}`, `y: must be an integer, got string`},
 		{"no alternative", `{"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{}`, `fits none of 2 alternatives: missing "a"; or missing "b"`},
 		{"two alternatives", `{"oneOf":[{"type":"integer"},{"minimum":1}]}`, `5`, `fits more than one of the alternatives, must fit exactly one`},
-		{"not", `{"not":{"type":"string"}}`, `"x"`, `is what the schema excludes`},
+		{"not", `{"not":{"type":"string"}}`, `"x"`, `is excluded by the schema`},
 		{"unevaluated", `{"allOf":[{"properties":{"a":true}}],"unevaluatedProperties":false}`, `{"a":1,"b":2}`, `unknown property "b"`},
 		{"dependent", `{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, `missing "b", which "a" needs`},
 		{"property names", `{"propertyNames":{"maxLength":1}}`, `{"ab":1}`, `property name "ab" is not allowed: must have at most 1 character, got 2`},

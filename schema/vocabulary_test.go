@@ -37,7 +37,7 @@ func TestVocabulary(t *testing.T) {
 			`{"v":9}`, `{"v":7}`, `v: fits none of 2 alternatives: v: must be a multiple of 3, got 7; or v: must be a multiple of 5, got 7`},
 		{"oneOf, two", `{"properties":{"v":{"oneOf":[{"multipleOf":3},{"multipleOf":5}]}}}`,
 			`{"v":10}`, `{"v":15}`, `v: fits more than one of the alternatives, must fit exactly one`},
-		{"not", `{"properties":{"v":{"not":{"enum":["x"]}}}}`, `{"v":"y"}`, `{"v":"x"}`, `v: is what the schema excludes`},
+		{"not", `{"properties":{"v":{"not":{"enum":["x"]}}}}`, `{"v":"y"}`, `{"v":"x"}`, `v: is excluded by the schema`},
 		{"then", byKind, `{"kind":"a","n":1}`, `{"kind":"a","n":"x"}`, `n: must be an integer, got string`},
 		{"else", byKind, `{"kind":"b","n":"x"}`, `{"n":1}`, `n: must be a string, got number`},
 
@@ -62,9 +62,9 @@ func TestVocabulary(t *testing.T) {
 
 		{"prefixItems", `{"prefixItems":[{"type":"string"},{"type":"integer"}]}`, `["a",1,null]`, `["a","b"]`, `[1]: must be an integer, got string`},
 		{"items after prefixItems", `{"properties":{"l":{"prefixItems":[true],"items":{"type":"boolean"}}}}`, `{"l":["a",true]}`, `{"l":["a",true,3]}`, `l[2]: must be true or false, got number`},
-		{"contains", `{"properties":{"l":{"contains":{"type":"integer"}}}}`, `{"l":["a",1]}`, `{"l":["a"]}`, `l: has no item of the kind that must be there: l[0]: must be an integer, got string`},
-		{"minContains", `{"properties":{"l":{"contains":{"const":1},"minContains":2}}}`, `{"l":[1,2,1]}`, `{"l":[1,2]}`, `l: must have at least 2 items of a kind, got 1`},
-		{"maxContains", `{"properties":{"l":{"contains":{"const":1},"maxContains":1}}}`, `{"l":[1,2]}`, `{"l":[1,1]}`, `l: must have at most 1 item of a kind, got 2`},
+		{"contains", `{"properties":{"l":{"contains":{"type":"integer"}}}}`, `{"l":["a",1]}`, `{"l":["a"]}`, `l: has no item of the required kind: l[0]: must be an integer, got string`},
+		{"minContains", `{"properties":{"l":{"contains":{"const":1},"minContains":2}}}`, `{"l":[1,2,1]}`, `{"l":[1,2]}`, `l: must have at least 2 items of the required kind, got 1`},
+		{"maxContains", `{"properties":{"l":{"contains":{"const":1},"maxContains":1}}}`, `{"l":[1,2]}`, `{"l":[1,1]}`, `l: must have at most 1 item of the required kind, got 2`},
 		{"minContains 0", `{"contains":{"const":1},"minContains":0,"maxItems":1}`, `[]`, `[1,1]`, `must have at most 1 item, got 2`},
 		{"unevaluatedItems", `{"properties":{"l":{"prefixItems":[true],"anyOf":[{"prefixItems":[true,{"const":2}]},true],"unevaluatedItems":false}}}`,
 			`{"l":[1,2]}`, `{"l":[1,3]}`, `l[1]: is not allowed here`},

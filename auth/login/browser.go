@@ -91,7 +91,7 @@ func (t *Transport) readRedirect(back *url.URL, p *place, state string) (code st
 	}
 	switch iss, named := q.Get("iss"), q.Has("iss"); {
 	case subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(state)) != 1:
-		return "", errors.New("the browser came back with a state that is not ours; log in again")
+		return "", errors.New("the browser came back with an unknown state; log in again")
 	case named && iss != p.issuer:
 		return "", fmt.Errorf("the browser came back from another authorization server, %q", text.Short(iss))
 	case !named && p.meta.ResponsesNameIssuers:

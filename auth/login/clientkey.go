@@ -81,7 +81,7 @@ func (*ClientKey) GoString() string { return "[redacted]" }
 
 // MarshalJSON fails, so that no key is written by accident.
 func (*ClientKey) MarshalJSON() ([]byte, error) {
-	return nil, errors.New("login: a private key is not written as JSON")
+	return nil, errors.New("login: a private key cannot be encoded as JSON")
 }
 
 // assertionLife is short because an assertion is used at once, and once. The authorization server

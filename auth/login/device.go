@@ -47,7 +47,7 @@ func (d *Device) check() error {
 
 func (d *Device) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
 	if p.device == nil {
-		return nil, errors.New("it does not offer login by a code (device_authorization_endpoint)")
+		return nil, errors.New("it does not offer login with a device code (device_authorization_endpoint)")
 	}
 	id, err := t.identify(ctx, p, clientMetadata{Grants: p.grantsToRegister(grantDevice), Responses: []string{}})
 	if err != nil {

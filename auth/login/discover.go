@@ -148,7 +148,7 @@ func (f *finder) resource(ctx context.Context, named, version string) (*resource
 		return nil, err
 	}
 	if !covers(rm.Resource, f.Server) {
-		return nil, fmt.Errorf("it is about %q, and not about %q", text.Short(rm.Resource), text.Short(oauth.Canonical(f.Server)))
+		return nil, fmt.Errorf("it describes %q, not %q", text.Short(rm.Resource), text.Short(oauth.Canonical(f.Server)))
 	}
 	return &rm, nil
 }
@@ -189,7 +189,7 @@ func (f *finder) findLegacy(ctx context.Context, version string) (*place, error)
 	default:
 		u, err := oauth.CheckURL(m.Issuer, f.Server)
 		if err != nil || oauth.Origin(u) != oauth.Origin(base) {
-			return nil, fmt.Errorf("metadata of the server as an authorization server: it is that of %q", text.Short(m.Issuer))
+			return nil, fmt.Errorf("metadata of the server as an authorization server: it is for %q", text.Short(m.Issuer))
 		}
 		if f.pages && m.Challenges != nil && !slices.Contains(m.Challenges, challengeMethod) {
 			return nil, fmt.Errorf("metadata of the server as an authorization server: PKCE with %s is not supported", challengeMethod)

@@ -60,7 +60,7 @@ func (e *Enterprise) check() error {
 
 func (e *Enterprise) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
 	if p.meta.Profiles != nil && !slices.Contains(p.meta.Profiles, profileIDJAG) {
-		return nil, errors.New("it does not take assertions of identity providers (authorization_grant_profiles_supported)")
+		return nil, errors.New("it does not accept assertions of identity providers (authorization_grant_profiles_supported)")
 	}
 	id, err := t.given(ctx, p)
 	switch {
@@ -120,7 +120,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 		return "", errors.New("the answer has no assertion")
 	}
 	if r.Kind != typeIDJAG || !strings.EqualFold(r.Type, "N_A") {
-		return "", fmt.Errorf("the answer is of type %q (%q), and not an ID-JAG", text.Short(r.Kind), text.Short(r.Type))
+		return "", fmt.Errorf("the answer has type %q (%q) and is not an ID-JAG", text.Short(r.Kind), text.Short(r.Type))
 	}
 	return r.Token, nil
 }

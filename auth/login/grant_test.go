@@ -357,7 +357,7 @@ func TestDPoPIsNotGivenUp(t *testing.T) {
 	w := newWorld(t)
 	tr := w.transport()
 	tr.DPoP = true
-	if _, err := send(t.Context(), tr, w.url(), ""); err == nil || !strings.Contains(err.Error(), `of type "bearer"`) {
+	if _, err := send(t.Context(), tr, w.url(), ""); err == nil || !strings.Contains(err.Error(), `has type "bearer"`) {
 		t.Errorf("a token that is not bound: %v", err)
 	}
 	w.refuse = func(url.Values) (int, string) { return 400, `{"error":"use_dpop_nonce"}` }

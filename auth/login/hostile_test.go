@@ -39,23 +39,23 @@ func TestHostileMetadata(t *testing.T) {
 		change func(*world)
 		err    string
 	}{
-		{"another issuer", meta("issuer", "https://login.example.com"), `that of "https://login.example.com"`},
-		{"issuer with a slash", func(w *world) { w.meta = map[string]any{"issuer": w.as.URL + "/"} }, "that of"},
-		{"no issuer", meta("issuer", nil), "that of"},
+		{"another issuer", meta("issuer", "https://login.example.com"), `is for "https://login.example.com"`},
+		{"issuer with a slash", func(w *world) { w.meta = map[string]any{"issuer": w.as.URL + "/"} }, "is for"},
+		{"no issuer", meta("issuer", nil), "is for"},
 		{"no PKCE", meta("code_challenge_methods_supported", nil), "PKCE"},
 		{"plain PKCE", meta("code_challenge_methods_supported", []string{"plain"}), "PKCE"},
 		{"script to visit", meta("authorization_endpoint", "javascript:alert(1)"), "authorization_endpoint"},
 		{"file to visit", meta("authorization_endpoint", "file:///etc/passwd"), "authorization_endpoint"},
 		{"nothing to visit", meta("authorization_endpoint", nil), "authorization_endpoint"},
-		{"plain http", meta("token_endpoint", "http://login.example.com/token"), "not https"},
+		{"plain http", meta("token_endpoint", "http://login.example.com/token"), "not an https"},
 		{"user in the URL", meta("token_endpoint", "https://me@login.example.com/token"), "token_endpoint"},
 		{"fragment", meta("registration_endpoint", "https://login.example.com/#x"), "registration_endpoint"},
-		{"another resource", prm("resource", "https://victim.example.com/mcp"), "it is about"},
-		{"a resource below", func(w *world) { w.prm = map[string]any{"resource": w.url() + "/more"} }, "it is about"},
-		{"a resource beside", func(w *world) { w.prm = map[string]any{"resource": w.mcp.URL + "/mc"} }, "it is about"},
-		{"no resource", prm("resource", nil), "it is about"},
+		{"another resource", prm("resource", "https://victim.example.com/mcp"), "it describes"},
+		{"a resource below", func(w *world) { w.prm = map[string]any{"resource": w.url() + "/more"} }, "it describes"},
+		{"a resource beside", func(w *world) { w.prm = map[string]any{"resource": w.mcp.URL + "/mc"} }, "it describes"},
+		{"no resource", prm("resource", nil), "it describes"},
 		{"no authorization server", prm("authorization_servers", nil), "names no authorization server"},
-		{"plain authorization server", prm("authorization_servers", []string{"http://login.example.com"}), "not https"},
+		{"plain authorization server", prm("authorization_servers", []string{"http://login.example.com"}), "not an https"},
 		{"issuer with a query", func(w *world) { w.prm = map[string]any{"authorization_servers": []string{w.as.URL + "?x"}} }, "query"},
 		{"named metadata missing", at(resource, http.NotFound), "which its challenge names"},
 		{"metadata out of order", at(resource, func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(503) }), "HTTP 503"},
@@ -72,13 +72,13 @@ func TestHostileMetadata(t *testing.T) {
 		{"no JSON", at(issuer, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", "application/json")
 			_, _ = rw.Write([]byte(`{"issuer": 5}`))
-		}), "not what it should be"},
+		}), "invalid document"},
 		{"redirect elsewhere", at(issuer, http.RedirectHandler(elsewhere.URL, http.StatusFound).ServeHTTP), "another origin"},
 		{"redirect in a circle", at(issuer, http.RedirectHandler(issuer, http.StatusFound).ServeHTTP), "too many redirects"},
 		{"deep", at(issuer, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Type", "application/json")
 			_, _ = rw.Write([]byte(strings.Repeat("[", 100_000)))
-		}), "not what it should be"},
+		}), "invalid document"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -147,10 +147,10 @@ func TestEndpointsDoNotRedirect(t *testing.T) {
 // be there.
 func TestHostileLegacyMetadata(t *testing.T) {
 	for name, change := range map[string]map[string]any{
-		"that of":            {"issuer": "https://login.example.com"},
-		"PKCE":               {"code_challenge_methods_supported": []string{"plain"}},
-		"token_endpoint":     {"token_endpoint": "http://login.example.com/token"},
-		"not what it should": {"issuer": 5},
+		"is for":           {"issuer": "https://login.example.com"},
+		"PKCE":             {"code_challenge_methods_supported": []string{"plain"}},
+		"token_endpoint":   {"token_endpoint": "http://login.example.com/token"},
+		"invalid document": {"issuer": 5},
 	} {
 		w := newWorld(t)
 		w.prmPath, w.advertise, w.meta = "", false, change

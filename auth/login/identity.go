@@ -65,7 +65,7 @@ func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 
 // ErrNotRegistered says that an authorization server does not register clients on request. A
 // person has to register one there, and [Transport.Registered] to return its credentials.
-var ErrNotRegistered = errors.New("it registers no clients by itself; register one there by hand")
+var ErrNotRegistered = errors.New("it has no client registration; register a client there by hand")
 
 // identify returns the identity of this client at an authorization server. If there is none, it
 // registers the client with metadata m.
@@ -194,7 +194,7 @@ func (t *Transport) register(ctx context.Context, p *place, m clientMetadata) (*
 	case id.method == methodNone:
 		id.Secret = ""
 	case id.method != methodBasic && id.method != methodPost:
-		return nil, fmt.Errorf("it wants clients to authenticate by %q, which this client cannot", text.Short(r.Method))
+		return nil, fmt.Errorf("it requires client authentication by %q, which this client does not support", text.Short(r.Method))
 	case r.Secret == "":
 		id.method = methodNone
 	}

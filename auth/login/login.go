@@ -82,7 +82,7 @@ func (t *Transport) login(ctx context.Context, old *token, w why) (*token, error
 	}
 	p.bound = p.bound || t.DPoP || w.bound
 	if a := p.meta.ProofAlgorithms; p.bound && a != nil && !slices.Contains(a, string(algorithmDPoP)) {
-		return nil, fmt.Errorf("authorization server %q: it does not take proofs signed with %s, and tokens must be bound to a key", text.Short(p.issuer), algorithmDPoP)
+		return nil, fmt.Errorf("authorization server %q: it does not accept proofs signed with %s, but tokens must be bound to a key", text.Short(p.issuer), algorithmDPoP)
 	}
 	want := w.scope
 	if want == nil {

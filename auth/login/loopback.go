@@ -66,13 +66,13 @@ func (l *Loopback) Visit(ctx context.Context, page string) (*url.URL, error) {
 			h.Set("Connection", "close")
 			// The host is checked because the name of another site may lead here.
 			if r.Method != http.MethodGet || r.Host != l.ln.Addr().String() || r.URL.Path != "/callback" || state == "" || r.URL.Query().Get("state") != state {
-				http.Error(w, "this is not an answer to a login that waits here", http.StatusBadRequest)
+				http.Error(w, "this is not the redirect of a pending login", http.StatusBadRequest)
 				return
 			}
 			got, _ := url.Parse(l.RedirectURL())
 			got.RawQuery = r.URL.RawQuery
 			if answered.Swap(true) {
-				http.Error(w, "this login was answered already", http.StatusBadRequest)
+				http.Error(w, "this login is already complete", http.StatusBadRequest)
 				return
 			}
 			fmt.Fprintln(w, "Thank you. You can close this page and go back to your program.")

@@ -49,7 +49,7 @@ func (p *Paste) Visit(ctx context.Context, page string) (*url.URL, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err = fmt.Fprintf(p.Out, "Open this page in a browser:\n\n  %s\n\nThen paste the address here that the browser ends up at, though it shows no page:\n", page)
+	_, err = fmt.Fprintf(p.Out, "Open this page in a browser:\n\n  %s\n\nThen paste the address that the browser ends up at, even if it shows no page:\n", page)
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +62,11 @@ func (p *Paste) Visit(ctx context.Context, page string) (*url.URL, error) {
 		if err == nil && back.Host != "" && back.Query().Get("state") == asked.Query().Get("state") {
 			return back, nil
 		}
-		if _, err := fmt.Fprintln(p.Out, "This is not where that page leads to. Paste the whole address:"); err != nil {
+		if _, err := fmt.Fprintln(p.Out, "This address does not belong to this login. Paste the whole address:"); err != nil {
 			return nil, err
 		}
 	}
-	return nil, errors.New("no address that was pasted is an answer to this login")
+	return nil, errors.New("none of the pasted addresses belongs to this login")
 }
 
 // next returns the next line.
@@ -89,9 +89,9 @@ func (p *Paste) next(ctx context.Context) (string, error) {
 		p.line = nil
 		switch {
 		case errors.Is(l.err, bufio.ErrBufferFull):
-			return "", fmt.Errorf("the address that was pasted has more than %d bytes", maxPasted)
+			return "", fmt.Errorf("the pasted address has more than %d bytes", maxPasted)
 		case l.err != nil:
-			return "", fmt.Errorf("read what was pasted: %w", l.err)
+			return "", fmt.Errorf("read the pasted address: %w", l.err)
 		}
 		return l.text, nil
 	case <-ctx.Done():

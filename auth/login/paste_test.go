@@ -18,7 +18,7 @@ func TestPaste(t *testing.T) {
 		{"at once", "http://127.0.0.1:9/callback?code=c&state=xyz\n", "http://127.0.0.1:9/callback?code=c&state=xyz", ""},
 		{"spaces, and no end of line", "  http://127.0.0.1:9/callback?state=xyz ", "http://127.0.0.1:9/callback?state=xyz", ""},
 		{"another try", "what?\nhttp://127.0.0.1:9/callback?state=old\n\nhttp://h/?state=xyz\n", "http://h/?state=xyz", ""},
-		{"too many", strings.Repeat("no\n", 9), "", "no address"},
+		{"too many", strings.Repeat("no\n", 9), "", "none of the pasted addresses"},
 		{"nothing", "", "", "EOF"},
 		{"long", strings.Repeat("x", 20000) + "\n", "", "more than"},
 	} {

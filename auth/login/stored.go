@@ -17,7 +17,7 @@ import (
 // is held while the user logs in, and others can refresh meanwhile.
 
 // ErrNeeded says that there is no valid token, and that only the user can get one.
-var ErrNeeded = errors.New("login: nobody is logged in")
+var ErrNeeded = errors.New("login: not logged in")
 
 // unattended reports whether the Transport has neither a user nor another way to tokens.
 func (t *Transport) unattended() bool { return t.Grant == nil && t.Visit == nil }

@@ -82,7 +82,7 @@ func (t *Transport) request(ctx context.Context, p *place, id *identity, form ur
 		return nil, errors.New("the answer has no access token")
 	}
 	if scheme := p.scheme(); !strings.EqualFold(r.Type, scheme) {
-		return nil, fmt.Errorf("the token is of type %q, and not %s as requested", text.Short(r.Type), scheme)
+		return nil, fmt.Errorf("the token has type %q, not %s as requested", text.Short(r.Type), scheme)
 	}
 	k := &token{access: r.Access, refresh: r.Refresh, from: p, as: id, got: start, granted: oauth.ParseScopes(r.Scope)}
 	if old != nil {
@@ -153,7 +153,7 @@ func authenticate(p *place, id *identity, form url.Values, h http.Header) error 
 			return fmt.Errorf("the key of client %q is missing; return it from Registered", text.Short(id.ID))
 		}
 		if a := p.meta.TokenAlgorithms; a != nil && !slices.Contains(a, string(id.Key.algorithm)) {
-			return fmt.Errorf("it takes client signatures with %q, and the key signs with %s", text.Short(strings.Join(a, " ")), id.Key.algorithm)
+			return fmt.Errorf("it accepts client signatures with %q, but the key signs with %s", text.Short(strings.Join(a, " ")), id.Key.algorithm)
 		}
 		assertion, err := id.Key.assert(id.ID, p.issuer)
 		if err != nil {

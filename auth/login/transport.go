@@ -42,7 +42,7 @@ type Transport struct {
 
 	// Visit brings the user to a page, and returns the URL that the page sent the browser back to,
 	// which begins with RedirectURL. The page's URL is https, or http on loopback; it must not be
-	// given to a shell. The context ends when no request waits for the login any more, or after 10
+	// given to a shell. The context ends when no request is waiting for the login any more, or after 10
 	// minutes. See [Loopback.Visit].
 	//
 	// Nil, with a Store: there is no user. Where one would have to log in, the server's refusal is
@@ -144,7 +144,7 @@ func (t *Transport) prepare() {
 	case err != nil || r.Host == "" || r.Fragment != "" || r.RawQuery != "" || r.Scheme != "https" && (r.Scheme != "http" || !oauth.IsLoopback(r.Hostname())):
 		t.fault = fmt.Errorf("login: RedirectURL %q is neither https nor http on loopback, or has a query", text.Short(t.RedirectURL))
 	case t.Visit == nil:
-		t.fault = errors.New("login: Visit is not set, and neither is Grant")
+		t.fault = errors.New("login: Visit or Grant must be set")
 	}
 }
 
@@ -325,7 +325,7 @@ type flight struct {
 	err       error // after done
 }
 
-var errAbandoned = errors.New("no request waits for the login any more")
+var errAbandoned = errors.New("no request is waiting for the login any more")
 
 // renew returns a newer token than used. Calls that come while one is under way wait for the same
 // token.

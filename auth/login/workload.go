@@ -49,7 +49,7 @@ func (w *Workload) check() error {
 
 func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []string) (*token, error) {
 	if w.Issuer != "" && w.Issuer != p.issuer {
-		return nil, fmt.Errorf("the server names the authorization server %q, and this workload has a JWT for %q alone", text.Short(p.issuer), text.Short(w.Issuer))
+		return nil, fmt.Errorf("the server names the authorization server %q, but this workload has a JWT for %q only", text.Short(p.issuer), text.Short(w.Issuer))
 	}
 	id, err := t.given(ctx, p)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *Workload) get(ctx context.Context, t *Transport, p *place, want []strin
 		return nil, fmt.Errorf("the JWT of this workload: %w", err)
 	}
 	if w.Issuer == "" && !madeFor(assertion, p) {
-		return nil, fmt.Errorf("the JWT of this workload is not made for %q; set Issuer to send it there", text.Short(p.issuer))
+		return nil, fmt.Errorf("the JWT of this workload is not issued for %q; set Issuer to send it there", text.Short(p.issuer))
 	}
 	form := grantForm(grantJWT, want)
 	form.Set("assertion", assertion)
@@ -78,7 +78,7 @@ func (w *Workload) assertion(ctx context.Context, audience string) (string, erro
 	if w.Token != nil {
 		s, err := w.Token(ctx, audience)
 		if err == nil && !oauth.IsHeaderToken(s) {
-			err = errors.New("it is empty, or has blanks in it")
+			err = errors.New("it is empty or contains spaces")
 		}
 		return s, err
 	}

@@ -110,7 +110,7 @@ func (v *Vault) readKey() (k []byte, kind string, err error) {
 			return nil, "", err
 		}
 	default:
-		return nil, "", fmt.Errorf("%s wants a key of the kind %q; is this program too old?", path, text.Short(f.Kind))
+		return nil, "", fmt.Errorf("%s needs a key of kind %q; is this program too old?", path, text.Short(f.Kind))
 	}
 	if len(k) != keySize || !hmac.Equal(check(k), f.Check) {
 		if f.Kind == ofPassphrase {

@@ -33,7 +33,7 @@ const (
 	keyringTime = 3 * time.Second
 )
 
-var errNoKeyring = errors.New("no keyring answers; log in at the desktop, or move the folder away and log in again")
+var errNoKeyring = errors.New("no keyring responds; log in at the desktop, or move the folder away and log in again")
 
 func (systemKeyring) Get(id string) (login.Secret, error) {
 	got := make(chan string, 1)
@@ -56,7 +56,7 @@ func (systemKeyring) Set(id, text string) error {
 		// A key that cannot be read back would lose the vault.
 		back, err := keyring.Get(service, id)
 		if err == nil && back != text {
-			err = errors.New("it returned another text than was stored")
+			err = errors.New("it returned a different text from the stored one")
 		}
 		return err
 	})

@@ -32,17 +32,17 @@ const patience = time.Minute
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	rounds := fs.Int("rounds", 5, "how often to measure everything")
-	dur := fs.Duration("dur", 120*time.Millisecond, "time of one series of calls; half as long before is not measured")
+	rounds := fs.Int("rounds", 5, "number of rounds, each of which measures everything")
+	dur := fs.Duration("dur", 120*time.Millisecond, "time of one series of calls, after a warm-up of half that time")
 	only := fs.String("only", "", "measure only rows whose names contain one of these words, separated by commas")
-	others := fs.String("peers", "bare,go-sdk,mcp-go", "what to compare with, separated by commas")
+	others := fs.String("peers", "bare,go-sdk,mcp-go", "peers to compare with, separated by commas")
 	file := fs.String("json", "", "write the measurements to this file")
 	if err := fs.Parse(args); err != nil {
 		return 2
 	}
 	usage := func(err error) int { fmt.Fprintln(stderr, "compare:", err); return 2 }
 	if fs.NArg() > 0 || *rounds < 1 || *dur <= 0 {
-		return usage(errors.New("it takes flags alone, and -rounds and -dur above 0"))
+		return usage(errors.New("it takes only flags, with -rounds and -dur above 0"))
 	}
 	chosen, err := choose(*only)
 	if err != nil {
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		if _, ok := folders[name]; !ok || slices.Contains(peers, name) {
-			return usage(fmt.Errorf("no peer %q to compare with, only bare, go-sdk, mcp-go, each once", name))
+			return usage(fmt.Errorf("unknown peer %q: use bare, go-sdk and mcp-go, each at most once", name))
 		}
 		peers = append(peers, name)
 	}

@@ -81,7 +81,7 @@ func choose(words string) ([]row, error) {
 		}
 	}
 	if chosen == nil {
-		return nil, fmt.Errorf("-only %q is in no row of %s", words, strings.Join(names, "; "))
+		return nil, fmt.Errorf("-only %q matches no row of %s", words, strings.Join(names, "; "))
 	}
 	return chosen, nil
 }

@@ -190,7 +190,7 @@ func parseAnon(status string) (int64, error) {
 			return n << 10, err
 		}
 	}
-	return 0, fmt.Errorf("this kernel does not tell the anonymous memory of a process (RssAnon)")
+	return 0, fmt.Errorf("this kernel does not report the anonymous memory of a process (RssAnon)")
 }
 
 // settle makes the process collect its garbage and returns its memory when that no longer

@@ -26,7 +26,7 @@ import (
 )
 
 func main() {
-	runs := flag.Int("n", 40, "how often each case is `run`")
+	runs := flag.Int("n", 40, "number of `runs` of each case")
 	flag.Parse()
 	var err error
 	switch flag.Arg(0) {

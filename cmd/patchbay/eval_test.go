@@ -73,7 +73,7 @@ nothing anthropic/scripted 0/1 1.0 0 - T`
 	if got := timeless(o.stdout); o.code != exitLocal || got != want {
 		t.Errorf("exit code %d, stdout\n%s\nwant %d,\n%s\nstderr:\n%s", o.code, got, exitLocal, want, o.stderr)
 	}
-	for _, part := range []string{"ok  stoves, anthropic/scripted, run 2: 3 steps", "failed  nothing, openai/scripted, run 1: 1 step\n  the answer is without \"Done\"", "patchbay: some runs failed"} {
+	for _, part := range []string{"ok  stoves, anthropic/scripted, run 2: 3 steps", "failed  nothing, openai/scripted, run 1: 1 step\n  the answer does not contain \"Done\"", "patchbay: some runs failed"} {
 		if !strings.Contains(o.stderr, part) {
 			t.Errorf("stderr is without %q:\n%s", part, o.stderr)
 		}

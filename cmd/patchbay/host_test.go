@@ -68,7 +68,7 @@ func TestHostingServesBuiltinsAndCommands(t *testing.T) {
 	if err := h.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := stderr.String(); !strings.Contains(text, `gone: failing: the command "no-such-command" is not there`) {
+	if text := stderr.String(); !strings.Contains(text, `gone: failing: the command "no-such-command" was not found`) {
 		t.Errorf("stderr = %q; it does not say why a server is missing", text)
 	}
 	reply, err := h.NewConversation().Send(t.Context(), "call args")

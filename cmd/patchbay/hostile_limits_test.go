@@ -101,13 +101,13 @@ func TestFloodsOfRequests(t *testing.T) {
 	stillServes(t, addr)
 
 	addr = startServe(t, "--limit", "address=5/h")
-	check("address", addr, modernHeader, 5, "of one address")
+	check("address", addr, modernHeader, 5, "from one address")
 	lie := strings.Replace(modernHeader, "Host:", "X-Forwarded-For: 192.0.2.1\r\nHost:", 1)
-	check("a lie about the address", addr, lie, 0, "of one address")
+	check("a lie about the address", addr, lie, 0, "from one address")
 
 	addr = startServe(t, "--limit", "address=5/h", "--limit", "proxy=127.0.0.0/8")
-	check("behind a proxy", addr, lie, 5, "of one address")
-	check("behind it, another", addr, strings.Replace(lie, "192.0.2.1", "192.0.2.2", 1), 5, "of one address")
+	check("behind a proxy", addr, lie, 5, "from one address")
+	check("behind it, another", addr, strings.Replace(lie, "192.0.2.1", "192.0.2.2", 1), 5, "from one address")
 
 	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, "--limit", "tool:all_*=2/h")
 	check("gateway", addressIn(t, r.url), strings.Replace(modernHeader, "Mcp-Name: echo", "Mcp-Name: all_echo", 1), 2, `more calls of \"all_*\"`)

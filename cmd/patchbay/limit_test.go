@@ -39,7 +39,7 @@ func TestStuckServer(t *testing.T) {
 				t.Helper()
 				start := time.Now()
 				_, err := s.CallTool(t.Context(), "db_hang", nil)
-				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), `server \"db\" said nothing for 2s (callTimeout)`) || took < 2*time.Second {
+				if took := time.Since(start); err == nil || !strings.Contains(err.Error(), `server \"db\" sent nothing for 2s (callTimeout)`) || took < 2*time.Second {
 					t.Errorf("the silent call = %v after %v, want its limit of 2s", err, took)
 				}
 			}
@@ -64,7 +64,7 @@ func TestStuckServer(t *testing.T) {
 				return err == nil && got != first
 			})
 			until(t, "status says so", func() bool {
-				return strings.Contains(status(), "ago: nothing was heard of it in 3 calls in a row, each given up after 2s")
+				return strings.Contains(status(), "ago: it did not answer 3 calls in a row, each given up after 2s")
 			})
 			second, start := pid("loud"), time.Now()
 			_, err = s.CallTool(t.Context(), "loud_flood", nil)
@@ -99,7 +99,7 @@ func TestLimitsOfServers(t *testing.T) {
 		defer s.Close()
 		start := time.Now()
 		_, err = s.CallTool(t.Context(), "hang", nil)
-		if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "said nothing for 3s (callTimeout)") || took < 3*time.Second {
+		if took := time.Since(start); err == nil || !strings.Contains(err.Error(), "sent nothing for 3s (callTimeout)") || took < 3*time.Second {
 			t.Errorf("%s: the silent call = %v after %v, want its limit of 3s", rev, err, took)
 		}
 	}

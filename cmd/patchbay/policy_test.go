@@ -70,7 +70,7 @@ func TestUpFollowsItsPolicy(t *testing.T) {
 	}()
 	<-listening
 	write("rules: [{name: one, effect: alow, when: 'true'}]\n")
-	r.stderr.await(t, `there is no effect "alow"; use allow or deny`)
+	r.stderr.await(t, `unknown effect "alow"; use allow or deny`)
 	if err := call("a_args"); err != nil {
 		t.Errorf("with a file that has faults: %v", err)
 	}

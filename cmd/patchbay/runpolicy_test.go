@@ -66,7 +66,7 @@ turns:
 		if !errors.As(err, &refusal) {
 			t.Fatalf("up does not refuse the call: %v", err)
 		}
-		run(t, "refused the call, and it has not run.* said: call .*: "+regexp.QuoteMeta(refusal.Error()), byArguments)
+		run(t, "refused the call, and it has not run.* server.s answer: call .*: "+regexp.QuoteMeta(refusal.Error()), byArguments)
 	})
 	t.Run("a limit", func(t *testing.T) {
 		patchbay := scriptedRun(t, `

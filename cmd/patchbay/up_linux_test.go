@@ -100,7 +100,7 @@ func TestUpFollowsAfterAPipe(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Close()
-			r.stderr.await(t, `it is a pipe, and nobody has written its end`)
+			r.stderr.await(t, `it is a pipe that was not closed within`)
 		} else {
 			r.stderr.await(t, `mcp.json has faults; the servers are unchanged`)
 		}

@@ -80,7 +80,7 @@ func TestUpKeepsWhatRunsOverFaults(t *testing.T) {
 	if err := os.WriteFile(r.file, []byte("{\"mcpServers\": {\"one\": {},\n \"two\": {\"command\": 7}}}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.stderr.await(t, `has faults; the servers that they are about are not started, or stay as they are\n.*mcp\.json:1:17: .*\n.*mcp\.json:2:`)
+	r.stderr.await(t, `has faults; the servers concerned are not started, or stay as they are\n.*mcp\.json:1:17: .*\n.*mcp\.json:2:`)
 	if err := os.Remove(r.file); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestUpFollowsEnvFile(t *testing.T) {
 	if err := os.WriteFile(env, []byte("COLOUR blue\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.stderr.await(t, `has faults; the servers that they are about .* stay as they are\n.*colours:1:1: `)
+	r.stderr.await(t, `has faults; the servers concerned .* stay as they are\n.*colours:1:1: `)
 	paint("green")
 	until(t, "the server has the last colour", func() bool { return asked() == "green" })
 }

@@ -31,9 +31,9 @@ func readCodex(_ Host, data []byte, from From) (*Listing, error) {
 		var at *toml.DecodeError
 		if errors.As(err, &at) {
 			line, column := at.Position()
-			return nil, fmt.Errorf("%s:%d:%d: this is not TOML as Codex has it", from.Path, line, column)
+			return nil, fmt.Errorf("%s:%d:%d: this is not valid TOML", from.Path, line, column)
 		}
-		return nil, fmt.Errorf("%s is not TOML as Codex has it", from.Path)
+		return nil, fmt.Errorf("%s is not valid TOML", from.Path)
 	}
 	l := new(Listing)
 	for _, name := range slices.Sorted(maps.Keys(file.Servers)) {
@@ -44,7 +44,7 @@ func readCodex(_ Host, data []byte, from From) (*Listing, error) {
 			continue
 		}
 		if !o.has("command") && !o.has("url") {
-			note("left out: it says neither a command nor a url")
+			note("left out: it has neither a command nor a url")
 			continue
 		}
 		verbatim.check(o, note)

@@ -44,7 +44,7 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 				h.take(o, l.about(name))
 			}
 			if !o.has("command") && !o.has("url") && !o.has("builtin") {
-				l.note("%q is left out: it says neither a command nor a url", name)
+				l.note("%q is left out: it has neither a command nor a url", name)
 				continue
 			}
 			h.spell.check(o, l.about(name))
@@ -150,7 +150,7 @@ func portable(o *object, note func(string)) bool {
 	}
 	o.rename("transport", "type")
 	if !o.has("command") && !o.has("url") {
-		note("left out: it says neither a command nor a url")
+		note("left out: it has neither a command nor a url")
 		return false
 	}
 	return true

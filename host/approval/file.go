@@ -102,7 +102,7 @@ func (f *File) change(do func([]Approval) []Approval) error {
 	}
 	data, err := json.MarshalIndent(kept{version, do(list)}, "", "  ")
 	if err == nil && len(data) >= maxFile {
-		err = fmt.Errorf("%s would have more than %d bytes; revoke what is not needed any more", f.path, maxFile)
+		err = fmt.Errorf("%s would have more than %d bytes; revoke approvals that are no longer needed", f.path, maxFile)
 	}
 	if err == nil {
 		err = ownfile.Replace(f.path, append(data, '\n'))
@@ -202,7 +202,7 @@ func (f *File) key() ([]byte, error) {
 		rand.Read(key) // does not fail
 		err = ownfile.Replace(path, key)
 	case len(key) != keyBytes:
-		err = fmt.Errorf("%s is damaged; remove it, and allow again what was allowed", path)
+		err = fmt.Errorf("%s is damaged; remove it, and grant its approvals again", path)
 	}
 	return key, err
 }

@@ -39,20 +39,20 @@ func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 	for _, pattern := range e.Never {
 		for i := range r.Calls {
 			if wildcard.Match(pattern, r.Calls[i].name()) {
-				fault("%s was called, and must not be (%s)", r.Calls[i].name(), r.Calls[i].Outcome)
+				fault("%s was called, but must not be (%s)", r.Calls[i].name(), r.Calls[i].Outcome)
 				break
 			}
 		}
 	}
 	list = append(list, e.Answer.faults(r.Answer)...)
 	if e.Steps > 0 && r.Steps > e.Steps {
-		fault("it took %d steps, not %d or fewer", r.Steps, e.Steps)
+		fault("it took %d steps; the limit is %d", r.Steps, e.Steps)
 	}
 	switch {
 	case e.Cost > 0 && price == (model.Price{}):
-		fault("the price of %s is not known, so that it cannot be held against %g", r.Model, e.Cost)
+		fault("the price of %s is not known, so it cannot be compared with %g", r.Model, e.Cost)
 	case e.Cost > 0 && r.Cost > e.Cost:
-		fault("it cost %.4g, not %g or less", r.Cost, e.Cost)
+		fault("it cost %.4g; the limit is %g", r.Cost, e.Cost)
 	}
 	return list
 }
@@ -70,13 +70,13 @@ func (e *Expect) callFaults(made []Made) (list []string) {
 		want := &e.Calls[i]
 		switch need := want.least(); {
 		case len(like[i]) == 0 && near[i] != "":
-			fault("%s was not called as it was to be: %s", want.Tool, near[i])
+			fault("%s was not called as expected: %s", want.Tool, near[i])
 		case len(like[i]) == 0:
 			fault("%s was not called", want.Tool)
 		case len(like[i]) < need:
 			fault("%s was called %s, not %s", want.Tool, times(len(like[i])), times(need))
 		case has[i] < need:
-			fault("%s was called %s, and not %s besides the other calls that are expected", want.Tool, times(len(like[i])), times(need))
+			fault("%s was called %s, not %s besides the other expected calls", want.Tool, times(len(like[i])), times(need))
 		case over[i] > 0:
 			fault("%s was called %s, not %s", want.Tool, times(has[i]+over[i]), times(want.Max))
 		case e.Ordered:
@@ -189,12 +189,12 @@ func (a *Answer) faults(said string) (list []string) {
 	}
 	for _, part := range a.Contains {
 		if !strings.Contains(said, part) {
-			fault("the answer is without %q", part)
+			fault("the answer does not contain %q", part)
 		}
 	}
 	for _, part := range a.Lacks {
 		if strings.Contains(said, part) {
-			fault("the answer has %q in it", part)
+			fault("the answer contains %q", part)
 		}
 	}
 	for _, expr := range a.Regexp {
@@ -207,7 +207,7 @@ func (a *Answer) faults(said string) (list []string) {
 	if a.Schema != nil {
 		raw := json.RawMessage(unfenced(said))
 		if err := jsonx.Valid(raw, 0); err != nil {
-			fault("the answer is no JSON: %v", err)
+			fault("the answer is not JSON: %v", err)
 		} else if err := fits(a.Schema, raw); err != nil {
 			fault("the answer does not fit its schema: %v", err)
 		}

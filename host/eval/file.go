@@ -92,7 +92,7 @@ func (r *reader) tasks(n *yaml.Node, s *Suite) {
 	case len(n.Content) == 0:
 		r.Fault(n, "add one", "the list of tasks is empty")
 	case len(n.Content) > maxTasks:
-		r.Fault(n, "", "there are %d tasks, and at most %d may be", len(n.Content), maxTasks)
+		r.Fault(n, "", "there are %d tasks; the limit is %d", len(n.Content), maxTasks)
 		return
 	}
 	lines := map[string]int{}
@@ -102,7 +102,7 @@ func (r *reader) tasks(n *yaml.Node, s *Suite) {
 			continue
 		}
 		if at, twice := lines[t.Name]; twice && t.Name != "" {
-			r.Fault(node, "name it differently", "there is a task %s in line %d", yamlfile.Quote(t.Name), at)
+			r.Fault(node, "name it differently", "task %s is in line %d already", yamlfile.Quote(t.Name), at)
 		}
 		lines[t.Name] = node.Line
 		s.Tasks = append(s.Tasks, t)
@@ -124,7 +124,7 @@ func (r *reader) task(n *yaml.Node) *Task {
 		return nil
 	}
 	if t.Name == "" || strings.ContainsAny(t.Name, "\r\n") {
-		r.Fault(n, "add name:", "a task has no name in one line")
+		r.Fault(n, "add name:", "a task needs a one-line name")
 	}
 	if strings.TrimSpace(t.Prompt) == "" {
 		r.Fault(n, "add prompt:", "task %s has no prompt", yamlfile.Quote(t.Name))
@@ -150,13 +150,13 @@ func (r *reader) expect(n *yaml.Node, e *Expect) {
 		"cost": func(n *yaml.Node) {
 			var err error
 			if e.Cost, err = strconv.ParseFloat(r.Text(n, "cost"), 64); err != nil || !(e.Cost > 0) || math.IsInf(e.Cost, 0) {
-				r.Fault(n, "write a number, such as 0.05", "cost is no price")
+				r.Fault(n, "write a number, such as 0.05", "cost is not a price")
 			}
 		},
 		"time": func(n *yaml.Node) {
 			var err error
 			if e.Time, err = time.ParseDuration(r.Text(n, "time")); err != nil || e.Time <= 0 {
-				r.Fault(n, "write a number with its unit, such as 90s", "time is no length of time")
+				r.Fault(n, "write a number with its unit, such as 90s", "time is not a duration")
 			}
 		},
 	})
@@ -178,7 +178,7 @@ func (r *reader) call(n *yaml.Node) (c Call) {
 		r.Fault(n, "add tool: SERVER/TOOL", "a call has no tool")
 	}
 	if c.Max > 0 && c.Min > c.Max {
-		r.Fault(n, "", "a call is made %d times or more, and at most %d times", c.Min, c.Max)
+		r.Fault(n, "", "min is %d, but max is %d", c.Min, c.Max)
 	}
 	return c
 }
@@ -268,7 +268,7 @@ func (r *reader) patterns(n *yaml.Node, what string) (list []string) {
 func (r *reader) pattern(n *yaml.Node) string {
 	text := r.Text(n, "a tool")
 	if text != "*" && !strings.Contains(text, "/") && n.Kind == yaml.ScalarNode {
-		r.Fault(n, "write SERVER/TOOL, where * stands for any text", "%s names no tool", yamlfile.Quote(text))
+		r.Fault(n, "write SERVER/TOOL, where * stands for any text", "%s does not name a tool", yamlfile.Quote(text))
 	}
 	return text
 }
@@ -276,7 +276,7 @@ func (r *reader) pattern(n *yaml.Node) string {
 func (r *reader) count(n *yaml.Node, what string, least, most int) int {
 	v, err := strconv.Atoi(r.Text(n, what))
 	if err != nil || v < least || v > most {
-		r.Fault(n, "", "%s is no number from %d to %d", what, least, most)
+		r.Fault(n, "", "%s is not a number from %d to %d", what, least, most)
 		return 0
 	}
 	return v
@@ -292,7 +292,7 @@ func (r *reader) truth(n *yaml.Node, what string) (v bool) {
 func (r *reader) regexp(n *yaml.Node) string {
 	text := r.Text(n, "regexp")
 	if _, err := regexp.Compile(text); err != nil {
-		r.Fault(n, "see github.com/google/re2/wiki/Syntax", "%s is no regular expression", yamlfile.Quote(text))
+		r.Fault(n, "see github.com/google/re2/wiki/Syntax", "%s is not a regular expression", yamlfile.Quote(text))
 	}
 	return text
 }
@@ -386,7 +386,7 @@ func (r *reader) write(w *writer, n *yaml.Node, depth int) bool {
 		}
 		w.text(text)
 	default:
-		r.Fault(n, "write it out", "anchors and aliases are not taken")
+		r.Fault(n, "write it out", "anchors and aliases are not supported")
 		return false
 	}
 	return ok
@@ -407,7 +407,7 @@ func scalar(n *yaml.Node) (string, error) {
 		}
 		var v float64
 		if err := n.Decode(&v); err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-			return "", fmt.Errorf("%s is no number of JSON", yamlfile.Quote(n.Value))
+			return "", fmt.Errorf("%s is not a JSON number", yamlfile.Quote(n.Value))
 		}
 		return strconv.FormatFloat(v, 'g', -1, 64), nil
 	}

@@ -140,14 +140,14 @@ func TestFaults(t *testing.T) {
     time: soon
     cost: -1
     steps: 0`, `f:2:3: task "a" has no prompt; add prompt:
-f:3:3: there is a task "a" in line 2; name it differently
-f:6:13: "list_tables" names no tool; write SERVER/TOOL, where * stands for any text
-f:6:26: a call is made 3 times or more, and at most 2 times
+f:3:3: task "a" is in line 2 already; name it differently
+f:6:13: "list_tables" does not name a tool; write SERVER/TOOL, where * stands for any text
+f:6:26: min is 3, but max is 2
 f:6:66: the path "a..b": a name is missing; it looks like filter.tags[0]
-f:7:22: "(" is no regular expression; see github.com/google/re2/wiki/Syntax
+f:7:22: "(" is not a regular expression; see github.com/google/re2/wiki/Syntax
 f:7:35: the schema:`},
-		{"alias", "tasks:\n- name: &x a\n  prompt: b", `f:2:3: a task has no name in one line; add name:
-f:2:9: name: anchors and aliases are not taken; write it out`},
+		{"alias", "tasks:\n- name: &x a\n  prompt: b", `f:2:3: a task needs a one-line name; add name:
+f:2:9: name: anchors and aliases are not supported; write it out`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := eval.Parse("f", []byte(tt.file))

@@ -185,7 +185,7 @@ func splitPath(path string) (list []step, err error) {
 			}
 			i, err := strconv.Atoi(text)
 			if err != nil || i < 0 {
-				return nil, fmt.Errorf("%q is no index", text)
+				return nil, fmt.Errorf("%q is not an index", text)
 			}
 			list = append(list, step{index: i})
 			if rest == "" {

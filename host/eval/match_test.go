@@ -117,16 +117,16 @@ func TestCallsCountOnce(t *testing.T) {
 		made []string // arguments of c/add
 		text string   // in the one fault; empty: there is none
 	}{
-		{"two of one", []Call{add(0, 0, ""), add(0, 0, "")}, []string{any3}, "called once, and not once besides"},
+		{"two of one", []Call{add(0, 0, ""), add(0, 0, "")}, []string{any3}, "called once, not once besides"},
 		{"two of two", []Call{add(0, 0, ""), add(0, 0, "")}, []string{any3, any3}, ""},
 		{"the wide one first", []Call{all, add(0, 0, "4")}, []string{four, any3}, ""},
 		{"the narrow one first", []Call{add(0, 0, "4"), all}, []string{four, any3}, ""},
-		{"nothing left for the wide one", []Call{add(0, 0, "4"), all}, []string{four}, "c/* was called once, and not once besides"},
+		{"nothing left for the wide one", []Call{add(0, 0, "4"), all}, []string{four}, "c/* was called once, not once besides"},
 		{"a chain", []Call{all, add(0, 0, ""), add(0, 0, "4")}, []string{four, any3, any3}, ""},
 		{"more than needed", []Call{add(1, 1, "4"), all}, []string{four, four, any3}, ""},
 		{"no room", []Call{add(1, 1, "4"), add(1, 2, "")}, []string{four, four, any3, any3}, "c/add was called 3 times, not 2 times"},
 		{"just room", []Call{add(1, 1, "4"), add(1, 2, "")}, []string{any3, four, four}, ""},
-		{"too few in all", []Call{add(2, 2, ""), add(0, 0, "4")}, []string{any3, four}, "and not"},
+		{"too few in all", []Call{add(2, 2, ""), add(0, 0, "4")}, []string{any3, four}, "not once besides"},
 		{"too often", []Call{add(0, 1, "")}, []string{any3, any3}, "c/add was called 2 times, not once"},
 		{"none", []Call{all}, nil, "c/* was not called"},
 	} {

@@ -151,7 +151,7 @@ func (j *job) limit() time.Duration {
 	return DefaultTime
 }
 
-var errTime = errors.New("the time of the run is over")
+var errTime = errors.New("the time limit of the run has passed")
 
 func (j *job) do(whole context.Context) (faults []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(whole, j.limit(), errTime)
@@ -197,7 +197,7 @@ func (j *job) do(whole context.Context) (faults []string, err error) {
 		return nil, err
 	}
 	if reply.Early != "" {
-		faults = append(faults, fmt.Sprintf("it was brought to its end (%s)", reply.Early))
+		faults = append(faults, fmt.Sprintf("it was ended early (%s)", reply.Early))
 	}
 	faults = append(faults, j.t.Expect.faults(j.res, j.m.Info().Price)...)
 	for _, criterion := range j.t.Expect.Answer.Judge {
@@ -239,7 +239,7 @@ func ready(ctx context.Context, h *host.Host, news <-chan struct{}) error {
 		select {
 		case <-news:
 		case <-late.C:
-			return fmt.Errorf("not there after %v: %s", startTime, strings.Join(starting, ", "))
+			return fmt.Errorf("not ready after %v: %s", startTime, strings.Join(starting, ", "))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

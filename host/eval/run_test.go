@@ -96,7 +96,7 @@ func counting(_ context.Context, said, result string) model.Message {
 			return says(`Sure: {"pass": true, "reason": "it is"}`)
 		}
 		return says(`{"pass": false, "reason": "it is not"}`)
-	case strings.HasPrefix(said, "That is no verdict"), strings.Contains(said, "The criterion:"):
+	case strings.HasPrefix(said, "That is not a verdict"), strings.Contains(said, "The criterion:"):
 		return says("well")
 	case result != "":
 		return says(strings.TrimSpace(result))
@@ -173,18 +173,18 @@ adds one 2: true
 adds two 1: true
 adds two 2: true
 misses one 1: false
-  c/add was not called as it was to be: n is 4, not 5
+  c/add was not called as expected: n is 4, not 5
   c/reset was not called
   c/add was called 2 times, not once
   the answer is "sum 3\nsum 7", not "seven"
-  the answer has "sum" in it
-  the answer is no JSON: `
+  the answer contains "sum"
+  the answer is not JSON: `
 	if !strings.HasPrefix(strings.ReplaceAll(got.String(), "sum 4\\nsum 7", "sum 3\\nsum 7"), want) && !strings.Contains(got.String(), "sum 7\\nsum") {
 		t.Errorf("results:\n%s\nwant\n%s", got.String(), want)
 	}
 	for _, part := range []string{
-		"it took 2 steps, not 1 or fewer\n  it cost 0.00022, not 1e-07 or less\n  the judge gave no verdict\n",
-		"forbidden one 1: false\n  c/reset was called, and must not be (denied)\n",
+		"it took 2 steps; the limit is 1\n  it cost 0.00022; the limit is 1e-07\n  the judge gave no verdict\n",
+		"forbidden one 1: false\n  c/reset was called, but must not be (denied)\n",
 		"asked one 1: true\nasked one 2: true\nasked two 1: true\nasked two 2: true\n",
 	} {
 		if !strings.Contains(got.String(), part) {

@@ -52,7 +52,7 @@ func newID() string {
 func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error) {
 	given := c.ID
 	if given != "" && !validID(given) {
-		return c, s.fail("create a conversation", fmt.Errorf("the id %q is not of 4 to 64 lower-case letters and digits", text.Short(given)))
+		return c, s.fail("create a conversation", fmt.Errorf("the id %q is not 4 to 64 lower-case letters and digits", text.Short(given)))
 	}
 	now := time.Now()
 	if c.Created.IsZero() {
@@ -87,7 +87,7 @@ func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error
 			}
 			return index(ctx, tx, -n, noMarks.Replace(c.Title))
 		}
-		return fmt.Errorf("there is a conversation %s already", c.ID)
+		return fmt.Errorf("conversation %s exists already", c.ID)
 	})
 	return c, err
 }

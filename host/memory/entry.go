@@ -37,9 +37,9 @@ func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...
 		case err != nil:
 			return err
 		case !now.Updated.Equal(c.Updated):
-			return fmt.Errorf("%w: it had %d messages here, and has %d", ErrElsewhere, c.Entries, now.Entries)
+			return fmt.Errorf("%w: it had %d messages here, and now has %d", ErrElsewhere, c.Entries, now.Entries)
 		case from < 0 || from > c.Entries:
-			return fmt.Errorf("there are %d messages, and %d were to stay", c.Entries, from)
+			return fmt.Errorf("there are %d messages, so %d cannot stay", c.Entries, from)
 		}
 		if err := cut(ctx, tx, n, from); err != nil {
 			return err

@@ -12,9 +12,9 @@ const (
 	Limited     Kind = "rate limited"   // too many requests or tokens: retry later
 	Overloaded  Kind = "overloaded"     // the provider is busy: retry later
 	Unavailable Kind = "unavailable"    // it cannot be reached, failed or broke off: retry
-	NoKey       Kind = "not let in"     // the key is missing, wrong or has no right to the model
+	NoKey       Kind = "not authorized" // the key is missing, wrong or has no right to the model
 	NoModel     Kind = "no such model"  // or no such address
-	NoMoney     Kind = "nothing left"   // the account has no credit left
+	NoMoney     Kind = "no credit left" // the account has no credit left
 	TooLong     Kind = "too long"       // the conversation does not fit the window of the model
 	Rejected    Kind = "rejected"       // the request is at fault in another way
 	Malformed   Kind = "not understood" // the answer does not conform to the provider's API

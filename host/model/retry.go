@@ -86,7 +86,7 @@ func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*
 }
 
 // errSilent ends an attempt without data for too long.
-var errSilent = errors.New("nothing heard for too long")
+var errSilent = errors.New("no data for too long")
 
 // once makes one attempt, under the bounds of silence. The time that emit takes does not count.
 func (r *retry) once(parent context.Context, req *Request, emit func(Delta)) (*Response, error) {
@@ -104,7 +104,7 @@ func (r *retry) once(parent context.Context, req *Request, emit func(Delta)) (*R
 		watch.Reset(bound)
 	})
 	if err != nil && parent.Err() == nil && context.Cause(ctx) == errSilent {
-		err = &Error{Kind: Unavailable, Model: r.Info().Name, Message: fmt.Sprintf("nothing was heard for %v", bound), Err: err}
+		err = &Error{Kind: Unavailable, Model: r.Info().Name, Message: fmt.Sprintf("no data for %v", bound), Err: err}
 	}
 	return resp, err
 }

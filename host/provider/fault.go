@@ -27,7 +27,7 @@ func (x *exchange) failed(err error) error {
 	case err == nil:
 		return nil
 	case cause == errTimeout:
-		return x.error(model.Unavailable, 0, fmt.Sprintf("no whole answer within %v", x.timeout), err)
+		return x.error(model.Unavailable, 0, fmt.Sprintf("no complete answer within %v", x.timeout), err)
 	case cause != nil:
 		return cause
 	case errors.As(err, &e):

@@ -160,7 +160,7 @@ func (r *Remote) proxyRoom(owner string) error {
 	}
 	oldest := r.oldestProxy(func(t *proxyTask) bool { return all || t.owner == owner })
 	if oldest == "" {
-		return errorf(jsonrpc.CodeInternal, "%d tasks of the server are at work, the most there may be; try again later", most)
+		return errorf(jsonrpc.CodeInternal, "%d tasks of the server are running, which is the limit; try again later", most)
 	}
 	delete(r.proxies, oldest)
 	return nil
@@ -299,7 +299,7 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 	}
 	var rpc *jsonrpc.Error
 	if !errors.As(r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err)), &rpc) {
-		rpc = errorf(jsonrpc.CodeInternal, "the result of the task did not come: %s", text.Short(t.err.Error()))
+		rpc = errorf(jsonrpc.CodeInternal, "no result of the task came: %s", text.Short(t.err.Error()))
 	}
 	return set("failed", "error", encode(rpc)), nil
 }

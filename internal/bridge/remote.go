@@ -277,7 +277,7 @@ func (r *Remote) Note(method string, params json.RawMessage) {
 		if x != nil {
 			x.notifyLate(method, params)
 		} else { // the call is answered, or never existed (PROG-26-005)
-			r.Log.Debug("progress of no call ignored", "token", text.Short(string(token)))
+			r.Log.Debug("progress of an unknown call ignored", "token", text.Short(string(token)))
 		}
 		return
 	case revision.NoteCancelled:

@@ -160,8 +160,8 @@ func (x *Call) pauseFor(ctx context.Context, done <-chan struct{}, d time.Durati
 	}
 }
 
-// errCannotAsk says that nobody can be asked to visit a page.
-var errCannotAsk = errors.New("nobody can be asked to visit a page")
+// errCannotAsk says that there is no user to ask to visit a page.
+var errCannotAsk = errors.New("there is no user to ask to visit a page")
 
 // consent asks the user about one page.
 func (x *Call) consent(ctx context.Context, p requiredURL) error {

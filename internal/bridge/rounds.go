@@ -109,7 +109,7 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 			x.begun.Store(true)
 			x.timer.touch()
 			if !revision.Asks(x.method) {
-				return nil, fmt.Errorf("the server asked for input on %q, where that is not allowed", x.method)
+				return nil, fmt.Errorf("the server asked for input on %q, which does not allow that", x.method)
 			}
 			if kept, err = kept.next(raw, x.r.Limits.Rounds); err != nil {
 				return nil, err
@@ -129,7 +129,7 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 				x.handle = inner(raw)
 				return x.handle, nil
 			}
-			return nil, fmt.Errorf("the server made a task of %q, where that is not allowed", x.method)
+			return nil, fmt.Errorf("the server made a task of %q, which does not allow that", x.method)
 		default:
 			return nil, fmt.Errorf("the server's result has the unknown type %q", text.Short(kind)) // BASE-26: invalid
 		}

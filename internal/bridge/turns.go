@@ -91,7 +91,7 @@ func (r *Remote) enter(ctx context.Context, t *turn) error {
 	case <-r.Wire.Done():
 		err = r.Owner.Public(r.Wire.Err())
 	case <-late.C:
-		err = errorf(jsonrpc.CodeInternal, "the server asks questions that name no call, so that callers who share its connection take turns; "+
+		err = errorf(jsonrpc.CodeInternal, "the server asks questions that name no call, so callers that share its connection take turns; "+
 			"calls of others have kept this one waiting for %v. Try again later, or give each client a connection of its own (share)", turnTime)
 	}
 	o.mu.Lock()

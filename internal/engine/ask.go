@@ -74,7 +74,7 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 }
 
 // ErrOver is the error of a question asked after its call was answered.
-var ErrOver = errors.New("the call was answered; there is nobody to ask any more")
+var ErrOver = errors.New("the call was answered; its caller can no longer be asked")
 
 // Remember keeps a value for the later runs of the same call.
 func (c *Call) Remember(key string, v json.RawMessage) {

@@ -73,8 +73,8 @@ func (m *Memo) Of(owner any) *Memo {
 // Inner returns the result in the inner form.
 func (m *Memo) Inner() json.RawMessage { return m.inner }
 
-// finish gives a result the final form of the caller's revision: what it lacks is
-// converted, what it requires is added.
+// finish gives a result the final form of the caller's revision: it converts members that the
+// revision lacks, and adds those that it requires.
 func (e *Engine) finish(t *revision.Table, method string, r Result) json.RawMessage {
 	if r.Memo != nil {
 		slot := &r.Memo.final[t.Index()]

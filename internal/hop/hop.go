@@ -38,10 +38,10 @@ func New() string { return rand.Text()[:16] }
 var Self = New()
 
 // ErrLoop reports that a request has come back to the program that forwarded it.
-var ErrLoop = errors.New("this request was forwarded by the program that it comes to: remove the server that leads back here from the configuration")
+var ErrLoop = errors.New("this request came back to a program that forwarded it: remove the server that leads back here from the configuration")
 
 // ErrFar reports that a request has passed through more programs than Most.
-var ErrFar = errors.New("this request was forwarded by more than 8 programs: do their configurations lead in a circle?")
+var ErrFar = errors.New("this request was forwarded by more than 8 programs: do their configurations form a loop?")
 
 // Loops reports whether the text of an error contains that of ErrLoop or ErrFar, possibly from a
 // remote program.

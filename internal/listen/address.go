@@ -8,7 +8,7 @@ import (
 )
 
 // ErrShared is the error of [Address] for an address that other machines reach.
-var ErrShared = errors.New("everybody who reaches this address could use the server, as there is no authentication")
+var ErrShared = errors.New("anyone who can reach this address can use the server: there is no authentication")
 
 // Address completes an address to listen on. For a port alone it adds loopback or, if the server is
 // shared, all interfaces. If the server is not shared and other machines can reach the address, the

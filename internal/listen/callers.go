@@ -37,7 +37,7 @@ func Verifier(spec string, log *slog.Logger) (auth.Verifier, error) {
 		more[name] = append(more[name], value)
 	}
 	if subject == "" && kind != "introspect" {
-		return nil, fmt.Errorf("%q needs something behind it", kind+":")
+		return nil, fmt.Errorf("%q needs a value", kind+":")
 	}
 	var v auth.Verifier
 	var err error
@@ -53,13 +53,13 @@ func Verifier(spec string, log *slog.Logger) (auth.Verifier, error) {
 	case "introspect":
 		v, err = more.introspect(subject)
 	default:
-		return nil, fmt.Errorf("there are apikeys, basic, hmac, jwt and introspect, and no %q", kind)
+		return nil, fmt.Errorf("unknown kind %q; use apikeys, basic, hmac, jwt or introspect", kind)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for name := range more {
-		return nil, fmt.Errorf("%s knows no %s=", kind, name)
+		return nil, fmt.Errorf("%s has no option %s=", kind, name)
 	}
 	return v, nil
 }
@@ -77,7 +77,7 @@ func (o options) take(name string) (string, error) {
 	case 1:
 		return list[0], nil
 	}
-	return "", fmt.Errorf("%s= is there %d times", name, len(list))
+	return "", fmt.Errorf("%s= is given %d times", name, len(list))
 }
 
 func (o options) duration(name string) (time.Duration, error) {
@@ -223,7 +223,7 @@ func ParsePrivate(der []byte) (crypto.Signer, error) {
 	}
 	s, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("the key signs nothing")
+		return nil, errors.New("the key cannot sign")
 	}
 	return s, nil
 }

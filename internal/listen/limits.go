@@ -40,7 +40,7 @@ func AddLimit(l *limit.Limiter, text string) error {
 		l.Concurrent = n
 		return nil
 	case kind != "" && kind != "address" && (!ofTool || tool == ""):
-		return fmt.Errorf("there is no %.100q", kind)
+		return fmt.Errorf("unknown limit %.100q", kind)
 	}
 	r, err := limit.ParseRate(value)
 	if err != nil {
@@ -67,7 +67,7 @@ func AddLimit(l *limit.Limiter, text string) error {
 	return nil
 }
 
-var errTwice = errors.New("there are two of these")
+var errTwice = errors.New("this limit is given twice")
 
 // prefixOf parses a network, or an address as a network of one.
 func prefixOf(text string) (netip.Prefix, error) {

@@ -60,7 +60,7 @@ func Listen(address string, err error) error {
 	case addressInUse(err):
 		return fmt.Errorf("cannot listen on %s: another program listens there%w", address, Quiet(err))
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("cannot listen on %s: not allowed; ports below 1024 need special rights%w", address, Quiet(err))
+		return fmt.Errorf("cannot listen on %s: not allowed; ports below 1024 need special privileges%w", address, Quiet(err))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("cannot listen on %s: this machine does not have that address%w", address, Quiet(err))
 	case errors.As(err, &dns):

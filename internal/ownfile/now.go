@@ -22,7 +22,7 @@ func ReadNow(path string, most int64) ([]byte, error) {
 	_ = f.SetReadDeadline(time.Now().Add(pipeTime)) // a regular file has no deadline and needs none
 	content, err := io.ReadAll(io.LimitReader(f, most+1))
 	if os.IsTimeout(err) {
-		return nil, fmt.Errorf("read %s: it is a pipe, and nobody has written its end in %v", path, pipeTime)
+		return nil, fmt.Errorf("read %s: it is a pipe that was not closed within %v", path, pipeTime)
 	}
 	return content, err
 }

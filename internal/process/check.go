@@ -19,7 +19,7 @@ import (
 func Check(s config.Server) error {
 	if s.Dir != "" {
 		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
-			return fmt.Errorf("the folder to start in, %q, is not there", s.Dir)
+			return fmt.Errorf("the folder to start in, %q, does not exist", s.Dir)
 		}
 	}
 	name := s.Command
@@ -32,9 +32,9 @@ func Check(s config.Server) error {
 	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
 		if words := strings.Fields(s.Command); len(words) > 1 {
 			list, _ := jsonx.Marshal(words[1:])
-			return fmt.Errorf("the command %q is not there or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
+			return fmt.Errorf("the command %q was not found or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
 		}
-		return fmt.Errorf("the command %q is not there or cannot be run", s.Command)
+		return fmt.Errorf("the command %q was not found or cannot be run", s.Command)
 	} else if err != nil {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
 	}
@@ -82,5 +82,5 @@ func CheckSelf(line []string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf(`it is a patchbay that serves HTTP, and a command is talked to over stdio: write "args": %s, or "url": "http://%s/mcp" instead of the command`, text, address)
+	return fmt.Errorf(`it is a patchbay that serves HTTP, but a command must speak stdio: write "args": %s, or "url": "http://%s/mcp" instead of the command`, text, address)
 }

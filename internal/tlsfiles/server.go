@@ -67,7 +67,7 @@ func (f *Server) current(http2 bool) *tls.Config {
 	if now := time.Now(); now.Sub(f.looked) >= lookAtFiles {
 		f.looked = now
 		if err := f.read(); err != nil {
-			f.log.Warn("certificates not read again; those from before count", "err", err)
+			f.log.Warn("certificates not reloaded; the earlier ones stay in use", "err", err)
 		}
 	}
 	if !http2 {
@@ -119,7 +119,7 @@ func (f *Server) read() error {
 // authorities adds the certificates of a PEM file to a pool.
 func authorities(path string, content []byte, pool *x509.CertPool) (*x509.CertPool, error) {
 	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s: no certificates in PEM are in it", path)
+		return nil, fmt.Errorf("%s: it has no certificates in PEM", path)
 	}
 	return pool, nil
 }

@@ -41,7 +41,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Error("files that did not change make a new configuration")
 	}
 	ca.Sign(t, testcert.Loopback(), "server.pem", "other.key") // half of a renewal
-	if again() != first || !strings.Contains(said.String(), "certificates not read again") {
+	if again() != first || !strings.Contains(said.String(), "certificates not reloaded") {
 		t.Errorf("with a key that does not fit: %s", said.String())
 	}
 	if err := os.Rename("other.key", "server.key"); err != nil {

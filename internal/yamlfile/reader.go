@@ -136,7 +136,7 @@ func (r *Reader) Members(n *yaml.Node, what string, do func(key, value *yaml.Nod
 		case seen[key.Value]:
 			r.Fault(key, "keep one", "%s has %s twice", what, Quote(key.Value))
 		case value.Kind == yaml.AliasNode || value.Anchor != "":
-			r.Fault(value, "write it out", "%s: anchors and aliases are not taken", key.Value)
+			r.Fault(value, "write it out", "%s: anchors and aliases are not supported", key.Value)
 		default:
 			seen[key.Value] = true
 			do(key, value)

@@ -113,7 +113,7 @@ func reword(message string) (text, fix string) {
 		if op := operator.FindStringSubmatch(name); op != nil {
 			name = op[1] + op[2] + op[3]
 		}
-		return yamlfile.Quote(name) + " does not go with " + m[2], ""
+		return yamlfile.Quote(name) + " does not apply to " + m[2], ""
 	}
 	if m := expecting.FindStringSubmatch(message); m != nil {
 		if strings.Contains(m[1], "'<EOF>'") {

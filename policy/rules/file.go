@@ -64,7 +64,7 @@ func (r *reader) effect(n *yaml.Node) (allow bool) {
 	case "deny", "":
 		return false
 	default:
-		r.Fault(n, "use allow or deny", "there is no effect %s", yamlfile.Quote(text))
+		r.Fault(n, "use allow or deny", "unknown effect %s", yamlfile.Quote(text))
 		return false
 	}
 }
@@ -86,7 +86,7 @@ func (r *reader) rules(n *yaml.Node, set *Set) {
 			continue
 		}
 		if at, twice := lines[one.name]; twice && one.name != "" {
-			r.Fault(node, "name it differently", "there is a rule %s in line %d", yamlfile.Quote(one.name), at)
+			r.Fault(node, "name it differently", "rule %s is in line %d already", yamlfile.Quote(one.name), at)
 		}
 		lines[one.name] = node.Line
 		set.rules = append(set.rules, one)
@@ -130,7 +130,7 @@ func (r *reader) rule(n *yaml.Node) *rule {
 	}
 	for what, n := range map[string]*yaml.Node{"scopes": scopes, "reason": reason, "show": show} {
 		if n != nil && one.allow {
-			r.Fault(n, "remove it", "%s is for refusals, and rule %s allows", what, yamlfile.Quote(one.name))
+			r.Fault(n, "remove it", "%s is for refusals, but rule %s allows", what, yamlfile.Quote(one.name))
 		}
 	}
 	if show != nil && scopes == nil {

@@ -35,14 +35,14 @@ rules:
   - {effect: deny}
   - nonsense
 `
-	const want = `p.yaml:1:10: there is no effect "perhaps"; use allow or deny
+	const want = `p.yaml:1:10: unknown effect "perhaps"; use allow or deny
 p.yaml:4:41: rule "look": there is no field "readonlyHint"; did you mean "readOnlyHint"?
-p.yaml:5:13: there is no effect "alow"; use allow or deny
-p.yaml:6:5: there is a rule "look" in line 3; name it differently
+p.yaml:5:13: unknown effect "alow"; use allow or deny
+p.yaml:6:5: rule "look" is in line 3 already; name it differently
 p.yaml:9:9: rule "look": there is no "nmae"; did you mean "name"?
-p.yaml:11:13: scopes is for refusals, and rule "look" allows; remove it
+p.yaml:11:13: scopes is for refusals, but rule "look" allows; remove it
 p.yaml:12:5: rule "three" has no effect; add effect: allow or effect: deny
-p.yaml:13:16: rule "three": "==" does not go with string, int
+p.yaml:13:16: rule "three": "==" does not apply to string, int
 p.yaml:14:5: a rule has no member "efect"; did you mean "effect"?
 p.yaml:15:58: rule "four": the expression ends too early
 p.yaml:15:61: a rule has no member "shov"; did you mean "show"?
@@ -75,7 +75,7 @@ func TestParseRefuses(t *testing.T) {
 		{"no YAML", "rules: [\n", "did not find expected node content"},
 		{"two documents", "rules: []\n---\nrules: []\n", "p:2:1: the file has several documents; keep one"},
 		{"a member twice", "rules: []\nrules: []\n", `p:2:1: the file has "rules" twice; keep one`},
-		{"an alias", "default: &a deny\nrules: []\n", "p:1:10: default: anchors and aliases are not taken; write it out"},
+		{"an alias", "default: &a deny\nrules: []\n", "p:1:10: default: anchors and aliases are not supported; write it out"},
 		{"no UTF-8", "rules: \xff\n", "p:1:1: the file is not text in UTF-8"},
 		{"too much", strings.Repeat("#", 1<<20+1), "p:1:1: the file has more than 1048576 bytes"},
 		{"too long a condition", "rules: [{name: a, effect: deny, when: '" + strings.Repeat("true && ", 1001) + "true'}]", `p:1:39: rule "a": expression code point size exceeds limit: size: 8012, limit 8000`},

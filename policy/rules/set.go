@@ -113,7 +113,7 @@ func outcomeOf(out ref.Val, err error) (outcome, error) {
 		}
 		return no, nil
 	}
-	return failed, fmt.Errorf("the condition is a %s and not true or false", out.Type().TypeName())
+	return failed, fmt.Errorf("the condition is a %s, not true or false", out.Type().TypeName())
 }
 
 // The unknown variables of a partial access.

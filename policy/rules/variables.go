@@ -147,7 +147,7 @@ func (v *values) make(name string) ref.Val {
 	case "method":
 		return types.String(a.Method)
 	}
-	return types.NewErr("there is no %q", name)
+	return types.NewErr("unknown field %q", name)
 }
 
 // adapt converts a value to CEL.

@@ -121,9 +121,9 @@ const (
 // made describes HTML in this format.
 func (f format) made() string {
 	if f == asText {
-		return "text made of HTML"
+		return "text made from HTML"
 	}
-	return "Markdown made of HTML"
+	return "Markdown made from HTML"
 }
 
 // accept is the header Accept. Some servers have Markdown themselves.

@@ -211,7 +211,7 @@ func TestRefusals(t *testing.T) {
 		"http:///x":                             "does not have a host",
 		"http:x":                                "does not have a host",
 		"http://user:secret@127.0.0.1/x":        "user name or password",
-		"http://127.0.0.1:1/\x01":               "is no URL",
+		"http://127.0.0.1:1/\x01":               "is not a URL",
 		"http://h/" + strings.Repeat("x", 5000): "longer than 4096 bytes",
 		closed.URL:                              "refused",
 		"":                                      "not an http or https URL",

@@ -30,7 +30,7 @@ type page struct {
 	mediaType string // as the server declares it, or detected
 	title     string
 	text      string
-	form      string // a description of the text: "Markdown made of HTML", "text"
+	form      string // a description of the text: "Markdown made from HTML", "text"
 	picture   []byte // in place of text
 	cut       string // the reason why the text is incomplete, or empty
 	loaded    time.Time
@@ -50,7 +50,7 @@ const (
 func (s *server) load(ctx context.Context, raw string, as format) (*page, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return nil, fmt.Errorf("%q is no URL", text.Short(raw))
+		return nil, fmt.Errorf("%q is not a URL", text.Short(raw))
 	}
 	if s.options.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -19,7 +19,7 @@ type Options struct {
 	ReadOnly bool
 
 	// Secrets also serves files that usually hold secrets: folders of version control,
-	// .env files, credentials and private keys. Without it they are kept back, except
+	// .env files, credentials and private keys. Without it they are withheld, except
 	// for roots themselves.
 	Secrets bool
 

@@ -360,7 +360,7 @@ func TestRead(t *testing.T) {
 		{args{"path": "logo.png", "limit": 1}, "not text by lines"},
 		{args{"path": "../x"}, "outside of the roots"},
 		{args{"path": filepath.Dir(dir)}, "outside of the roots"},
-		{args{"path": "a\x00b"}, "is no path"},
+		{args{"path": "a\x00b"}, "is not a path"},
 		{args{"path": strings.Repeat("a/", 5000)}, "the maximum is 4096"},
 		{args{"path": "README.md/x"}, "README.md/x"},
 	} {
@@ -437,7 +437,7 @@ func TestTree(t *testing.T) {
 		t.Errorf("tree = %s, want %s", res.Structured, want)
 	}
 	got := call(t, s, "tree", nil).Text()
-	if strings.Contains(got, "config") || !strings.Contains(got, ".hidden") || !strings.Contains(got, "1 folder such as node_modules left out") || !strings.Contains(got, "1 entry kept back, such as .git") {
+	if strings.Contains(got, "config") || !strings.Contains(got, ".hidden") || !strings.Contains(got, "1 folder such as node_modules left out") || !strings.Contains(got, "1 entry withheld, such as .git") {
 		t.Errorf("tree = %s", got)
 	}
 	if got := call(t, s, "tree", args{"all": true}).Text(); strings.Contains(got, "config") || !strings.Contains(got, "i.js") {

@@ -25,8 +25,8 @@ type info struct {
 	Mode       string    `json:"mode" doc:"as in the output of ls"`
 	Permission string    `json:"permission" doc:"in octal"`
 	Modified   time.Time `json:"modified"`
-	Accessed   time.Time `json:"accessed,omitzero" doc:"where the system tells"`
-	Created    time.Time `json:"created,omitzero" doc:"where the system tells"`
+	Accessed   time.Time `json:"accessed,omitzero" doc:"if the system reports it"`
+	Created    time.Time `json:"created,omitzero" doc:"if the system reports it"`
 }
 
 func (s *server) addInfo() {

@@ -39,7 +39,7 @@ func (d dialect) locate(folders []folder, given string) (located, error) {
 	case len(given) > maxPath:
 		return none, fmt.Errorf("the path has %d bytes; the maximum is %d", len(given), maxPath)
 	case !utf8.ValidString(given) || strings.ContainsRune(given, 0):
-		return none, fmt.Errorf("%q is no path", text.Short(given))
+		return none, fmt.Errorf("%q is not a path", text.Short(given))
 	case len(folders) == 0:
 		return none, errors.New("there are no roots")
 	}

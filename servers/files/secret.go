@@ -13,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// Files and folders that usually hold secrets are kept back unless [Options.Secrets] is set: lists
+// Files and folders that usually hold secrets are withheld unless [Options.Secrets] is set: lists
 // do not show them, and a path to one is refused, also by a link within the root. A root itself may
 // be one, because the user has named it.
 
@@ -30,7 +30,7 @@ var secretNames = []string{
 // sampleWords mark the name of an example, which does not hold secrets: .env.example.
 var sampleWords = []string{"example", "sample", "template", "dist"}
 
-// secretName reports whether files or folders of a name are kept back. It ignores case, as some
+// secretName reports whether files or folders of a name are withheld. It ignores case, as some
 // systems do.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
@@ -47,7 +47,7 @@ func secretPath(rel string) bool {
 	return slices.ContainsFunc(strings.Split(rel, "/"), secretName)
 }
 
-// keptBack returns an error if the target, or the file that it links to, is kept back.
+// keptBack returns an error if the target, or the file that it links to, is withheld.
 func (t target) keptBack() error {
 	if t.place.secrets || t.rel == "." {
 		return nil
@@ -55,7 +55,7 @@ func (t target) keptBack() error {
 	if !secretPath(t.rel) && !secretPath(t.linked()) {
 		return nil
 	}
-	return fmt.Errorf("%q is kept back, as files of its name may hold secrets; the server serves them if it is started with --secrets", text.Short(t.shown))
+	return fmt.Errorf("%q is withheld, as files of this name may hold secrets; start the server with --secrets to serve them", text.Short(t.shown))
 }
 
 // linked resolves links to a path in the place, as far as it exists; "." if that is elsewhere.
@@ -77,7 +77,7 @@ func (t target) linked() string {
 	return "."
 }
 
-// shown returns the names in a folder that are not kept back, and the number of the others.
+// shown returns the names in a folder that are not withheld, and the number of the others.
 func (p *place) shown(names []string) (kept []string, back int) {
 	if p.secrets {
 		return names, 0
@@ -86,12 +86,12 @@ func (p *place) shown(names []string) (kept []string, back int) {
 	return kept, len(names) - len(kept)
 }
 
-// backNote says how many entries are kept back.
+// backNote says how many entries are withheld.
 func backNote(n int) string {
-	return plural(n, "entry", "entries") + " kept back, such as .git, .env and keys"
+	return plural(n, "entry", "entries") + " withheld, such as .git, .env and keys"
 }
 
-var errPrivateKey = errors.New("is a private key and kept back; the server serves it if it is started with --secrets")
+var errPrivateKey = errors.New("is a private key and withheld; start the server with --secrets to serve it")
 
 // isPrivateKey reports whether a file begins like a private key in PEM. Its name does not matter.
 func isPrivateKey(f *os.File) bool {

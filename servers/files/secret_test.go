@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/servers/files"
 )
 
-// withSecrets makes a folder with files that are kept back, each with the text SECRET, and others.
+// withSecrets makes a folder with files that are withheld, each with the text SECRET, and others.
 func withSecrets(t *testing.T) (dir string, back []string) {
 	dir = t.TempDir()
 	back = []string{
@@ -76,8 +76,8 @@ func TestSecretsAreKeptBack(t *testing.T) {
 	}
 	for tool, in := range map[string]args{"list": {}, "tree": {"all": true}, "search": {"text": "SECRET", "all": true}} {
 		got := call(t, s, tool, in).Text()
-		if strings.Contains(got, "SECRET") || strings.Contains(got, "config") || strings.Contains(got, ".ssh\"") || !strings.Contains(got, "kept back") {
-			t.Errorf("%s shows what is kept back, or does not say that something is: %s", tool, got)
+		if strings.Contains(got, "SECRET") || strings.Contains(got, "config") || strings.Contains(got, ".ssh\"") || !strings.Contains(got, "withheld") {
+			t.Errorf("%s shows what is withheld, or does not say that something is: %s", tool, got)
 		}
 	}
 	open := connect(t, files.Options{Roots: []string{dir}, Secrets: true})
@@ -86,7 +86,7 @@ func TestSecretsAreKeptBack(t *testing.T) {
 			t.Errorf("with Secrets, read %q = %q", path, got)
 		}
 	}
-	if got := call(t, open, "tree", args{"all": true}).Text(); !strings.Contains(got, ".git") || strings.Contains(got, "kept back") {
+	if got := call(t, open, "tree", args{"all": true}).Text(); !strings.Contains(got, ".git") || strings.Contains(got, "withheld") {
 		t.Errorf("with Secrets, tree = %s", got)
 	}
 }

@@ -37,14 +37,14 @@ func (d dialect) fromURI(uri string) (string, error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", fmt.Errorf("%q: a file: URI has neither query nor fragment; write ? as %%3F and # as %%23", text.Short(uri))
 	case u.User != nil || u.Port() != "":
-		return "", fmt.Errorf("%q names no file of this machine", text.Short(uri))
+		return "", fmt.Errorf("%q does not name a file of this machine", text.Short(uri))
 	}
 	p := u.Path
 	switch local := u.Host == "" || strings.EqualFold(u.Host, "localhost"); {
 	case !local && d.windows:
 		p = "//" + u.Host + p
 	case !local:
-		return "", fmt.Errorf("%q names no file of this machine", text.Short(uri))
+		return "", fmt.Errorf("%q does not name a file of this machine", text.Short(uri))
 	case d.windows:
 		p = d.slashed(strings.TrimPrefix(p, "/"))
 	}

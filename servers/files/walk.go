@@ -34,7 +34,7 @@ type walk struct {
 
 	seen    int
 	skipped int  // folders left out
-	back    int  // entries kept back
+	back    int  // entries withheld
 	closed  int  // folders that cannot be read
 	cut     bool // the limit of entries was reached
 }

@@ -95,7 +95,7 @@ func (t target) readText() (_ string, how storing, err error) {
 	case err != nil:
 		return "", storing{}, t.fault(err)
 	case !isText(data):
-		return "", storing{}, fmt.Errorf("%q is no text", t.shown)
+		return "", storing{}, fmt.Errorf("%q is not text", t.shown)
 	case !utf8.Valid(data):
 		return "", storing{}, t.fault(errors.New("is not valid UTF-8 and cannot be edited"))
 	}

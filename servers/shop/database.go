@@ -207,7 +207,7 @@ func explain(err error) error {
 	case codeBusy:
 		why = "another program uses the database; try again"
 	case codeReadOnly:
-		why = "the database cannot be written; check the rights of the file and its folder"
+		why = "the database cannot be written; check the permissions of the file and its folder"
 	case codeIO:
 		why = "the disk cannot be read or written, or is full"
 	case codeFull:

@@ -143,7 +143,7 @@ func (g *guard) explain(err error) error {
 		if g.reading {
 			return errors.New("read_query cannot change the database; use write_query")
 		}
-		return errors.New("the database file cannot be written; check the rights on it and on its folder")
+		return errors.New("the database file cannot be written; check the permissions of it and its folder")
 	case lib.SQLITE_BUSY:
 		return errors.New("the database is locked by another program; try again")
 	case lib.SQLITE_TOOBIG:

@@ -67,7 +67,7 @@ func (v *Tasks) PutTask(ctx context.Context, t store.Task) error {
 	case err != nil:
 		return v.fail("keep a task", err)
 	case !kept:
-		return v.fail("keep a task", fmt.Errorf("there is no room: its owner has %d tasks at work (Tasks.MaxPerOwner), or all take %d bytes (Tasks.MaxBytes)", v.maxPerOwner(), v.maxBytes()))
+		return v.fail("keep a task", fmt.Errorf("there is no room: its owner has %d running tasks (Tasks.MaxPerOwner), or all take %d bytes (Tasks.MaxBytes)", v.maxPerOwner(), v.maxBytes()))
 	}
 	return nil
 }

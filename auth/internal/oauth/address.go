@@ -79,7 +79,7 @@ func (g *addressGuard) check(ctx context.Context, _, address string, _ syscall.R
 		return err
 	}
 	if zone.Of(at.Addr()) > most {
-		return fmt.Errorf("the server named an address inside of this network, %s, and is not there itself", at.Addr())
+		return fmt.Errorf("the server named an address inside of this network, %s, but is outside of it itself", at.Addr())
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (f *Fetcher) Get(ctx context.Context, u *url.URL, revision string, into any
 
 func decode(u *url.URL, body []byte, into any) error {
 	if err := jsonx.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s: the document is not what it should be: %w", text.Short(u.String()), err)
+		return fmt.Errorf("%s: invalid document: %w", text.Short(u.String()), err)
 	}
 	return nil
 }
@@ -112,11 +112,11 @@ func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any)
 			return err
 		}
 		if named.Issuer != issuer {
-			return fmt.Errorf("its metadata is that of %q", text.Short(named.Issuer))
+			return fmt.Errorf("its metadata is for %q", text.Short(named.Issuer))
 		}
 		return decode(at, document, into)
 	}
-	return errors.New("it has no metadata at the well-known places")
+	return errors.New("it has no metadata at the well-known locations")
 }
 
 // issuerPlaces returns the possible URLs of an issuer's metadata, in order.

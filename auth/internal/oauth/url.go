@@ -26,7 +26,7 @@ func CheckURL(raw string, server *url.URL) (*url.URL, error) {
 	case strings.EqualFold(u.Scheme, "http") && IsLoopback(u.Hostname()) && IsLoopback(server.Hostname()):
 		return u, nil
 	}
-	return nil, fmt.Errorf("%q is not https; http is for servers on loopback alone", text.Short(raw))
+	return nil, fmt.Errorf("%q is not an https URL; http is allowed on loopback only", text.Short(raw))
 }
 
 // IsLoopback reports whether a host is this machine by its spelling. It does not resolve names.

@@ -151,7 +151,7 @@ func (c *Client) response(msg *jsonrpc.Message) {
 	}
 	c.mu.Unlock()
 	if cl == nil && !c.takeLate(msg, result) {
-		c.opts.Logger.Debug("response to no request", "id", msg.ID.String())
+		c.opts.Logger.Debug("response to an unknown request", "id", msg.ID.String())
 	}
 }
 
@@ -217,7 +217,7 @@ func (c *Client) speaking() iter.Seq[*call] {
 // the call it belongs to. A modern server must not send requests; it gets no answer (STDIO-26-005).
 func (c *Client) question(msg *jsonrpc.Message) {
 	if c.modern.Load() {
-		c.opts.Logger.Warn("a server of the modern era sent a request; ignored", "method", msg.Method)
+		c.opts.Logger.Warn("request of a server of the modern era ignored", "method", msg.Method)
 		return
 	}
 	if msg.Method == revision.MethodPing {
@@ -264,7 +264,7 @@ func (c *Client) reply(frame []byte) {
 	select {
 	case c.replying <- struct{}{}:
 	default:
-		c.opts.Logger.Warn("answer dropped: too many wait for the server", "waiting", maxReplies)
+		c.opts.Logger.Warn("answer dropped: too many are waiting for the server", "waiting", maxReplies)
 		return
 	}
 	c.wg.Go(func() {

@@ -436,7 +436,7 @@ func (p *peer) response(msg *jsonrpc.Message) {
 	delete(p.pending, msg.ID)
 	p.mu.Unlock()
 	if ch == nil {
-		p.s.Logger.Debug("response to no request", "id", msg.ID.String())
+		p.s.Logger.Debug("response to an unknown request", "id", msg.ID.String())
 		return
 	}
 	ch <- msg.Clone()

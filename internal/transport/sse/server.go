@@ -159,7 +159,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	st := s.streams[id]
 	s.mu.Unlock()
 	if st == nil || st.principal != s.principal(r) {
-		refuse(w, http.StatusNotFound, "there is no such session; its event stream has ended")
+		refuse(w, http.StatusNotFound, "the session does not exist, or its event stream has ended")
 		return
 	}
 	if !web.IsJSON(r.Header) {

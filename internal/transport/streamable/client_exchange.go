@@ -484,7 +484,7 @@ func (c *Client) reply(id jsonrpc.ID, err error) {
 	select {
 	case c.replying <- struct{}{}:
 	default:
-		c.opts.Logger.Warn("answer dropped: too many wait for the server", "waiting", maxReplies)
+		c.opts.Logger.Warn("answer dropped: too many are waiting for the server", "waiting", maxReplies)
 		return
 	}
 	started := c.start(func() {

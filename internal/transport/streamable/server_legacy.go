@@ -66,7 +66,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 		s.unavailable(w, id)
 		return nil
 	case sess == nil:
-		web.RefuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "there is no such session (any more); call initialize again, without Mcp-Session-Id"})
+		web.RefuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the session does not exist or has ended; call initialize again, without Mcp-Session-Id"})
 		return nil
 	}
 	// Another legacy revision is accepted, although a client should send the negotiated one

@@ -106,7 +106,7 @@ func (g *Guard) checkOrigin(r *http.Request) (listed, refusal string) {
 			return origin, ""
 		}
 	}
-	return "", "requests of pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, start the server with --allow-origin ORIGIN (in Go: HTTPConfig.AllowedOrigins)"
+	return "", "requests from pages of the origin " + shown(origin) + " are refused: any web page could use the server. If this page may, start the server with --allow-origin ORIGIN (in Go: HTTPConfig.AllowedOrigins)"
 }
 
 // sameHost reports whether an Origin names the same host and port as Host. The scheme is left out,

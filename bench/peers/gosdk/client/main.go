@@ -46,7 +46,7 @@ func main() {
 				return c.Text, nil
 			}
 		}
-		return "", fmt.Errorf("the result is no text: %v", r.Content)
+		return "", fmt.Errorf("the result is not text: %v", r.Content)
 	})
 	s.Close()
 }
