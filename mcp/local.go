@@ -47,10 +47,10 @@ func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 // Use adds middleware around every request of the sessions that the client opens; the first added
 // is the outermost. Each poll of a task and each page of a list is a request of its own; an answer
 // from the session's cache is not a request. The middleware gets requests in the form of the newest
-// revision, whatever the server speaks, and [CallFrom] describes this client. Behind middleware,
-// [Session.StartTask] makes a task at a server that speaks 2025-11-25 only if the tool requires
-// one. Use panics if a session has been opened, because its requests would bypass the middleware,
-// and if a middleware is nil.
+// revision, whatever the server speaks, and [CallFrom] describes this client. States of tasks have
+// that form too: a task whose tool has failed is "completed", where 2025-11-25 says "failed". Use
+// panics if a session has been opened, because its requests would bypass the middleware, and if a
+// middleware is nil.
 func (c *Client) Use(mw ...Middleware) {
 	for i, m := range mw {
 		if m == nil {

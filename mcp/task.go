@@ -70,7 +70,7 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 		return nil, fmt.Errorf("call %q: %w", name, errTaskOnBehalf)
 	}
 	t := &Task{s: s, name: name, opts: opts}
-	if s.server().remote.MakesTask(ctx, name, s.behind == nil) {
+	if s.server().remote.MakesTask(ctx, name) {
 		if err := x.begin(ctx, s, revision.MethodCall, params); err != nil {
 			return nil, fmt.Errorf("call %q: %w", name, err)
 		}

@@ -73,7 +73,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	if call == nil || !call.Peer.Local { // a caller in this process does not count as a hop
 		x.hops = r.hopsAfter(req.Hops)
 	}
-	if own := call != nil && r.Own != nil && call.Session() == r.Own; own {
+	if r.fromFront(call) {
 		x.cache, x.header = cacheNone, call.Header // the session in front has a timer and a cache
 	} else {
 		x.timer.idle, x.timer.total = r.IdleLimit(req.Method), r.Limits.CallLimit
@@ -152,6 +152,11 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	return Answer{JSON: raw}, nil
 }
 
+// fromFront reports whether a call is one of the client's own, which has come through its middleware.
+func (r *Remote) fromFront(call *engine.Call) bool {
+	return call != nil && r.Own != nil && call.Session() == r.Own
+}
+
 // forwardFailure returns the error for the caller in front of a request that failed.
 func (r *Remote) forwardFailure(call *engine.Call, method string, err error) error {
 	var end *unsupportedQuestion
@@ -190,7 +195,7 @@ func (r *Remote) forwardError(call *engine.Call, method string, err error) error
 	case rpc.Code == revision.CodeHeaderMismatch, rpc.Code == revision.CodeUnsupportedVersion:
 		// The fault is between this hop and the server (T-18, T-133).
 		return errorf(jsonrpc.CodeInternal, "the server refused the forwarded request: %s", text.Short(rpc.Message))
-	case free && !call.Peer.Revision.Sessions:
+	case free && !call.Peer.Revision.Sessions && !r.fromFront(call):
 		// The modern era gives no meaning to these codes (T-139).
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
 	}

@@ -48,6 +48,10 @@ const (
 	proxyPage     = 50               // tasks of a page of a list
 )
 
+// wantsTask is a key in the context of a request of the client itself: it is to become a task if the
+// tool allows one. In the form of the newest revision the request does not say so.
+type wantsTask struct{}
+
 // wantsProxy reports whether a forwarded call is made as a task: the tool requires it, or allows it
 // and the caller wants it.
 func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method string, params json.RawMessage) (bool, error) {
@@ -63,7 +67,7 @@ func (r *Remote) wantsProxy(ctx context.Context, call *engine.Call, method strin
 	if !known && r.Owner.ListTools(ctx) {
 		support, _ = r.taskSupport(name)
 	}
-	demanded := call.Peer.Revision.Sessions
+	demanded := call.Peer.Revision.Sessions || r.fromFront(call) && ctx.Value(wantsTask{}) != nil
 	switch support {
 	case taskRequired:
 		return true, nil

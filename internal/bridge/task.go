@@ -66,23 +66,16 @@ func (r *Remote) InnerTask(raw json.RawMessage) json.RawMessage {
 // ListsTasks reports whether the server lists its tasks, which only 2025-11-25 can.
 func (r *Remote) ListsTasks() bool { return r.Rev.CoreTasks && r.has("tasks", "list") }
 
-// MakesTask reports whether the answer to a tool call may come before its result. If middleware
-// stands between, so that the call is not direct, a server before 2026-07-28 makes tasks only of
-// tools that require it.
-func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
+// MakesTask reports whether the answer to a tool call may come before its result.
+func (r *Remote) MakesTask(ctx context.Context, tool string) bool {
 	if !r.Rev.Sessions {
 		return true
 	}
 	if !r.CoreTasks() {
 		return false
 	}
-	switch r.TaskSupport(ctx, tool) {
-	case taskRequired:
-		return true
-	case taskOptional:
-		return direct // TASK-25-005
-	}
-	return false
+	support := r.TaskSupport(ctx, tool)
+	return support == taskRequired || support == taskOptional // TASK-25-005
 }
 
 // StartTask sends a tool call and returns when the server has begun, with the id of the task that
@@ -90,12 +83,16 @@ func (r *Remote) MakesTask(ctx context.Context, tool string, direct bool) bool {
 // until Forget. After an error nothing is left running.
 func (x *Call) StartTask() (id string, result json.RawMessage, err error) {
 	if !x.r.Rev.Sessions {
+		ctx := x.ctx()
+		if x.r.Local { // the server behind middleware may be one that makes tasks on request
+			ctx = context.WithValue(ctx, wantsTask{}, true)
+		}
 		x.onTask = func(_ context.Context, handle json.RawMessage) (json.RawMessage, error) {
 			var err error
 			id, err = TaskID(handle)
 			return handle, err
 		}
-		result, err = x.run(x.ctx())
+		result, err = x.run(ctx)
 		return id, result, err
 	}
 	d, ok := x.r.cancels.add(x.ctx())
