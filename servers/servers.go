@@ -88,7 +88,7 @@ var builtins = []builtin{
 			return sqlite.New(o), nil
 		}
 	}},
-	{name: "conjugate", summary: "English verbs: 20 verbs, 5 tenses, 3 persons", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	{name: "conjugate", summary: "English verbs: 31 verbs, 5 tenses, 3 persons", bind: func(*flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		return func(logger *slog.Logger) (*mcp.Server, error) {
 			return conjugate.New(conjugate.Options{Logger: logger}), nil
 		}

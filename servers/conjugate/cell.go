@@ -16,18 +16,34 @@ const (
 	future         tense = "future"
 	presentPerfect tense = "present_perfect"
 	pastPerfect    tense = "past_perfect"
+
+	infinitive     tense = "infinitive"
+	presentSimple  tense = "present simple"
+	pastSimple     tense = "past simple"
+	pastParticiple tense = "past participle"
+	simpleFuture   tense = "simple future"
 )
 
 const (
 	first  person = "first"
 	second person = "second"
 	third  person = "third"
+
+	firstSingular  person = "1st singular"
+	secondSingular person = "2nd singular"
+	thirdSingular  person = "3rd singular"
 )
 
+// The resources list tenses and persons; the tool and the prompt also take the names of schoolbooks.
 var (
-	tenses  = []tense{present, past, future, presentPerfect, pastPerfect}
-	persons = []person{first, second, third}
+	tenses        = []tense{present, past, future, presentPerfect, pastPerfect}
+	persons       = []person{first, second, third}
+	schoolTenses  = []tense{infinitive, presentSimple, pastSimple, pastParticiple, simpleFuture}
+	schoolPersons = []person{firstSingular, secondSingular, thirdSingular}
 )
+
+// singular maps the persons that include a number to those that do not.
+var singular = map[person]person{firstSingular: first, secondSingular: second, thirdSingular: third}
 
 func (verbName) Enum() []string {
 	names := make([]string, len(verbs))
@@ -37,8 +53,8 @@ func (verbName) Enum() []string {
 	return names
 }
 
-func (tense) Enum() []string  { return words(tenses) }
-func (person) Enum() []string { return words(persons) }
+func (tense) Enum() []string  { return words(slices.Concat(tenses, schoolTenses)) }
+func (person) Enum() []string { return words(slices.Concat(persons, schoolPersons)) }
 
 func words[T ~string](list []T) []string {
 	out := make([]string, len(list))
@@ -53,31 +69,30 @@ type cell struct {
 	Verb     verbName `json:"verb"`
 	Tense    tense    `json:"tense"`
 	Person   person   `json:"person"`
-	Singular string   `json:"singular" doc:"with its subject: I am"`
-	Plural   string   `json:"plural" doc:"with its subject: we are"`
+	Form     string   `json:"form,omitempty" doc:"without a subject: am; absent if the person has no number"`
+	Singular string   `json:"singular" doc:"with its subject, if the tense has one: I am"`
+	Plural   string   `json:"plural" doc:"with its subject, if the tense has one: we are"`
 }
 
 func newCell(v verb, t tense, p person) cell {
-	return cell{verbName(v.base), t, p, clause(v, t, p, false), clause(v, t, p, true)}
+	c := cell{Verb: verbName(v.base), Tense: t, Person: p}
+	if of, ok := singular[p]; ok {
+		p, c.Form = of, v.form(t, of, false)
+	}
+	c.Singular, c.Plural = clause(v, t, p, false), clause(v, t, p, true)
+	return c
 }
 
-// clause is a subject and a verb.
+// clause is a subject and a verb, or a form that takes no subject.
 func clause(v verb, t tense, p person, plural bool) string {
-	subject := subjects[p][0]
-	if plural {
-		subject = subjects[p][1]
+	form := v.form(t, p, plural)
+	switch {
+	case t == infinitive || t == pastParticiple:
+		return form
+	case plural:
+		return subjects[p][1] + " " + form
 	}
-	switch t {
-	case past:
-		return subject + " " + v.preterite(p, plural)
-	case future:
-		return subject + " will " + v.base
-	case presentPerfect:
-		return subject + " " + have.present(p, plural) + " " + v.participle
-	case pastPerfect:
-		return subject + " " + have.past + " " + v.participle
-	}
-	return subject + " " + v.present(p, plural)
+	return subjects[p][0] + " " + form
 }
 
 // subjects are the pronouns of each person, singular and plural.
@@ -87,16 +102,21 @@ var subjects = map[person][2]string{
 	third:  {"he/she/it", "they"},
 }
 
-// lookUp returns the cells of a verb, none if the table does not have it.
-func lookUp(name verbName) []cell {
+// find returns a verb of the table.
+func find(name verbName) (verb, bool) {
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.base == string(name) })
 	if i < 0 {
-		return nil
+		return verb{}, false
 	}
+	return verbs[i], true
+}
+
+// cells returns the cells of the verb in tenses and persons.
+func (v verb) cells() []cell {
 	cells := make([]cell, 0, len(tenses)*len(persons))
 	for _, t := range tenses {
 		for _, p := range persons {
-			cells = append(cells, newCell(verbs[i], t, p))
+			cells = append(cells, newCell(v, t, p))
 		}
 	}
 	return cells

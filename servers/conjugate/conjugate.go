@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // Options configure a server. The zero value works.
@@ -26,13 +27,11 @@ type position struct {
 }
 
 func (at position) cell() (cell, error) {
-	for _, c := range lookUp(at.Verb) {
-		if c.Tense == at.Tense && c.Person == at.Person {
-			return c, nil
-		}
+	v, ok := find(at.Verb)
+	if !ok { // the schema admits no other verbs
+		return cell{}, fmt.Errorf("no verb %q; %s lists the verbs", at.Verb, tableURI)
 	}
-	// The schema admits no other values.
-	return cell{}, fmt.Errorf("no verb %q; %s lists the verbs", at.Verb, tableURI)
+	return newCell(v, at.Tense, at.Person), nil
 }
 
 // New returns a server. Servers share only the table.
@@ -41,31 +40,47 @@ func New(o Options) *mcp.Server {
 		Name:         "conjugate",
 		Title:        "English verbs",
 		Version:      "0.1.0",
-		Instructions: "A table of 20 English verbs in 5 tenses and 3 persons. conjugate looks up one cell; " + tableURI + " has all of it.",
+		Instructions: "A table of 31 English verbs. conjugate looks up one form; " + tableURI + " has all verbs.",
 		Logger:       o.Logger,
+	}
+	output, err := schema.ForOutput[cell]()
+	if err != nil {
+		panic(err) // no input can cause it
 	}
 	mcp.AddTool(srv, mcp.Tool{
 		Name: "conjugate", Title: "Conjugate a verb",
-		Description: "Returns an English verb in a tense and a person, in singular and plural.",
-		Annotations: &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)},
-	}, func(_ context.Context, at position) (cell, error) { return at.cell() })
+		Description:  "Returns an English verb in a tense and a person: the form alone for a person with a number (3rd singular), else singular and plural.",
+		Annotations:  &mcp.ToolAnnotations{ReadOnly: new(true), OpenWorld: new(false)},
+		OutputSchema: output.JSON(),
+	}, func(_ context.Context, at position) (*mcp.ToolResult, error) {
+		c, err := at.cell()
+		if err != nil {
+			return nil, err
+		}
+		object, err := output.Encode(c)
+		text := c.Form
+		if text == "" {
+			text = string(object)
+		}
+		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(text)}, Structured: object}, err
+	})
 
 	mcp.AddPrompt(srv, mcp.Prompt{
 		Name: "conjugate_verb", Title: "Practise a verb",
 		Description: "A short exercise on a verb in a tense and a person.",
 		Complete: map[string]mcp.CompleteFunc{
 			"verb":   startingWith(verbName("").Enum()),
-			"tense":  startingWith(words(tenses)),
-			"person": startingWith(words(persons)),
+			"tense":  startingWith(tense("").Enum()),
+			"person": startingWith(person("").Enum()),
 		},
 	}, exercise)
 
 	mcp.AddResource(srv, mcp.Resource{
-		URI: tableURI, Name: "Verb table", Description: "All verbs in all tenses and persons.", MIMEType: "application/json",
+		URI: tableURI, Name: "Verb table", Description: "All verbs in five tenses and three persons.", MIMEType: "application/json",
 	}, func(context.Context) ([]cell, error) {
 		var all []cell
-		for _, name := range verbName("").Enum() {
-			all = append(all, lookUp(verbName(name))...)
+		for _, v := range verbs {
+			all = append(all, v.cells()...)
 		}
 		return all, nil
 	})
@@ -73,14 +88,14 @@ func New(o Options) *mcp.Server {
 		Verb string `json:"verb"`
 	}
 	mcp.AddResourceTemplate(srv, mcp.ResourceTemplate{
-		URITemplate: tableURI + "/{verb}", Name: "Verb", Description: "One verb in all tenses and persons.", MIMEType: "application/json",
+		URITemplate: tableURI + "/{verb}", Name: "Verb", Description: "One verb in five tenses and three persons.", MIMEType: "application/json",
 		Complete: map[string]mcp.CompleteFunc{"verb": startingWith(verbName("").Enum())},
 	}, func(_ context.Context, in variables) ([]cell, error) {
-		cells := lookUp(verbName(in.Verb))
-		if cells == nil {
+		v, ok := find(verbName(in.Verb))
+		if !ok {
 			return nil, mcp.ResourceNotFound(tableURI + "/" + in.Verb)
 		}
-		return cells, nil
+		return v.cells(), nil
 	})
 	return srv
 }
@@ -91,10 +106,15 @@ func exercise(_ context.Context, at position) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Help me practise the English verb %q in the %s tense, %s person: %q in the singular and %q in the plural.\n"+
+	tense := strings.ReplaceAll(string(c.Tense), "_", " ")
+	forms := fmt.Sprintf("in the %s tense, %s person: %q in the singular and %q in the plural", tense, c.Person, c.Singular, c.Plural)
+	if c.Form != "" {
+		forms = fmt.Sprintf("in one form, %s, %s: %q", tense, c.Person, c.Form)
+	}
+	return fmt.Sprintf("Help me practise the English verb %q %s.\n"+
 		"Show each form in two short sentences about everyday life. Then give me three sentences with a gap to fill in, one at a time, "+
 		"and tell me after each answer whether it was right, and why.",
-		c.Verb, strings.ReplaceAll(string(c.Tense), "_", " "), c.Person, c.Singular, c.Plural), nil
+		c.Verb, forms), nil
 }
 
 // startingWith returns the words that begin with a prefix, in either case.

@@ -20,6 +20,7 @@ type cell struct {
 	Verb     string `json:"verb"`
 	Tense    string `json:"tense"`
 	Person   string `json:"person"`
+	Form     string `json:"form"`
 	Singular string `json:"singular"`
 	Plural   string `json:"plural"`
 }
@@ -28,7 +29,7 @@ func newServer() *mcp.Server { return conjugate.New(conjugate.Options{}) }
 
 func TestEveryRevision(t *testing.T) {
 	mcptest.Every(t, newServer, func() *mcp.Client { return &mcp.Client{} }, func(t *testing.T, s *mcp.Session) {
-		want := cell{"go", "past", "third", "he/she/it went", "they went"}
+		want := cell{"go", "past", "third", "", "he/she/it went", "they went"}
 		got, err := mcp.CallAs[cell](t.Context(), s, "conjugate", map[string]any{"verb": "go", "tense": "past", "person": "third"})
 		if err != nil || got != want {
 			t.Errorf("conjugate = %+v, %v; want %+v", got, err, want)
@@ -36,6 +37,20 @@ func TestEveryRevision(t *testing.T) {
 		res, err := s.CallTool(t.Context(), "conjugate", map[string]any{"verb": "shine", "tense": "past"})
 		if err != nil || !res.IsError || !strings.Contains(res.Text(), "shine") || !strings.Contains(res.Text(), "person") {
 			t.Errorf("shine without a person = %v, %v; want a tool error that names both", res, err)
+		}
+
+		for _, tense := range []string{"past simple", "past"} {
+			res, err := s.CallTool(t.Context(), "conjugate", map[string]any{"verb": "eat", "tense": tense, "person": "3rd singular"})
+			if err != nil || res.IsError || len(res.Content) != 1 || res.Text() != "ate" {
+				t.Fatalf("eat, %s, 3rd singular = %v, %v; want the text ate", tense, res, err)
+			}
+			if s.Revision() < mcp.V2025_06_18 { // no structured content
+				continue
+			}
+			var ate cell
+			if err := json.Unmarshal(res.Structured, &ate); err != nil || ate != (cell{"eat", tense, "3rd singular", "ate", "he/she/it ate", "they ate"}) {
+				t.Errorf("eat, %s, 3rd singular = %+v, %v", tense, ate, err)
+			}
 		}
 
 		p, err := s.GetPrompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "present_perfect", "person": "first"})
@@ -48,6 +63,10 @@ func TestEveryRevision(t *testing.T) {
 				t.Errorf("prompt %q lacks %s", text, part)
 			}
 		}
+		p, err = s.GetPrompt(t.Context(), "conjugate_verb", map[string]string{"verb": "eat", "tense": "past participle", "person": "1st singular"})
+		if err != nil || !strings.Contains(p.Messages[0].Content.(mcp.TextContent).Text, `"eat" in one form, past participle, 1st singular: "eaten"`) {
+			t.Errorf("prompt of one form = %v, %v", p, err)
+		}
 		var e *mcp.Error
 		if _, err := s.GetPrompt(t.Context(), "conjugate_verb", map[string]string{"verb": "be", "tense": "aorist", "person": "first"}); !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("aorist = %v, want invalid params", err)
@@ -58,8 +77,8 @@ func TestEveryRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 		var cells []cell
-		if err := json.Unmarshal([]byte(all.Contents[0].Text), &cells); err != nil || len(cells) != 300 {
-			t.Errorf("table of %d cells, %v; want 300", len(cells), err)
+		if err := json.Unmarshal([]byte(all.Contents[0].Text), &cells); err != nil || len(cells) != 465 {
+			t.Errorf("table of %d cells, %v; want 465", len(cells), err)
 		}
 		one, err := s.ReadResource(t.Context(), "conjugate://verbs/go")
 		if err != nil {
@@ -82,14 +101,14 @@ func TestCompletions(t *testing.T) {
 		argument, typed string
 		want            []string
 	}{
-		{prompt, "verb", "s", []string{"say", "see", "stop"}},
-		{prompt, "verb", "St", []string{"stop"}},
+		{prompt, "verb", "s", []string{"say", "see", "stop", "study", "start"}},
+		{prompt, "verb", "St", []string{"stop", "study", "start"}},
 		{prompt, "verb", "x", []string{}},
-		{prompt, "tense", "", []string{"present", "past", "future", "present_perfect", "past_perfect"}},
-		{prompt, "tense", "pa", []string{"past", "past_perfect"}},
-		{prompt, "person", "", []string{"first", "second", "third"}},
+		{prompt, "tense", "", []string{"present", "past", "future", "present_perfect", "past_perfect", "infinitive", "present simple", "past simple", "past participle", "simple future"}},
+		{prompt, "tense", "pa", []string{"past", "past_perfect", "past simple", "past participle"}},
+		{prompt, "person", "", []string{"first", "second", "third", "1st singular", "2nd singular", "3rd singular"}},
 		{prompt, "person", "t", []string{"third"}},
-		{template, "verb", "w", []string{"write", "work"}},
+		{template, "verb", "w", []string{"write", "work", "walk", "watch", "want"}},
 	}
 	for _, tt := range tests {
 		got, err := s.Complete(t.Context(), tt.of, tt.argument, tt.typed, nil)
@@ -117,7 +136,7 @@ func TestEnums(t *testing.T) {
 		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]int{"verb": 20, "tense": 5, "person": 3} {
+		for name, want := range map[string]int{"verb": 31, "tense": 10, "person": 6} {
 			if got := len(schema.Properties[name].Enum); got != want {
 				t.Errorf("%s has %d values, want %d", name, got, want)
 			}

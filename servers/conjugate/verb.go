@@ -26,11 +26,22 @@ var verbs = []verb{
 	{"find", "found", "found"},
 	{"write", "wrote", "written"},
 	{"begin", "began", "begun"},
+	{"eat", "ate", "eaten"},
 	regular("look"),
 	regular("use"),
 	regular("work"),
 	regular("try"),
 	regular("stop"),
+	regular("play"),
+	regular("walk"),
+	regular("talk"),
+	regular("listen"),
+	regular("watch"),
+	regular("study"),
+	regular("finish"),
+	regular("start"),
+	regular("like"),
+	regular("want"),
 }
 
 // The present of these two is irregular. All other verbs need have for their perfect
@@ -41,8 +52,8 @@ var (
 )
 
 // regular returns a verb with a past and participle by the rules of spelling: used,
-// tried, stopped, looked. It doubles a consonant by the rule for verbs of one
-// syllable.
+// tried, stopped, looked. It doubles the last consonant of verbs with one vowel: stopped, but
+// listened.
 func regular(base string) verb {
 	ed := base + "ed"
 	n := len(base)
@@ -51,10 +62,29 @@ func regular(base string) verb {
 		ed = base + "d"
 	case last == 'y' && !vowel(base[n-2]):
 		ed = base[:n-1] + "ied"
-	case n > 2 && !vowel(last) && !strings.ContainsRune("wxy", rune(last)) && vowel(base[n-2]) && !vowel(base[n-3]):
+	case !vowel(last) && !strings.ContainsRune("wxy", rune(last)) && vowel(base[n-2]) && !strings.ContainsAny(base[:n-2], vowels):
 		ed = base + string(last) + "ed"
 	}
 	return verb{base, ed, ed}
+}
+
+// form is the verb in a tense, without its subject. Persons that include a number are not for it.
+func (v verb) form(t tense, p person, plural bool) string {
+	switch t {
+	case infinitive:
+		return v.base
+	case past, pastSimple:
+		return v.preterite(p, plural)
+	case pastParticiple:
+		return v.participle
+	case future, simpleFuture:
+		return "will " + v.base
+	case presentPerfect:
+		return have.present(p, plural) + " " + v.participle
+	case pastPerfect:
+		return have.past + " " + v.participle
+	}
+	return v.present(p, plural)
 }
 
 // present is the form of "I go" or "it goes".
@@ -96,4 +126,6 @@ func withS(base string) string {
 	return base + "s"
 }
 
-func vowel(b byte) bool { return strings.IndexByte("aeiou", b) >= 0 }
+const vowels = "aeiou"
+
+func vowel(b byte) bool { return strings.IndexByte(vowels, b) >= 0 }

@@ -2,6 +2,7 @@ package conjugate
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,25 +29,37 @@ var forms = map[string][3]string{
 	"work":  {"works", "worked", "worked"},
 	"try":   {"tries", "tried", "tried"},
 	"stop":  {"stops", "stopped", "stopped"},
+
+	"play":   {"plays", "played", "played"},
+	"walk":   {"walks", "walked", "walked"},
+	"talk":   {"talks", "talked", "talked"},
+	"listen": {"listens", "listened", "listened"},
+	"watch":  {"watches", "watched", "watched"},
+	"study":  {"studies", "studied", "studied"},
+	"finish": {"finishes", "finished", "finished"},
+	"start":  {"starts", "started", "started"},
+	"like":   {"likes", "liked", "liked"},
+	"want":   {"wants", "wanted", "wanted"},
+	"eat":    {"eats", "ate", "eaten"},
 }
 
 func TestTableIsComplete(t *testing.T) {
-	if len(verbs) != 20 || len(tenses) != 5 || len(persons) != 3 {
-		t.Fatalf("%d verbs, %d tenses, %d persons; want 20, 5, 3", len(verbs), len(tenses), len(persons))
+	if len(verbs) != 31 || len(tenses) != 5 || len(persons) != 3 {
+		t.Fatalf("%d verbs, %d tenses, %d persons; want 31, 5, 3", len(verbs), len(tenses), len(persons))
 	}
 	seen := map[cell]bool{}
 	for _, v := range verbs {
-		for _, c := range lookUp(verbName(v.base)) {
-			if c.Verb != verbName(v.base) {
-				t.Errorf("a cell of %q says %q", v.base, c.Verb)
+		for _, c := range v.cells() {
+			if c.Verb != verbName(v.base) || c.Form != "" {
+				t.Errorf("a cell of %q is %+v", v.base, c)
 			}
 			seen[cell{Verb: c.Verb, Tense: c.Tense, Person: c.Person}] = true
 		}
 	}
-	if len(seen) != 20*5*3 {
-		t.Errorf("%d different cells, want 300", len(seen))
+	if len(seen) != 31*5*3 {
+		t.Errorf("%d different cells, want 465", len(seen))
 	}
-	if got := lookUp("shine"); got != nil {
+	if got, ok := find("shine"); ok {
 		t.Errorf("shine = %v, want none", got)
 	}
 }
@@ -87,9 +100,40 @@ func TestBe(t *testing.T) {
 	}
 }
 
+// The tenses and persons of schoolbooks, as they write them: 20 verbs, 300 forms.
+func TestSchoolForms(t *testing.T) {
+	n := 0
+	for base := range strings.FieldsSeq("work play walk talk listen watch study finish start look want like be have do go come see eat write") {
+		v, ok := find(verbName(base))
+		if !ok {
+			t.Errorf("no verb %q", base)
+			continue
+		}
+		f := forms[base]
+		present, past := [3]string{base, base, f[0]}, [3]string{f[1], f[1], f[1]}
+		if base == "be" {
+			present, past = [3]string{"am", "are", "is"}, [3]string{"was", "were", "was"}
+		}
+		for i, p := range []person{"1st singular", "2nd singular", "3rd singular"} {
+			for tense, want := range map[tense]string{
+				"infinitive": base, "present simple": present[i], "past simple": past[i], "past participle": f[2], "simple future": "will " + base,
+			} {
+				n++
+				if got := newCell(v, tense, p); got.Form != want {
+					t.Errorf("%s, %s, %s = %q, want %q", base, tense, p, got.Form, want)
+				}
+			}
+		}
+	}
+	if n != 300 {
+		t.Errorf("%d forms, want 300", n)
+	}
+}
+
 func clauses(base string) []string {
+	v, _ := find(verbName(base))
 	var out []string
-	for _, c := range lookUp(verbName(base)) {
+	for _, c := range v.cells() {
 		out = append(out, c.Singular, c.Plural)
 	}
 	return out
@@ -110,6 +154,9 @@ func TestSpelling(t *testing.T) {
 		"agree": {"agrees", "agreed"},
 		"clean": {"cleans", "cleaned"},
 		"add":   {"adds", "added"},
+		"open":  {"opens", "opened"},
+		"visit": {"visits", "visited"},
+		"hug":   {"hugs", "hugged"},
 	} {
 		if v := regular(base); v.past != want[1] || v.participle != want[1] || v.present(third, false) != want[0] {
 			t.Errorf("%s: %s, %s, %s; want %s, %s", base, v.present(third, false), v.past, v.participle, want[0], want[1])
