@@ -73,7 +73,9 @@ var builtins = []builtin{
 	}},
 	{name: "sqlite", summary: "a SQLite database: inspect, query and write, within limits", bind: func(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		var o sqlite.Options
-		fs.StringVar(&o.DB, "db", "", "database `file`, created if it does not exist; default: a small library in memory that ends with the server")
+		fs.StringVar(&o.DB, "db", "", "database `file`, created if it does not exist; default: a small library in memory that ends with the server; insights are always in memory")
+		alias(fs, "db-path", "db", "file")
+		fs.BoolVar(&o.Objects, "objects", false, `rows as objects, [{"name": "Riga"}], instead of lists`)
 		fs.BoolVar(&o.Demo, "demo", false, "fill a database without tables with a small library; the default without --db, unless --demo=false")
 		fs.DurationVar(&o.Timeout, "timeout", 30*time.Second, "`time` limit of a query")
 		return func(logger *slog.Logger) (*mcp.Server, error) {
@@ -205,6 +207,9 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 		}
 		return nil, fmt.Errorf("server %q: %w", name, err)
 	}
+	if err := onceEach(fs); err != nil {
+		return nil, fmt.Errorf("server %q: %w", name, err)
+	}
 	if fs.NArg() > 0 && b.operands == "" {
 		return nil, fmt.Errorf("server %q: unexpected argument %q; it takes flags only", name, fs.Arg(0))
 	}
@@ -229,6 +234,29 @@ func parse(fs *flag.FlagSet, args []string) error {
 		}
 		operands, args = append(operands, rest[0]), rest[1:]
 	}
+}
+
+// aliased is the value of a flag that is another name of the flag of.
+type aliased struct {
+	flag.Value
+	of string
+}
+
+// alias declares another name of a flag that takes a value.
+func alias(fs *flag.FlagSet, name, of, value string) {
+	fs.Var(aliased{fs.Lookup(of).Value, of}, name, fmt.Sprintf("another name of --%s `%s`", of, strings.ToUpper(value)))
+}
+
+// onceEach returns an error if a flag is set by both of its names.
+func onceEach(fs *flag.FlagSet) (err error) {
+	set := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	fs.Visit(func(f *flag.Flag) {
+		if v, ok := f.Value.(aliased); ok && set[v.of] {
+			err = fmt.Errorf("--%s and --%s are two names of one flag; give one of them", v.of, f.Name)
+		}
+	})
+	return err
 }
 
 func find(name string) (builtin, error) {

@@ -88,6 +88,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"missing folder", "sqlite", []string{"--db", filepath.Join(t.TempDir(), "missing", "x.db")}, "create it"},
 		{"argument", "everything", []string{"x.db"}, `"x.db"`},
 		{"argument behind a flag", "sqlite", []string{"--timeout", "1s", "x.db"}, `"x.db"`},
+		{"both names of a flag", "sqlite", []string{"--db-path", "x.db", "--db", "y.db"}, "--db and --db-path are two names"},
+		{"missing folder by the other name", "sqlite", []string{"--db-path", filepath.Join(t.TempDir(), "missing", "x.db")}, "create it"},
 		{"missing operand", "files", []string{".", "--read-only", filepath.Join(t.TempDir(), "missing")}, "missing"},
 		{"operand like a flag", "files", []string{"--", "--read-only"}, `"--read-only" does not exist`},
 	}

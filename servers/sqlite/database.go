@@ -27,6 +27,8 @@ type database struct {
 	// anchor keeps a database in memory alive with an unused connection, because the database ends
 	// with its last connection, and the pools drop interrupted ones. Nil for a file.
 	anchor *sql.DB
+
+	objects bool // Options.Objects
 }
 
 // Check returns an error if the database could not be opened: a folder does not
@@ -50,7 +52,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 		}
 		more = ""
 	}
-	db := &database{}
+	db := &database{objects: o.Objects}
 	defer func() {
 		if err != nil {
 			db.close()

@@ -20,7 +20,7 @@
 //	list_tables      tables and views
 //	describe_table   columns, indexes, foreign keys, SQL
 //	append_insight   adds to memo://insights, and notifies its subscribers
-//	memo://insights  the findings so far; kept in memory until the server ends
+//	memo://insights  the findings so far
 //	mcp-demo         a prompt that demonstrates all of this on a topic
 //
 // # Access
@@ -42,6 +42,17 @@
 // value that JSON or its decoders would distort is an object with one member that names its kind:
 // {"integer":"9007199254740993"} beyond 2^53-1, {"real":"Infinity"}, {"blob":"AAEC"} in base64,
 // {"text_base64":"/w=="} for text that is not UTF-8.
+//
+// A row is a list of cells or, with [Options.Objects], an object with a member for each column. The
+// text of a result of read_query is then the list of rows alone, [{"name":"Riga"}]; the structured
+// content also has the columns and whether there are more rows. A repeated name of a column gets a
+// number, as SQLite itself names the columns of a view: "name", "name:1".
+//
+// # Kept and not kept
+//
+// With [Options.DB] tables and rows are in the file, on the disk before the result of a tool is
+// sent. Without it they are in memory and end with the server. The memo of insights is always in
+// memory.
 //
 // # Guarantees
 //

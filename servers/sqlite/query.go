@@ -54,16 +54,22 @@ type written struct {
 }
 
 func (s *server) addQueries() {
-	mcp.AddTool(s.mcp, mcp.Tool{
+	reading := mcp.Tool{
 		Name: "read_query", Title: "Read",
 		Description: "Runs one SELECT, EXPLAIN or informative PRAGMA. It cannot change anything.",
 		Annotations: reads,
-	}, s.read)
-	mcp.AddTool(s.mcp, mcp.Tool{
+	}
+	writing := mcp.Tool{
 		Name: "write_query", Title: "Write",
 		Description: "Runs one statement that changes data or schema, such as INSERT, UPDATE, DELETE or DROP, in a transaction of its own.",
 		Annotations: writes,
-	}, s.write)
+	}
+	if s.options.Objects {
+		s.addObjects(reading, writing)
+	} else {
+		mcp.AddTool(s.mcp, reading, s.read)
+		mcp.AddTool(s.mcp, writing, s.write)
+	}
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "create_table", Title: "Create a table", Description: "Runs one CREATE TABLE.",
 		Annotations: adds,
@@ -180,7 +186,7 @@ func (db *database) selectRows(ctx context.Context, g *guard, query string, args
 		return nil, err
 	}
 	defer rows.Close()
-	out, err := fetch(rows, columns, limit)
+	out, err := db.fetch(rows, columns, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +249,7 @@ func (db *database) change(ctx context.Context, g *guard, query string, args []a
 	}
 	out = &written{}
 	if len(columns) > 0 {
-		if out.Returned, err = fetch(rows, columns, returnedRows); err == nil && out.Returned.Truncated {
+		if out.Returned, err = db.fetch(rows, columns, returnedRows); err == nil && out.Returned.Truncated {
 			out.Returned.Note += "; the statement was run in full"
 		}
 	}
@@ -316,10 +322,17 @@ func rawTimes(query string, columns []driver.ColumnInfo) string {
 }
 
 // fetch reads rows up to a limit and up to maxResult.
-func fetch(rows *sql.Rows, columns []driver.ColumnInfo, limit int) (*rowSet, error) {
+func (db *database) fetch(rows *sql.Rows, columns []driver.ColumnInfo, limit int) (*rowSet, error) {
 	out := &rowSet{Columns: make([]string, len(columns)), Rows: [][]json.RawMessage{}}
 	for i, c := range columns {
 		out.Columns[i] = c.Name
+	}
+	keys := 0 // bytes of the names in each row
+	if db.objects {
+		out.Columns = memberNames(out.Columns)
+		for _, name := range out.Columns {
+			keys += len(textCell(name)) + 1
+		}
 	}
 	values, targets := make([]any, len(columns)), make([]any, len(columns))
 	for i := range values {
@@ -334,6 +347,7 @@ func fetch(rows *sql.Rows, columns []driver.ColumnInfo, limit int) (*rowSet, err
 		if err := rows.Scan(targets...); err != nil {
 			return nil, err
 		}
+		size += keys
 		row := make([]json.RawMessage, len(values))
 		for i, v := range values {
 			row[i] = cell(v)

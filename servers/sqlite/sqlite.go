@@ -11,11 +11,16 @@ import (
 // Options configures a server. The zero value is an empty database in memory.
 type Options struct {
 	// DB is the path of the database file, which is created if it does not exist.
-	// Empty: a database in memory that lives as long as the server.
+	// Empty: a database in memory that lives as long as the server. Insights are in
+	// memory in either case.
 	DB string
 
 	// Demo fills a database without tables with a small library, for experiments.
 	Demo bool
+
+	// Objects has rows be objects, {"name": "Riga"}, instead of lists. The text of a
+	// result of read_query is then the list of rows alone.
+	Objects bool
 
 	// Timeout bounds one query. Zero: 30 seconds; negative: no limit.
 	Timeout time.Duration
