@@ -19,13 +19,15 @@
 //	search       files by name (glob), lines by content (regular expression), or both
 //	info         size, mode, times, type of one file or folder
 //	read         a file: text by lines, pictures as images, sounds as audio, the rest as a blob
+//	read_file    another name of read
 //	read_many    several files of text
 //	write        creates or replaces a file
 //	edit         replaces passages of a file and returns a diff; or only the diff
 //	move         renames or moves; never overwrites
 //	file:///{+path}  every file, as a resource
+//	code_review  a prompt that asks for a review of code, given as text or as a path
 //
-// With [Options.ReadOnly] the last three tools do not exist. No tool deletes a file.
+// With [Options.ReadOnly] write, edit and move do not exist. No tool deletes a file.
 //
 // # Paths
 //

@@ -119,6 +119,7 @@ func newServer(o Options) *server {
 	if !o.ReadOnly {
 		s.addWriting()
 	}
+	s.addReview()
 	s.addResources()
 	return s
 }

@@ -148,8 +148,14 @@ func TestEveryRevision(t *testing.T) {
 		if got := as[entries](t, call(t, s, "list", nil)); got.Total != 10 || got.Entries[0].Path != ".hidden" || got.Entries[0].Type != "file" || *got.Entries[1].Size != 27 {
 			t.Errorf("list = %+v", got)
 		}
-		if got := call(t, s, "read", args{"path": "src/main.go"}).Text(); got != "package main\n\nfunc main() {}\n" {
-			t.Errorf("read = %q", got)
+		for _, tool := range []string{"read", "read_file"} {
+			if got := call(t, s, tool, args{"path": "src/main.go"}).Text(); got != "package main\n\nfunc main() {}\n" {
+				t.Errorf("%s = %q", tool, got)
+			}
+		}
+		review, err := s.GetPrompt(t.Context(), "code_review", map[string]string{"path": "src/main.go"})
+		if err != nil || !strings.Contains(textOf(review), "\n\n```\npackage main\n\nfunc main() {}\n```") {
+			t.Errorf("code_review = %v, %v", review, err)
 		}
 		many := call(t, s, "read_many", args{"paths": []string{"crlf.txt", "nosuch", "logo.png"}})
 		if got := many.Text(); !strings.Contains(got, "==> crlf.txt <==\none\r\n") || !strings.Contains(got, `nosuch" does not exist`) {
@@ -273,7 +279,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s is not marked as reading only", tool.Name)
 		}
 	}
-	if want := []string{"roots", "list", "tree", "search", "info", "read", "read_many"}; !slices.Equal(names, want) {
+	if want := []string{"roots", "list", "tree", "search", "info", "read", "read_file", "read_many"}; !slices.Equal(names, want) {
 		t.Errorf("tools = %q, want %q", names, want)
 	}
 	if _, err := s.CallTool(t.Context(), "write", args{"path": "x", "content": ""}); err == nil {
