@@ -39,41 +39,52 @@ type line struct {
 
 func (l *line) fields() []any { return []any{&l.Product, &l.Name, &l.Quantity, &l.Price, &l.Total} }
 
+type cartItem struct {
+	ID string `json:"id" examples:"itm-1001-1006"`
+	line
+	Description string `json:"description" doc:"of the product"`
+}
+
+func (i *cartItem) fields() []any { return append(i.line.fields(), &i.ID, &i.Description) }
+
 type cartItems struct {
-	Cart  string `json:"cart" doc:"id of the cart"`
-	Items []line `json:"items"`
-	Total money  `json:"total" examples:"49.80 EUR"`
+	Cart  string     `json:"cart" doc:"id of the cart"`
+	Items []cartItem `json:"items"`
+	Total money      `json:"total" examples:"49.80 EUR"`
+}
+
+// whichCart selects a cart.
+type whichCart struct {
+	Cart     string `json:"cart,omitempty" doc:"id of the cart, such as crt-1001; or give customer" max:"100"`
+	Customer string `json:"customer,omitempty" doc:"id of a customer, such as cus-1001, for their newest cart" max:"100"`
 }
 
 type addition struct {
-	Product  string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
+	whichProduct
 	Quantity int    `json:"quantity,omitempty" doc:"number of pieces to add" default:"1" min:"1" max:"1000"`
 	Cart     string `json:"cart,omitempty" doc:"id of the cart, such as crt-1001; without it, a new cart" max:"100"`
 	Customer string `json:"customer,omitempty" doc:"id of the customer of the cart, such as cus-1001" max:"100"`
 }
 
 func (s *server) addCarts() {
-	type one struct {
-		Cart string `json:"cart" doc:"id of the cart, such as crt-1001" max:"100"`
-	}
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "get-cart", Title: "Show a cart", Description: "Returns a cart's customer, number of pieces and total price.",
 		Annotations: reads,
-	}, func(ctx context.Context, in one) (*cart, error) {
-		return view(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return cartOf(ctx, tx, in.Cart) })
+	}, func(ctx context.Context, in whichCart) (*cart, error) {
+		return view(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return in.find(ctx, tx) })
 	})
 
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "get-cart-items", Title: "List a cart", Description: "Lists the products in a cart.",
 		Annotations: reads,
-	}, func(ctx context.Context, in one) (*cartItems, error) {
+	}, func(ctx context.Context, in whichCart) (*cartItems, error) {
 		return view(ctx, s.db, func(tx *sql.Tx) (*cartItems, error) {
-			c, err := cartOf(ctx, tx, in.Cart)
+			c, err := in.find(ctx, tx)
 			if err != nil {
 				return nil, err
 			}
-			lines, err := linesOf(ctx, tx, c.ID)
-			return &cartItems{c.ID, lines, c.Total}, err
+			items, err := itemsOf(ctx, tx, c.ID)
+			return &cartItems{c.ID, items, c.Total}, err
 		})
 	})
 
@@ -84,6 +95,27 @@ func (s *server) addCarts() {
 	}, func(ctx context.Context, in addition) (*cart, error) {
 		return change(ctx, s.db, func(tx *sql.Tx) (*cart, error) { return addToCart(ctx, tx, in) })
 	})
+}
+
+func (w whichCart) find(ctx context.Context, tx *sql.Tx) (*cart, error) {
+	switch {
+	case (w.Cart == "") == (w.Customer == ""):
+		return nil, errors.New("give either the cart or the customer")
+	case w.Cart != "":
+		return cartOf(ctx, tx, w.Cart)
+	}
+	if err := knownCustomer(ctx, tx, w.Customer); err != nil {
+		return nil, err
+	}
+	var id string
+	err := tx.QueryRowContext(ctx, "SELECT id FROM carts WHERE customer = ? ORDER BY n DESC LIMIT 1", w.Customer).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("%s has no cart; add-to-cart with this customer creates one", w.Customer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cartOf(ctx, tx, id)
 }
 
 func cartOf(ctx context.Context, tx *sql.Tx, id string) (*cart, error) {
@@ -98,14 +130,14 @@ func cartOf(ctx context.Context, tx *sql.Tx, id string) (*cart, error) {
 	return c, err
 }
 
-// linesOf returns the lines of a cart.
-func linesOf(ctx context.Context, tx *sql.Tx, cart string) ([]line, error) {
-	return list(ctx, tx, (*line).fields, `SELECT p.id, p.name, i.quantity, p.price, i.quantity * p.price
+// itemsOf returns the lines of a cart. The id of an item is made of the numbers of its cart and product.
+func itemsOf(ctx context.Context, tx *sql.Tx, cart string) ([]cartItem, error) {
+	return list(ctx, tx, (*cartItem).fields, `SELECT p.id, p.name, i.quantity, p.price, i.quantity * p.price, 'itm-' || substr(i.cart, 5) || '-' || p.n, p.description
 		FROM cart_items i JOIN products p ON p.id = i.product WHERE i.cart = ? ORDER BY p.n`, cart)
 }
 
 func addToCart(ctx context.Context, tx *sql.Tx, in addition) (*cart, error) {
-	p, err := productOf(ctx, tx, in.Product)
+	p, err := in.find(ctx, tx)
 	if err != nil {
 		return nil, err
 	}

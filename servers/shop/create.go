@@ -1,8 +1,10 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,12 +24,53 @@ const (
 )
 
 type creation struct {
-	Name          string `json:"name" doc:"its name, which no other product has" min:"1" max:"100"`
-	Category      string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$" examples:"tents"`
-	CategoryTitle string `json:"category_title,omitempty" doc:"the title of the category, which is created if it does not exist" max:"100"`
-	Price         money  `json:"price" doc:"in EUR, such as 24.90" examples:"24.90"`
-	Stock         int    `json:"stock,omitempty" doc:"pieces in stock" default:"0" min:"0" max:"100000"`
-	Description   string `json:"description,omitempty" doc:"a sentence or two; without it, the model of the client writes it" max:"1000"`
+	Name        string `json:"name,omitempty" doc:"its name, which no other product has; required, as name or as product_name" min:"1" max:"100"`
+	ProductName string `json:"product_name,omitempty" doc:"another name of name" min:"1" max:"100"`
+
+	Category            string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$" examples:"tents"`
+	CategoryTitle       string `json:"category_title,omitempty" doc:"the title of the category, which is created if it does not exist" max:"100"`
+	CategoryDescription string `json:"category_description,omitempty" doc:"a sentence about a category that is created" max:"1000"`
+
+	Price       money    `json:"price" doc:"in EUR, such as 24.90" examples:"24.90"`
+	Stock       *int     `json:"stock,omitempty" doc:"pieces in stock; absent: none" min:"0" max:"100000"`
+	Quantity    *int     `json:"quantity,omitempty" doc:"another name of stock" min:"0" max:"100000"`
+	Description string   `json:"description,omitempty" doc:"a sentence or two; without it, the model of the client writes it" max:"1000"`
+	Keywords    keywords `json:"keywords,omitempty" doc:"words for the model that writes the description: text, or a list"`
+}
+
+// normal returns the arguments under their first names and without layout.
+func (in creation) normal() (creation, error) {
+	switch {
+	case in.Name != "" && in.ProductName != "":
+		return in, errors.New("name and product_name are two names of one argument; give one of them")
+	case in.Stock != nil && in.Quantity != nil:
+		return in, errors.New("stock and quantity are two names of one argument; give one of them")
+	case in.Stock == nil:
+		in.Stock = cmp.Or(in.Quantity, new(0))
+	}
+	if in.Name = plain(in.Name + in.ProductName); in.Name == "" {
+		return in, errors.New("the name is empty; set name")
+	}
+	in.CategoryTitle, in.CategoryDescription, in.Description = plain(in.CategoryTitle), plain(in.CategoryDescription), plain(in.Description)
+	return in, nil
+}
+
+// keywords is text, or a list of texts.
+type keywords []string
+
+// JSONSchema returns the schema of both.
+func (keywords) JSONSchema() json.RawMessage {
+	return json.RawMessage(`{"type":["string","array"],"maxLength":500,"items":{"type":"string","maxLength":50},"maxItems":20}`)
+}
+
+// UnmarshalJSON reads both.
+func (k *keywords) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*k = keywords{text}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(k))
 }
 
 func (s *server) addCreation() {
@@ -39,16 +82,16 @@ func (s *server) addCreation() {
 }
 
 func (s *server) createProduct(ctx context.Context, in creation) (*product, error) {
-	if in.Name = plain(in.Name); in.Name == "" {
-		return nil, errors.New("the name is empty")
-	}
-	in.CategoryTitle = plain(in.CategoryTitle)
-	// A product that cannot be created is refused before the model is asked.
-	_, err := view(ctx, s.db, func(tx *sql.Tx) (bool, error) { return creatable(ctx, tx, in) })
+	in, err := in.normal()
 	if err != nil {
 		return nil, err
 	}
-	if in.Description = plain(in.Description); in.Description == "" {
+	// A product that cannot be created is refused before the model is asked.
+	_, err = view(ctx, s.db, func(tx *sql.Tx) (bool, error) { return creatable(ctx, tx, in) })
+	if err != nil {
+		return nil, err
+	}
+	if in.Description == "" {
 		if in.Description, err = write(ctx, in); err != nil {
 			return nil, err
 		}
@@ -100,7 +143,8 @@ func creatable(ctx context.Context, tx *sql.Tx, in creation) (newCategory bool, 
 
 func create(ctx context.Context, tx *sql.Tx, in creation, newCategory bool) (*product, error) {
 	if newCategory {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO categories (id, title) VALUES (?, ?)", in.Category, in.CategoryTitle); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO categories (id, title, description) VALUES (?, ?, ?)",
+			in.Category, in.CategoryTitle, in.CategoryDescription); err != nil {
 			return nil, err
 		}
 	}
@@ -109,15 +153,15 @@ func create(ctx context.Context, tx *sql.Tx, in creation, newCategory bool) (*pr
 		return nil, err
 	}
 	_, err = tx.ExecContext(ctx, "INSERT INTO products (n, id, name, category, price, stock, description) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		n, id, in.Name, in.Category, in.Price, in.Stock, in.Description)
-	return &product{id, in.Name, in.Category, in.Price, in.Stock, in.Description}, err
+		n, id, in.Name, in.Category, in.Price, *in.Stock, in.Description)
+	return &product{id, in.Name, in.Category, in.Price, *in.Stock, in.Description}, err
 }
 
 // write has the client's model write a description.
 func write(ctx context.Context, in creation) (string, error) {
 	res, err := mcp.Sample(ctx, &mcp.SampleRequest{
 		SystemPrompt: "You write for the catalogue of a small outdoor shop: plainly, and nothing that you were not told.",
-		Messages:     []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text(task(in.Name, in.Category, in.Price))}}},
+		Messages:     []mcp.SampleMessage{{Role: "user", Content: []mcp.Content{mcp.Text(task(in.Name, in.Category, in.Price, in.Keywords...))}}},
 		MaxTokens:    300,
 	}, mcp.QuestionKey("description"))
 	var refused *mcp.Error
@@ -140,8 +184,12 @@ func write(ctx context.Context, in creation) (string, error) {
 }
 
 // task is the instruction for a model that describes a product.
-func task(name, category string, price money) string {
-	return fmt.Sprintf("Write a description of one or two sentences for the product %q of the category %q, which costs %s. Answer with the description alone.", name, category, price)
+func task(name, category string, price money, keywords ...string) string {
+	use := ""
+	if words := plain(strings.Join(keywords, ", ")); words != "" {
+		use = fmt.Sprintf(" Use these keywords: %s.", words)
+	}
+	return fmt.Sprintf("Write a description of one or two sentences for the product %q of the category %q, which costs %s.%s Answer with the description alone.", name, category, price, use)
 }
 
 // plain is text on one line, without control characters.

@@ -68,6 +68,51 @@ func TestCreateAsksTheModel(t *testing.T) {
 	})
 }
 
+// Keywords, as text or as a list, reach the model. A description that is given needs none.
+func TestCreateWithKeywords(t *testing.T) {
+	for _, tt := range []struct {
+		keywords any
+		want     string
+	}{
+		{"light, whistling", "costs 39.50 EUR. Use these keywords: light, whistling. Answer"},
+		{[]string{"light", "whistling\nloud"}, "Use these keywords: light, whistling loud. Answer"},
+		{[]string{}, "costs 39.50 EUR. Answer"},
+		{nil, "costs 39.50 EUR. Answer"},
+	} {
+		p := &person{write: func() (string, error) { return "It whistles.", nil }}
+		s := mcptest.Connect(t, newServer(t, shop.Options{}), p.client(), mcp.V2026_07_28)
+		call[product](t, s, "create-product", kettle(args{"keywords": tt.keywords}))
+		call[product](t, s, "create-product", kettle(args{"keywords": tt.keywords, "name": "B", "description": "Given."}))
+		if len(p.asked) != 1 || !strings.Contains(p.asked[0], tt.want) {
+			t.Errorf("keywords %v: the model was asked %q, want once, with %q", tt.keywords, p.asked, tt.want)
+		}
+	}
+}
+
+// product_name is another name of name, and quantity of stock.
+func TestCreateTakesOtherNames(t *testing.T) {
+	s := connect(t)
+	in := args{"product_name": "Kettle", "quantity": 7, "category": "kitchen", "price": "39.50", "description": "It whistles."}
+	if got := call[product](t, s, "create-product", in); got.ID != "prd-1025" || got.Stock != 7 {
+		t.Errorf("create-product = %+v, want 7 of prd-1025", got)
+	}
+	refused(t, s, "create-product", in, `prd-1025 has the name "Kettle"`)
+	in["name"] = "Kettle"
+	refused(t, s, "create-product", in, "name and product_name are two names of one argument")
+	delete(in, "product_name")
+	in["stock"] = 0
+	refused(t, s, "create-product", in, "stock and quantity are two names of one argument")
+	delete(in, "name")
+	delete(in, "stock")
+	refused(t, s, "create-product", in, "set name")
+
+	in = args{"product_name": "Rope", "category": "climbing", "category_title": "Climbing", "category_description": "Up and\ndown.", "price": "9", "description": "x"}
+	call[product](t, s, "create-product", in)
+	if res, err := s.CallTool(t.Context(), "categories", nil); err != nil || !strings.Contains(res.Text(), `"title":"Climbing","products":1,"description":"Up and down."`) {
+		t.Errorf("categories = %v, %v; want climbing with its description", res.Text(), err)
+	}
+}
+
 // Without a model the error asks the caller for the description, in words that a model
 // can act on.
 func TestCreateWithoutModel(t *testing.T) {
@@ -93,6 +138,9 @@ func TestCreateIsChecked(t *testing.T) {
 		{args{"stock": -1}, "stock"},
 		{args{"category": "../x"}, "category"},
 		{args{"name": strings.Repeat("x", 101)}, "name"},
+		{args{"quantity": -1}, "quantity"},
+		{args{"keywords": 5}, "keywords"},
+		{args{"keywords": strings.Repeat("x", 501)}, "keywords"},
 		{args{"description": strings.Repeat("x", 1001)}, "description"},
 	} {
 		refused(t, s, "create-product", kettle(tt.in), tt.want)

@@ -22,11 +22,15 @@ var schemaSQL string
 //go:embed seed.sql
 var seedSQL string
 
+//go:embed upgrade.sql
+var upgradeSQL string
+
 const (
 	// application is SQLite's application id of a shop's file ("shop" in ASCII).
 	application = 0x73686f70
-	// version is the version of schema.sql.
-	version = 1
+	// version is the version of the tables: schema.sql is the first, upgrade.sql makes the second
+	// of it.
+	version = 2
 )
 
 // settings of the connection. It waits 5 seconds for another program's lock. A writing
@@ -125,22 +129,25 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 	return d, nil
 }
 
-// prepare creates and fills the tables of an empty database, and refuses one that is not
-// ours.
+// prepare creates and fills the tables of an empty database, upgrades those of version 1, and
+// refuses a database that is not ours.
 func prepare(ctx context.Context, tx *sql.Tx) error {
 	var app, have, objects int
+	steps := []string{schemaSQL, seedSQL, upgradeSQL, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, version)}
 	err := tx.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version").Scan(&app, &have, &objects)
 	switch {
 	case err != nil:
 		return err
 	case app == application && have == version:
 		return nil
+	case app == application && have == 1:
+		steps = steps[2:]
 	case app == application:
 		return fmt.Errorf("it was made by another version (schema %d, this one knows %d); use that version, or name another file", have, version)
 	case app != 0 || objects > 0:
 		return errForeign
 	}
-	for _, query := range []string{schemaSQL, seedSQL, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", application, version)} {
+	for _, query := range steps {
 		if _, err := tx.ExecContext(ctx, query); err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func TestForeignFiles(t *testing.T) {
 		}, "belongs to another program", true},
 		{"newer shop", func(t *testing.T, path string) {
 			another(t, path, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = 9", application))
-		}, "schema 9, this one knows 1", false},
+		}, "schema 9, this one knows 2", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")
@@ -150,6 +150,24 @@ func TestNewFile(t *testing.T) {
 	}
 }
 
+// A file of the first version keeps its data and gets the descriptions of categories.
+func TestFirstVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shop.db")
+	another(t, path, schemaSQL+seedSQL+fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 1;
+		INSERT INTO categories (id, title) VALUES ('own', 'Own'); UPDATE products SET stock = 77 WHERE id = 'prd-1001'`, application))
+	for range 2 {
+		d := opened(t, path)
+		all, err := view(t.Context(), d, func(tx *sql.Tx) ([]category, error) { return categories(t.Context(), tx) })
+		if err != nil || len(all) != 7 || all[0].Description == "" || all[5].Description == "" || all[6].Description != "" {
+			t.Errorf("categories = %+v, %v; want six with a description and one without", all, err)
+		}
+		p, err := view(t.Context(), d, func(tx *sql.Tx) (*product, error) { return productOf(t.Context(), tx, "prd-1001") })
+		if err != nil || p.Stock != 77 {
+			t.Errorf("prd-1001 = %+v, %v; want 77 in stock", p, err)
+		}
+	}
+}
+
 // The tables of the seed refer to each other, and prices are what they say.
 func TestSeed(t *testing.T) {
 	d := opened(t, "")
@@ -180,8 +198,8 @@ func TestSeed(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	d := opened(t, filepath.Join(t.TempDir(), "shop.db"))
 	s := &server{db: d, mcp: New(Options{})}
-	one := placement{Customer: "cus-1001", Items: []wanted{{"prd-1016", 1}}}              // there are 120
-	if _, err := d.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // no less than there are
+	one := placement{Customer: "cus-1001", Items: []wanted{{whichProduct{Product: "prd-1016"}, 1}}} // there are 120
+	if _, err := d.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil {           // no less than there are
 		t.Fatal(err)
 	}
 	placed := 0

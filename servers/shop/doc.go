@@ -16,25 +16,31 @@
 //
 //	products         the catalogue, of one category or all
 //	product          one product
-//	categories       the categories, with their numbers of products
-//	create-product   adds one; the caller's model writes the description (sampling)
+//	categories       the categories, with descriptions and numbers of products
+//	create-product   adds one; the caller's model writes the description (sampling),
+//	                 with the given keywords
 //	get-customers    the customers
 //	add-to-cart      fills a cart, and creates one if none is given
-//	get-cart         a cart in short
+//	get-cart         a cart, or the newest cart of a customer, in short
 //	get-cart-items   its lines
 //	place-order      buys a cart, or products at once
 //	get-orders       orders, of one customer or all, newest first
 //	get-order        one order, with its lines
-//	book-trip        a guided trip; asks for another date if it is taken, and
-//	                 whether the customer wants to be a member (elicitation)
+//	book-trip        a guided trip; asks for what is missing, for another date if
+//	                 the date is taken, and whether the customer wants to be a
+//	                 member (elicitation)
 //	process-files    adds the waiting delivery notes to the stock, with progress
-//	                 and log messages
+//	                 and log messages, which carry the given message
 //
 //	catalog://products             the catalogue; subscribers are notified of changes
 //	catalog://products/{category}  a part of it, with completion
 //	describe_product               a prompt for the description of a product
 //
-// A new database begins with a made-up catalogue, customers, orders and delivery notes.
+// A product is named by its id (product) or by its name (product_name). create-product also takes
+// product_name for name and quantity for stock. Both names of one argument at once are an error.
+//
+// A new database begins with a made-up catalogue, customers, orders and delivery notes. A
+// file of an earlier version is upgraded when it is opened.
 //
 // # Guarantees
 //

@@ -18,10 +18,15 @@ type file struct {
 	category string // of the product
 }
 
+type processing struct {
+	Message string `json:"message,omitempty" doc:"a note for the log messages and the result" max:"1000"`
+}
+
 type filesProcessed struct {
 	Processed int    `json:"processed" doc:"number of processed files"`
 	Left      int    `json:"left" doc:"number of waiting files"`
 	Files     []file `json:"files" doc:"the processed files"`
+	Message   string `json:"message,omitempty" doc:"the message of the call"`
 }
 
 func (s *server) addFiles() {
@@ -34,13 +39,16 @@ func (s *server) addFiles() {
 
 // processFiles processes one file per transaction, so a cancelled call leaves the
 // remaining files, and two concurrent calls share them.
-func (s *server) processFiles(ctx context.Context, _ none) (*filesProcessed, error) {
+func (s *server) processFiles(ctx context.Context, in processing) (*filesProcessed, error) {
 	total, err := view(ctx, s.db, func(tx *sql.Tx) (int, error) { return pending(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}
 	log := mcp.Log(ctx).With("logger", "shop")
-	out := &filesProcessed{Files: []file{}}
+	if in.Message != "" {
+		log = log.With("note", in.Message) // "message" is the text of a log message
+	}
+	out := &filesProcessed{Files: []file{}, Message: in.Message}
 	for {
 		f, err := change(ctx, s.db, func(tx *sql.Tx) (*file, error) { return processNext(ctx, tx) })
 		if err != nil {

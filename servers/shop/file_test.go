@@ -3,6 +3,7 @@ package shop_test
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,16 +19,21 @@ func TestProcessFilesTells(t *testing.T) {
 	mcptest.Every(t, func() *mcp.Server { return newServer(t, shop.Options{}) }, newClient, func(t *testing.T, s *mcp.Session) {
 		for _, want := range []int{5, 0} {
 			var progress, logs []string
-			res, err := s.CallTool(t.Context(), "process-files", nil,
+			res, err := s.CallTool(t.Context(), "process-files", args{"message": "spring delivery"},
 				mcp.OnProgress(func(done, total float64, message string) {
 					progress = append(progress, fmt.Sprintf("%g/%g %s", done, total, message))
 				}),
 				mcp.OnLog(func(m mcp.LogMessage) { logs = append(logs, string(m.Data)) }))
-			if err != nil || res.IsError {
+			if err != nil || res.IsError || !strings.Contains(res.Text(), `"message":"spring delivery"`) {
 				t.Fatalf("process-files = %v, %v", res, err)
 			}
 			if len(progress) != want || len(logs) != want {
 				t.Errorf("progress %q and logs %q, want %d of each", progress, logs, want)
+			}
+			for _, l := range logs {
+				if !strings.Contains(l, "spring delivery") {
+					t.Errorf("log %s lacks the message", l)
+				}
 			}
 			if want > 0 && s.Revision() >= mcp.V2025_03_26 && len(progress) == want && progress[4] != "5/5 delivery-0416-beam.csv" {
 				t.Errorf("last progress = %q", progress[4])

@@ -45,14 +45,16 @@ type fullOrder struct {
 
 // wanted is an ordered product.
 type wanted struct {
-	Product  string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
-	Quantity int    `json:"quantity,omitempty" doc:"how many" default:"1" min:"1" max:"1000"`
+	whichProduct
+	Quantity int `json:"quantity,omitempty" doc:"how many" default:"1" min:"1" max:"1000"`
 }
 
 type placement struct {
-	Cart     string   `json:"cart,omitempty" doc:"id of the cart to order and empty; or give items" max:"100"`
-	Items    []wanted `json:"items,omitempty" doc:"products to order without a cart" max:"100"`
-	Customer string   `json:"customer,omitempty" doc:"id of the customer; not needed if the cart belongs to one" max:"100"`
+	Cart  string   `json:"cart,omitempty" doc:"id of the cart to order and empty; or give items" max:"100"`
+	Items []wanted `json:"items,omitempty" doc:"products to order without a cart; or give one product" max:"100"`
+	whichProduct
+	Quantity int    `json:"quantity,omitempty" doc:"how many of the product; absent: one" min:"1" max:"1000"`
+	Customer string `json:"customer,omitempty" doc:"id of the customer; not needed if the cart belongs to one" max:"100"`
 }
 
 func (s *server) addOrders() {
@@ -97,7 +99,7 @@ func (s *server) addOrders() {
 
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "place-order", Title: "Place an order",
-		Description: "Orders the products of a cart, which it empties, or the given items: all of them or none.",
+		Description: "Orders the products of a cart, which it empties, or the given items, all of them or none, or one product.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), OpenWorld: new(false)},
 	}, s.placeOrder)
 }
@@ -117,8 +119,18 @@ func orderOf(ctx context.Context, tx *sql.Tx, id string) (*fullOrder, error) {
 }
 
 func (s *server) placeOrder(ctx context.Context, in placement) (*fullOrder, error) {
-	if (in.Cart == "") == (len(in.Items) == 0) {
-		return nil, errors.New("give either the cart to order, or items")
+	one := in.whichProduct != whichProduct{} || in.Quantity > 0
+	ways := 0
+	for _, given := range []bool{in.Cart != "", len(in.Items) > 0, one} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return nil, errors.New("give either the cart to order, or items, or one product with its quantity")
+	}
+	if one {
+		in.Items = []wanted{{in.whichProduct, max(in.Quantity, 1)}}
 	}
 	var changed []string // categories
 	out, err := change(ctx, s.db, func(tx *sql.Tx) (*fullOrder, error) {
@@ -175,7 +187,7 @@ func takeCart(ctx context.Context, tx *sql.Tx, id string) ([]wanted, error) {
 func sell(ctx context.Context, tx *sql.Tx, order string, items []wanted) (changed []string, err error) {
 	var short []string
 	for _, w := range items {
-		p, err := productOf(ctx, tx, w.Product)
+		p, err := w.find(ctx, tx)
 		if err != nil {
 			return nil, err
 		}

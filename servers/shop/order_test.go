@@ -42,6 +42,19 @@ func TestWhatCannotBe(t *testing.T) {
 		{"add-to-cart", args{"product": "prd-1024", "quantity": 2}, []string{"only one Brass Sextant"}},
 		{"place-order", args{}, []string{"either the cart"}},
 		{"place-order", args{"cart": "crt-1001", "items": []args{{"product": "prd-1001"}}}, []string{"either the cart"}},
+		{"place-order", args{"cart": "crt-1001", "product": "prd-1001"}, []string{"either the cart"}},
+		{"place-order", args{"cart": "crt-1001", "quantity": 2}, []string{"either the cart"}},
+		{"place-order", args{"items": []args{{"product": "prd-1001"}}, "product_name": "Bivy One"}, []string{"either the cart"}},
+		{"place-order", args{"items": []args{{"product": "prd-1001", "product_name": "Bivy One"}}, "customer": "cus-1001"}, []string{"either product, an id, or product_name"}},
+		{"place-order", args{"items": []args{{"quantity": 2}}, "customer": "cus-1001"}, []string{"either product, an id, or product_name"}},
+		{"place-order", args{"product_name": "Bivy", "customer": "cus-1001"}, []string{`no product "Bivy"`}},
+		{"place-order", args{"quantity": 2, "customer": "cus-1001"}, []string{"either product, an id, or product_name"}},
+		{"product", args{}, []string{"either product, an id, or product_name"}},
+		{"add-to-cart", args{"product": "prd-1001", "product_name": "Fjordlight 2"}, []string{"either product, an id, or product_name"}},
+		{"get-cart", args{}, []string{"either the cart or the customer"}},
+		{"get-cart", args{"cart": "crt-1001", "customer": "cus-1002"}, []string{"either the cart or the customer"}},
+		{"get-cart", args{"customer": "cus-9"}, []string{`no customer "cus-9"`}},
+		{"get-cart-items", args{"customer": "cus-1001"}, []string{"cus-1001 has no cart"}},
 		{"place-order", args{"cart": "crt-1002"}, []string{"set customer"}},
 		{"place-order", args{"cart": "crt-1001", "customer": "cus-1001"}, []string{"belongs to cus-1002"}},
 		{"place-order", args{"items": []args{{"product": "prd-1001"}}, "customer": "cus-9"}, []string{`no customer "cus-9"`}},
@@ -91,6 +104,37 @@ func TestOrderIsAllOrNothing(t *testing.T) {
 		t.Errorf("get-order = %+v", got)
 	}
 	refused(t, s, "place-order", args{"cart": c.ID}, c.ID+" is empty")
+}
+
+// Products are also named by their names, and one product needs no list.
+func TestProductsByName(t *testing.T) {
+	s := connect(t)
+	if p := call[product](t, s, "product", args{"product_name": "bivy one"}); p.ID != "prd-1003" {
+		t.Errorf("product bivy one = %+v, want prd-1003", p)
+	}
+	first := call[cart](t, s, "add-to-cart", args{"product_name": "Spork Set", "quantity": 2, "customer": "cus-1002"})
+	if got := call[cart](t, s, "get-cart", args{"customer": "cus-1002"}); got != first || first.ID != "crt-1003" || first.Items != 2 {
+		t.Errorf("get-cart of cus-1002 = %+v, want the newer cart %+v", got, first)
+	}
+	if got := call[cartItems](t, s, "get-cart-items", args{"customer": "cus-1002"}); len(got.Items) != 1 || got.Items[0].ID != "itm-1003-1016" {
+		t.Errorf("get-cart-items of cus-1002 = %+v, want itm-1003-1016", got)
+	}
+	for _, tt := range []struct {
+		in    args
+		items int
+	}{
+		{args{"product_name": "Bivy One", "quantity": 3}, 3},
+		{args{"product": "prd-1003"}, 1},
+		{args{"items": []args{{"product_name": "Bivy One"}, {"product": "prd-1016"}}}, 2},
+	} {
+		tt.in["customer"] = "cus-1001"
+		if got := call[order](t, s, "place-order", tt.in); got.Items != tt.items {
+			t.Errorf("place-order %v has %d items, want %d", tt.in, got.Items, tt.items)
+		}
+	}
+	if got := stock(t, s, "prd-1003"); got != 4 {
+		t.Errorf("stock = %d, want 4", got)
+	}
 }
 
 // Many buy the same things at once, through two servers on the same file.

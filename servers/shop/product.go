@@ -32,9 +32,11 @@ type category struct {
 	ID       string `json:"id" examples:"tents"`
 	Title    string `json:"title"`
 	Products int    `json:"products" doc:"number of products"`
+
+	Description string `json:"description" doc:"a sentence for customers; may be empty"`
 }
 
-func (c *category) fields() []any { return []any{&c.ID, &c.Title, &c.Products} }
+func (c *category) fields() []any { return []any{&c.ID, &c.Title, &c.Products, &c.Description} }
 
 type categoryList struct {
 	Categories []category `json:"categories"`
@@ -69,14 +71,11 @@ func (s *server) addProducts() {
 		})
 	})
 
-	type one struct {
-		Product string `json:"product" doc:"id of the product, such as prd-1001" max:"100"`
-	}
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "product", Title: "Show a product", Description: "Returns one product: price, stock, description.",
 		Annotations: reads,
-	}, func(ctx context.Context, in one) (*product, error) {
-		return view(ctx, s.db, func(tx *sql.Tx) (*product, error) { return productOf(ctx, tx, in.Product) })
+	}, func(ctx context.Context, in whichProduct) (*product, error) {
+		return view(ctx, s.db, func(tx *sql.Tx) (*product, error) { return in.find(ctx, tx) })
 	})
 
 	mcp.AddTool(s.mcp, mcp.Tool{
@@ -98,20 +97,31 @@ func products(ctx context.Context, tx *sql.Tx, category string, after int64, lim
 		"SELECT "+productColumns+" FROM products WHERE (?1 = '' OR category = ?1) AND n > ?2 ORDER BY n LIMIT ?3", category, after, limit)
 }
 
-func productOf(ctx context.Context, tx *sql.Tx, id string) (*product, error) {
+// whichProduct selects a product. It is embedded in arguments.
+type whichProduct struct {
+	Product     string `json:"product,omitempty" doc:"id of the product, such as prd-1001; or give product_name" max:"100"`
+	ProductName string `json:"product_name,omitempty" doc:"name of the product, in any letter case" max:"100"`
+}
+
+func (w whichProduct) find(ctx context.Context, tx *sql.Tx) (*product, error) {
+	if (w.Product == "") == (w.ProductName == "") {
+		return nil, errors.New("give either product, an id, or product_name")
+	}
 	p := &product{}
-	err := tx.QueryRowContext(ctx, "SELECT "+productColumns+" FROM products WHERE id = ?", id).Scan(p.fields()...)
+	err := tx.QueryRowContext(ctx, "SELECT "+productColumns+" FROM products WHERE id = ? OR name = ?", w.Product, w.ProductName).Scan(p.fields()...)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, unknownProduct(id)
+		return nil, unknown("product", w.Product+w.ProductName, "products")
 	}
 	return p, err
 }
 
-func unknownProduct(id string) error { return unknown("product", id, "products") }
+func productOf(ctx context.Context, tx *sql.Tx, id string) (*product, error) {
+	return whichProduct{Product: id}.find(ctx, tx)
+}
 
 func categories(ctx context.Context, tx *sql.Tx) ([]category, error) {
 	return list(ctx, tx, (*category).fields,
-		"SELECT id, title, (SELECT count(*) FROM products WHERE category = categories.id) FROM categories ORDER BY n")
+		"SELECT id, title, (SELECT count(*) FROM products WHERE category = categories.id), description FROM categories ORDER BY n")
 }
 
 func knownCategory(ctx context.Context, tx *sql.Tx, id string) error {

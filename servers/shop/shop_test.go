@@ -33,8 +33,14 @@ type cart struct {
 }
 
 type cartItems struct {
-	Items []line `json:"items"`
+	Items []item `json:"items"`
 	Total string `json:"total"`
+}
+
+type item struct {
+	ID          string `json:"id"`
+	Description string `json:"description"`
+	line
 }
 
 type order struct {
@@ -121,7 +127,8 @@ func day(n int) string { return time.Now().UTC().AddDate(0, 0, n).Format(time.Da
 type person struct {
 	date   func(message string) (string, error) // another date; nil: nobody can be asked
 	member func() (bool, error)
-	write  func() (string, error) // nil: there is no model
+	rest   func(form string) (args, error) // of a booking
+	write  func() (string, error)          // nil: there is no model
 
 	mu    sync.Mutex
 	asked []string // guarded by mu
@@ -141,6 +148,8 @@ func (p *person) client() *mcp.Client {
 			var err error
 			if strings.Contains(r.Message, "member") {
 				content["confirm"], err = p.member()
+			} else if strings.Contains(r.Message, "needs more") {
+				content, err = p.rest(string(r.Schema))
 			} else {
 				content["date"], err = p.date(r.Message)
 			}
@@ -175,7 +184,10 @@ func TestEveryRevision(t *testing.T) {
 		p := &person{
 			date:   func(string) (string, error) { return other, nil },
 			member: func() (bool, error) { return true, nil },
-			write:  func() (string, error) { return "A kettle that whistles.", nil },
+			rest: func(string) (args, error) {
+				return args{"customer": "cus-1001", "destination": "lofoten", "people": 3}, nil
+			},
+			write: func() (string, error) { return "A kettle that whistles.", nil },
 		}
 		return p.client()
 	}
@@ -186,8 +198,11 @@ func TestEveryRevision(t *testing.T) {
 		if c.ID != "crt-1003" || c.Items != 4 || c.Total != "54.60 EUR" {
 			t.Errorf("cart = %+v, want crt-1003 with 4 items for 54.60 EUR", c)
 		}
-		if items := call[cartItems](t, s, "get-cart-items", args{"cart": c.ID}); items.Total != c.Total || len(items.Items) != 2 || items.Items[0] != (line{"prd-1016", 3, "29.70 EUR"}) {
+		if items := call[cartItems](t, s, "get-cart-items", args{"cart": c.ID}); items.Total != c.Total || len(items.Items) != 2 || items.Items[0] != (item{"itm-1003-1016", "Four sporks in four colours, so that nobody argues.", line{"prd-1016", 3, "29.70 EUR"}}) {
 			t.Errorf("get-cart-items = %+v, want 3 of prd-1016 for 29.70 EUR, and another", items)
+		}
+		if got := call[cart](t, s, "get-cart", args{"customer": "cus-1006"}); got != c {
+			t.Errorf("get-cart of cus-1006 = %+v, want %+v", got, c)
 		}
 		o := call[order](t, s, "place-order", args{"cart": c.ID})
 		if o.ID != "ord-1011" || o.Customer != "cus-1006" || o.Total != c.Total || len(o.Lines) != 2 {
@@ -201,7 +216,7 @@ func TestEveryRevision(t *testing.T) {
 				t.Errorf("%s = %v, %v; want the new stock in it", uri, r, err)
 			}
 		}
-		if res, err := s.CallTool(t.Context(), "categories", nil); err != nil || !strings.Contains(res.Text(), `{"id":"tents","title":"Tents & shelters","products":4}`) {
+		if res, err := s.CallTool(t.Context(), "categories", nil); err != nil || !strings.Contains(res.Text(), `{"id":"tents","title":"Tents & shelters","products":4,"description":"Tents for two`) {
 			t.Errorf("categories = %v, %v", res, err)
 		}
 
@@ -224,6 +239,13 @@ func TestEveryRevision(t *testing.T) {
 			refused(t, s, "book-trip", args{"customer": "cus-1002", "destination": "tatra", "date": wanted}, "is taken", "cannot ask", other)
 		} else if second := trips(); second.Trip == nil || second.Trip.ID != "trp-1005" || second.Trip.Date != other {
 			t.Errorf("book-trip on a day that is taken = %+v, want trp-1005 on %s", second, other)
+		}
+
+		// A date alone is enough where the user can be asked for the rest.
+		if !canAsk {
+			refused(t, s, "book-trip", args{"date": day(80)}, "cannot ask the user", "set customer, destination and call again")
+		} else if got := call[trip](t, s, "book-trip", args{"date": day(80)}); got.Trip == nil || got.Trip.Date != day(80) || got.Trip.Price != "447.00 EUR" {
+			t.Errorf("book-trip with a date alone = %+v, want a trip of 3 to Lofoten", got)
 		}
 
 		if got := call[files](t, s, "process-files", nil); got != (files{5, 0}) {

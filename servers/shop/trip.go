@@ -1,9 +1,11 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // destination is the id of a trip's destination.
@@ -58,10 +61,10 @@ const (
 )
 
 type tripRequest struct {
-	Customer    string      `json:"customer" doc:"id of the customer, such as cus-1001" max:"100"`
-	Destination destination `json:"destination" doc:"where to"`
-	Date        string      `json:"date" doc:"the day, from tomorrow on for a year; if it is taken, the user is asked for another" format:"date"`
-	People      int         `json:"people,omitempty" doc:"number of people" default:"1" min:"1" max:"8"`
+	Customer    string      `json:"customer,omitempty" doc:"id of the customer, such as cus-1001; absent: the user is asked" max:"100"`
+	Destination destination `json:"destination,omitempty" doc:"where to; absent: the user is asked"`
+	Date        string      `json:"date,omitempty" doc:"the day, from tomorrow on for a year; if it is absent or taken, the user is asked" format:"date"`
+	People      int         `json:"people,omitempty" doc:"number of people; absent: the user is asked with the rest, or one" min:"1" max:"8"`
 }
 
 type trip struct {
@@ -100,17 +103,24 @@ func (e *dateError) Error() string {
 func (s *server) addTrips() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "book-trip", Title: "Book a trip",
-		Description: "Books a guided trip for a group of up to eight. A destination takes one group a day: if the day is taken, the user is asked for another. Afterwards the user is asked whether the customer wants to be a member.",
+		Description: "Books a guided trip for a group of up to eight. A destination takes one group a day: if the day is taken, the user is asked for another, and first for everything that is left out. Afterwards the user is asked whether the customer wants to be a member.",
 		Annotations: adds,
 	}, s.bookTrip)
 }
 
-// bookTrip asks up to two kinds of questions. It runs again from the top with each answer.
+// bookTrip asks up to three kinds of questions. It runs again from the top with each answer.
 // Once keeps its earlier results, and the request identifies the booking: a repeated
 // answer does not book again.
 func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, error) {
 	request, err := mcp.Once(ctx, "request", func(context.Context) (string, error) { return rand.Text(), nil })
 	if err != nil {
+		return nil, err
+	}
+	in, err = s.complete(ctx, in)
+	switch {
+	case errors.Is(err, mcp.ErrDeclined):
+		return &tripResult{Note: "Nothing was booked: the user did not complete the form."}, nil
+	case err != nil:
 		return nil, err
 	}
 	booked, err := mcp.Once(ctx, "trip", func(ctx context.Context) (*trip, error) { return s.findDate(ctx, in, request) })
@@ -131,6 +141,52 @@ func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, err
 		out.Note += fmt.Sprintf(" The offer of a membership failed: %s.", quoted(err.Error()))
 	}
 	return out, nil
+}
+
+// complete asks the user, in one form, for the arguments that are missing. People is asked only with
+// others.
+func (s *server) complete(ctx context.Context, in tripRequest) (tripRequest, error) {
+	if in.Customer != "" { // a wrong one is refused before the user is asked
+		if _, err := view(ctx, s.db, func(tx *sql.Tx) (none, error) { return none{}, knownCustomer(ctx, tx, in.Customer) }); err != nil {
+			return in, err
+		}
+	}
+	var missing, properties []string
+	ask := func(absent bool, name, property string) {
+		if absent {
+			missing, properties = append(missing, name), append(properties, fmt.Sprintf("%q:%s", name, property))
+		}
+	}
+	ask(in.Customer == "", "customer", `{"type":"string","title":"Customer","description":"id of the customer, such as cus-1001","minLength":1,"maxLength":100}`)
+	ask(in.Destination == "", "destination", `{"type":"string","title":"Destination","enum":["`+strings.Join(in.Destination.Enum(), `","`)+`"]}`)
+	ask(in.Date == "", "date", `{"type":"string","title":"Date","description":"from tomorrow on for a year, such as 2026-07-28","format":"date"}`)
+	if missing == nil {
+		in.People = max(in.People, 1)
+		return in, nil
+	}
+	names, required := strings.Join(missing, ", "), strings.Join(missing, `","`)
+	ask(in.People == 0, "people", `{"type":"integer","title":"People","minimum":1,"maximum":8,"default":1}`)
+	form := fmt.Sprintf(`{"type":"object","properties":{%s},"required":["%s"]}`, strings.Join(properties, ","), required)
+	res, err := mcp.ElicitForm(ctx, fmt.Sprintf("The booking needs more: %s.", names), json.RawMessage(form), mcp.QuestionKey("rest"))
+	switch {
+	case errors.Is(err, mcp.ErrNotSupported):
+		return in, fmt.Errorf("the booking needs more, and this client cannot ask the user; set %s and call again", names)
+	case err != nil:
+		return in, err
+	case res.Action != "accept":
+		return in, mcp.ErrDeclined
+	}
+	answer, err := json.Marshal(res.Content)
+	if err != nil {
+		return in, err
+	}
+	more, err := schema.Decode[tripRequest](answer)
+	if err != nil {
+		return in, fmt.Errorf("the answer of the user: %w", err)
+	}
+	return tripRequest{
+		cmp.Or(in.Customer, more.Customer), cmp.Or(in.Destination, more.Destination), cmp.Or(in.Date, more.Date), cmp.Or(in.People, more.People, 1),
+	}, nil
 }
 
 // findDate books the wanted date, or one that the user names instead. If the user names

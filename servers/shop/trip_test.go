@@ -114,6 +114,65 @@ func TestTripAnswers(t *testing.T) {
 	})
 }
 
+// The user is asked, once, for what is missing and for nothing else.
+func TestTripAsksForTheRest(t *testing.T) {
+	eras(t, func(t *testing.T, rev mcp.Revision) {
+		for _, tt := range []struct {
+			name   string
+			in     args
+			answer args
+			fails  error
+			form   string   // the properties
+			want   []string // in the result
+		}{
+			{name: "date alone", in: args{"date": day(90)}, answer: args{"customer": "cus-1001", "destination": "tatra"},
+				form: "customer destination people", want: []string{`"date":"` + day(90) + `","people":1,"price":"89.00 EUR"`}},
+			{name: "nothing", answer: args{"customer": "cus-1001", "destination": "tatra", "date": day(91), "people": 2},
+				form: "customer destination date people", want: []string{`"customer":"cus-1001"`, `"date":"` + day(91) + `","people":2,"price":"178.00 EUR"`}},
+			{name: "all but the destination", in: args{"date": day(90), "customer": "cus-1001", "people": 4}, answer: args{"destination": "tatra"},
+				form: "destination", want: []string{`"people":4`}},
+			{name: "given values stay", in: args{"date": day(90), "customer": "cus-1001"}, answer: args{"destination": "tatra", "people": 2, "customer": "cus-1004"},
+				form: "destination people", want: []string{`"customer":"cus-1001"`, `"people":2`}},
+			{name: "declined", in: args{"date": day(90)}, fails: mcp.ErrDeclined, form: "customer destination people", want: []string{"Nothing was booked: the user did not complete the form."}},
+			{name: "dismissed", in: args{"date": day(90)}, fails: mcp.ErrDismissed, form: "customer destination people", want: []string{"Nothing was booked"}},
+			{name: "unknown customer", in: args{"date": day(90), "customer": "cus-9"}, want: []string{`no customer "cus-9"`}},
+			{name: "unknown customer in the answer", in: args{"date": day(90)}, answer: args{"customer": "Bram", "destination": "tatra"},
+				form: "customer destination people", want: []string{`no customer "Bram"`}},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				form := ""
+				p := &person{
+					date:   func(string) (string, error) { return day(99), nil },
+					member: func() (bool, error) { return false, nil },
+					rest: func(schema string) (args, error) {
+						var names []string
+						for _, name := range []string{"customer", "destination", "date", "people"} {
+							if strings.Contains(schema, `"`+name+`":{`) {
+								names = append(names, name)
+							}
+						}
+						form = strings.Join(names, " ")
+						return tt.answer, tt.fails
+					},
+				}
+				s := mcptest.Connect(t, newServer(t, shop.Options{}), p.client(), rev)
+				res, err := s.CallTool(t.Context(), "book-trip", tt.in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, want := range tt.want {
+					if !strings.Contains(res.Text(), want) {
+						t.Errorf("book-trip = %s, want %s in it", res.Text(), want)
+					}
+				}
+				if form != tt.form || tt.form != "" && !strings.Contains(p.asked[0], "The booking needs more: ") {
+					t.Errorf("the form asks for %q in %q, want %q", form, p.asked, tt.form)
+				}
+			})
+		}
+	})
+}
+
 // The days that are taken in a new shop are Saturdays.
 func TestTripOfTheSeed(t *testing.T) {
 	saturday := time.Now().UTC().AddDate(0, 0, 7)
@@ -135,37 +194,45 @@ func TestTripOfTheSeed(t *testing.T) {
 
 // A client that sends an answer again, with the state that it had then, books nothing more.
 func TestTripIsBookedOnce(t *testing.T) {
-	p := &person{date: func(string) (string, error) { return day(71), nil }, member: func() (bool, error) { return true, nil }}
-	var answered []byte // the request with the other date
-	c := p.client()
-	c.OnFrame = func(f trace.Frame) {
-		if f.Dir == trace.Out && bytes.Contains(f.Msg, []byte("inputResponses")) && answered == nil {
-			answered = slices.Clone([]byte(f.Msg))
-		}
-	}
-	srv := newServer(t, shop.Options{})
-	s := mcptest.Connect(t, srv, c, mcp.V2026_07_28)
-	call[trip](t, s, "book-trip", booking(day(70)))
-	answered = nil
-	first := call[trip](t, s, "book-trip", booking(day(70)))
-	if first.Trip == nil || first.Trip.ID != "trp-1005" || first.Trip.Date != day(71) || answered == nil {
-		t.Fatalf("book-trip = %+v, with the answer %s", first, answered)
-	}
+	for name, in := range map[string]args{"another date": booking(day(70)), "the rest": {"date": day(71)}} {
+		t.Run(name, func(t *testing.T) {
+			p := &person{
+				date:   func(string) (string, error) { return day(71), nil },
+				member: func() (bool, error) { return true, nil },
+				rest:   func(string) (args, error) { return args{"customer": "cus-1002", "destination": "dolomites"}, nil },
+			}
+			var answered []byte // the request with the answer
+			c := p.client()
+			c.OnFrame = func(f trace.Frame) {
+				if f.Dir == trace.Out && bytes.Contains(f.Msg, []byte("inputResponses")) && answered == nil {
+					answered = slices.Clone([]byte(f.Msg))
+				}
+			}
+			srv := newServer(t, shop.Options{})
+			s := mcptest.Connect(t, srv, c, mcp.V2026_07_28)
+			call[trip](t, s, "book-trip", booking(day(70)))
+			answered = nil
+			first := call[trip](t, s, "book-trip", in)
+			if first.Trip == nil || first.Trip.ID != "trp-1005" || first.Trip.Date != day(71) || answered == nil {
+				t.Fatalf("book-trip = %+v, with the answer %s", first, answered)
+			}
 
-	near, far := jsonrpc.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(t.Context(), far) }()
-	for range 2 {
-		if err := near.Write(answered); err != nil {
-			t.Fatal(err)
-		}
-		if frame, err := near.Read(nil); err != nil || !bytes.Contains(frame, []byte("trp-1005")) {
-			t.Errorf("the answer again = %s, %v; want trp-1005", frame, err)
-		}
-	}
-	near.Close()
-	<-served
-	if next := call[trip](t, s, "book-trip", booking(day(72))); next.Trip == nil || next.Trip.ID != "trp-1006" {
-		t.Errorf("the next trip = %+v, want trp-1006", next)
+			near, far := jsonrpc.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- srv.Serve(t.Context(), far) }()
+			for range 2 {
+				if err := near.Write(answered); err != nil {
+					t.Fatal(err)
+				}
+				if frame, err := near.Read(nil); err != nil || !bytes.Contains(frame, []byte("trp-1005")) {
+					t.Errorf("the answer again = %s, %v; want trp-1005", frame, err)
+				}
+			}
+			near.Close()
+			<-served
+			if next := call[trip](t, s, "book-trip", booking(day(72))); next.Trip == nil || next.Trip.ID != "trp-1006" {
+				t.Errorf("the next trip = %+v, want trp-1006", next)
+			}
+		})
 	}
 }
