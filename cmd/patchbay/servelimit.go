@@ -12,7 +12,7 @@ type limits struct {
 }
 
 // helpLimits describes the values of --limit.
-const helpLimits = `Rate limits for callers, with --limit of serve, up, bridge, run and chat.
+const helpLimits = `Rate limits for callers, with --limit of serve, up, bridge, mock, run and chat.
 Default: unlimited.
 
   100/s                        requests of each caller; also 5/m, 1000/h, 10/30s

@@ -53,7 +53,7 @@ func init() { // in init, because commands refer to it
 		{name: "call", args: "SERVER/TOOL [key=value ...]", says: "call a tool by hand", idle: true, run: (*ui).callTool, offers: offerCall},
 		{name: "read", args: "SERVER:URI", says: "read a resource by hand", idle: true, run: (*ui).readResource, offers: offerResources},
 		{name: "prompt", args: "SERVER:PROMPT [key=value ...]", says: "get a prompt by hand", idle: true, run: (*ui).getPrompt, offers: offerPrompts},
-		{name: "quit", says: "leave", run: func(*ui, string, []string) tea.Cmd { return tea.Quit }},
+		{name: "quit", says: "quit", run: func(*ui, string, []string) tea.Cmd { return tea.Quit }},
 	}
 }
 
@@ -157,7 +157,7 @@ func (u *ui) help(string, []string) tea.Cmd {
 		{"tab", "completes /commands, @server:uri, /server:prompt and #server/tool"},
 		{"up, down", "earlier messages"},
 		{"ctrl-O", "calls and thoughts in full"},
-		{"ctrl-T", "show thoughts, or fold them"},
+		{"ctrl-T", "show or hide thoughts"},
 		{"ctrl-C", "cancels the turn; twice quits"},
 	} {
 		u.row(k[0], 10, k[1])
