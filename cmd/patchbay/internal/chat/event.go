@@ -103,10 +103,8 @@ func (u *ui) callEvent(e host.Event) {
 		b.state, b.says = waiting, e.Text
 	case host.Started:
 		b.state, b.says, b.began = running, "", u.look.now
-	case host.Progress:
+	case host.Progress, host.Retried:
 		b.says = e.Text
-	case host.Retried:
-		b.says = "retrying: " + e.Text
 	case host.Asked:
 		b.says = "asks: " + e.Text
 	case host.Sampled:

@@ -42,12 +42,10 @@ func (t *Teller) Event(e host.Event) {
 		t.Talk.Status("waiting for " + e.Model)
 	case host.Answered:
 		t.said = e.Text
-	case host.Again:
-		t.Talk.Note("retrying: %s", screen.OneLine(e.Text))
-	case host.Noted:
+	case host.Again, host.Noted:
 		t.Talk.Note("%s", screen.OneLine(e.Text))
 	case host.Retried:
-		t.Talk.Note("retrying %s: %s", toolOf(e.Call), screen.OneLine(e.Text))
+		t.Talk.Note("%s: %s", toolOf(e.Call), screen.OneLine(e.Text))
 	case host.Logged:
 		t.Talk.Note("%s: %s", screen.OneLine(e.Call.Server), screen.OneLine(e.Text))
 	case host.Called:
