@@ -191,7 +191,7 @@ var (
 )
 
 // whileValid returns a context that ends when the credential of an open request expires, or when
-// the verifiers, which are asked every lookEvery, do not accept it any more as that of the same
+// the verifiers, which are asked every checkEvery, do not accept it any more as that of the same
 // principal. It ends with ctx too, and by stop, which must be called.
 func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (_ context.Context, stop context.CancelFunc) {
 	end := func() {}
@@ -203,7 +203,7 @@ func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (
 	again.Body = http.NoBody
 	var timer *time.Timer
 	started := make(chan struct{}) // closed when timer is set
-	timer = time.AfterFunc(lookEvery, func() {
+	timer = time.AfterFunc(checkEvery, func() {
 		<-started
 		if ctx.Err() != nil {
 			return
@@ -215,7 +215,7 @@ func (g *Guard) whileValid(ctx context.Context, r *http.Request, p *Principal) (
 		switch {
 		case ctx.Err() != nil:
 		case err == nil, errors.Is(err, ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-			timer.Reset(lookEvery)
+			timer.Reset(checkEvery)
 		default:
 			g.log("stream ended with its credential", again, err)
 			revoke(err)
@@ -356,6 +356,10 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // refusalTime bounds the wait for the body of a refused request: net/http reads it before it
 // answers.
 const refusalTime = 5 * time.Second
+
+// checkEvery is the time between two checks of the credential of an open stream. With the time in
+// which a changed file is read, it is less than 2 seconds.
+const checkEvery = time.Second
 
 // answerRefusal writes a body for people, and for programs that read no headers.
 func answerRefusal(w http.ResponseWriter, status int, code string) {

@@ -3,12 +3,13 @@ package auth
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // watched is the parsed content of a file, parsed again when the file has changed.
@@ -22,9 +23,9 @@ type watched[T any] struct {
 }
 
 const (
-	lookEvery      = time.Second
+	lookEvery      = 500 * time.Millisecond
 	writeTime      = 200 * time.Millisecond // after its last change a file may still be being written
-	maxWaited      = 5
+	maxWaited      = 2
 	maxWatchedFile = 16 << 20 // bytes
 )
 
@@ -85,6 +86,8 @@ func (w *watched[T]) read(path string) (content []byte, state fs.FileInfo, err e
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, err
+	case w.loaded && !state.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
 	case w.state != nil && os.SameFile(state, w.state) && state.ModTime().Equal(w.state.ModTime()) && state.Size() == w.state.Size():
 		return nil, state, errAsBefore
 	case w.loaded && w.waited < maxWaited && time.Since(state.ModTime()).Abs() < writeTime:
@@ -97,12 +100,7 @@ func (w *watched[T]) read(path string) (content []byte, state fs.FileInfo, err e
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxWatchedFile+1))
+	content, err := ownfile.ReadNow(path, maxWatchedFile)
 	if err == nil && len(content) > maxWatchedFile {
 		err = fmt.Errorf("%s has more than %d bytes", path, maxWatchedFile)
 	}

@@ -43,23 +43,24 @@ type app struct {
 	toldUnusable map[string]bool // tools that a line has reported as unusable
 
 	*globals
-	of      *verb    // the verb that runs
-	verb    string   // the first word of its name
-	sub     []string // the words after it that name verbs, as in "config add"
-	flags   []string // as they were typed, each with its value
-	words   []string // the verb's positional arguments
-	command []string // the words after "--"
-	dashed  bool     // there was a "--"
-	timed   bool     // there was a --timeout
-	server  *config.Server
-	written *config.Server     // server before its inputs were resolved; nil: no server yet
-	keys    *terminal.Keyboard // nil until the first question
-	answers *inputs.Answers    // resolves the inputs of mcp.json
-	secrets *secrets.Known     // of this run
-	eras    mcp.Eras           // of servers that this run has reached
-	env     *launch.Env        // the environment of the servers that this run opens
-	file    *inspected         // mcp.json, once it has been read
-	served  bool               // standard input belongs to an MCP client
+	of       *verb    // the verb that runs
+	verb     string   // the first word of its name
+	sub      []string // the words after it that name verbs, as in "config add"
+	flags    []string // as they were typed, each with its value
+	words    []string // the verb's positional arguments
+	command  []string // the words after "--"
+	dashed   bool     // there was a "--"
+	timed    bool     // there was a --timeout
+	server   *config.Server
+	written  *config.Server     // server before its inputs were resolved; nil: no server yet
+	keys     *terminal.Keyboard // nil until the first question
+	answers  *inputs.Answers    // resolves the inputs of mcp.json
+	secrets  *secrets.Known     // of this run
+	eras     mcp.Eras           // of servers that this run has reached
+	env      *launch.Env        // the environment of the servers that this run opens
+	file     *inspected         // mcp.json, once it has been read
+	served   bool               // standard input belongs to an MCP client
+	suggests bool               // a shell completes the command line, which nobody has entered yet
 
 	tape    *tape    // nil without --trace
 	saveDir string   // folder for bytes without --save; empty until it is needed

@@ -29,6 +29,8 @@ func completing(t *testing.T) (bin string) {
 	if err := os.WriteFile("mcp.json", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
+	typedRun(t, "", exitOK, "config", "trust")
 	bin = filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)

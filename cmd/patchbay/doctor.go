@@ -117,10 +117,11 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 	}
 	names := slices.Clone(c.Names)
 	if len(c.Names) == 0 {
-		if names = read.names(); len(names) > 0 && read.file != nil {
-			if err := a.mayUse(read.file); err != nil { // it would start all of them
-				return nil, err
-			}
+		names = read.names()
+	}
+	if read.file != nil && (len(c.Names) == 0 || slices.ContainsFunc(c.Names, read.has)) {
+		if err := a.mayUse(read.file); err != nil {
+			return nil, err
 		}
 	}
 	// If a server and a model have the same name, the server is meant.

@@ -145,6 +145,7 @@ func (a *app) noModel(set *modelSet) *fault {
 
 // sampler chooses between a model and those of the configuration, for servers that have
 // preferences. The others are opened at a server's first request, if their keys are available then.
+// Those of a file that the person has not agreed to are left out.
 func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 	choices := host.Choices{{Model: m}}
 	fill := sync.OnceFunc(func() {
@@ -153,6 +154,11 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 			return
 		}
 		for _, c := range set.list {
+			if file := a.ofFile(c); file != nil {
+				if yes, err := a.agreed(file); err != nil || !yes {
+					continue
+				}
+			}
 			choice := host.Choice{Model: m, Hints: append(slices.Clone(c.Hints), c.Name), Cost: c.Rank.Cost, Speed: c.Rank.Speed, Intelligence: c.Rank.Intelligence}
 			if c.Provider+"/"+c.Model == m.Info().Name {
 				choices[0] = choice

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -114,9 +115,23 @@ func asServer(m *config.Model) config.Server {
 	return config.Server{Name: m.Name, URL: m.Address(), Source: m.Source}
 }
 
+// ofFile returns the file of a model, if it is the mcp.json that was found or named.
+func (a *app) ofFile(m config.Model) *config.File {
+	if a.file != nil && a.file.file != nil && entry.File(asServer(&m)) == a.file.path {
+		return a.file.file
+	}
+	return nil
+}
+
 // resolveModel sets the key of a model, from an input or the environment, and registers it as a
-// secret.
+// secret. It returns an error if the person has not agreed to the file of the model, because the
+// key and conversations go to an address that the file chooses.
 func (a *app) resolveModel(m config.Model) (config.Model, error) {
+	if file := a.ofFile(m); file != nil {
+		if err := a.mayUse(file); err != nil {
+			return m, err
+		}
+	}
 	s := asServer(&m)
 	m, err := m.Resolve(func(in config.Input) (string, error) {
 		return a.answers.Answer(s, in)

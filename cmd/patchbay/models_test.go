@@ -49,7 +49,7 @@ func modelServer(t *testing.T) (base string) {
 	return srv.URL
 }
 
-// inFolder runs a test in a new folder with an mcp.json.
+// inFolder runs a test in a new folder with a trusted mcp.json.
 func inFolder(t *testing.T, text string) (dir string) {
 	t.Helper()
 	ownFolders(t)
@@ -59,6 +59,7 @@ func inFolder(t *testing.T, text string) (dir string) {
 		if err := os.WriteFile("mcp.json", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		typedRun(t, "", exitOK, "config", "trust")
 	}
 	return dir
 }
@@ -129,6 +130,7 @@ func TestDoctorOfUnlistedModels(t *testing.T) {
 		if err := os.WriteFile("mcp.json", []byte(`{"patchbay": {"model": "openai/small"}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		typedRun(t, "", exitOK, "config", "trust")
 	}
 	if said := typedRun(t, "", 0, "config", "doctor", "openai/small"); strings.Count(said, "one of 2 listed") != 1 {
 		t.Errorf("the default, named too, is not looked at once: %s", said)
@@ -206,6 +208,10 @@ func TestModelAddWithKey(t *testing.T) {
 	if err := os.WriteFile("mcp.json", []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if said := typedRun(t, "", exitUsage, "config", "doctor", "fast"); !strings.Contains(said, "not trusted yet") {
+		t.Errorf("doctor of another address says %s", said)
+	}
+	typedRun(t, "", exitOK, "config", "trust")
 	if said := typedRun(t, "", 1, "config", "doctor", "fast"); !strings.Contains(said, "the stored answer is for another server") {
 		t.Errorf("doctor of another address says %s", said)
 	}

@@ -37,6 +37,7 @@ func suggest(ctx context.Context, args []string, stdout io.Writer) int {
 	defer cancel()
 	a := newApp(ctx, strings.NewReader(""), io.Discard, io.Discard)
 	a.answers.Silence()
+	a.suggests = true
 	_ = r.Write(stdout, a.suggestions(r.Before, r.Current)) // nobody would see an error
 	for _, f := range slices.Backward(a.atEnd) {
 		f()

@@ -31,13 +31,11 @@ func (a *app) target() (config.Server, error) {
 		if len(read.about(names[0])) > 0 {
 			return config.Server{}, read.faults // no server of it can be started
 		}
-		if err := a.mayUse(read.file); err != nil { // the command line does not name the server
-			return config.Server{}, err
-		}
-		if a.tty.err { // the line says which file the server comes from
+		s, err := a.named(names[0])
+		if err == nil && a.tty.err { // the line says which file the server comes from
 			a.talk.Note("%s of %s", names[0], here(read.path))
 		}
-		return a.named(names[0])
+		return s, err
 	}
 	if len(names) == 0 {
 		if a.verb == "call" && len(a.words) > 0 {
@@ -52,7 +50,8 @@ func (a *app) target() (config.Server, error) {
 }
 
 // named returns a server by its name in the configuration, the name of a built-in server, or its
-// URL. Faults about other servers do not matter.
+// URL. Faults about other servers do not matter. A server of a file that was found here is returned
+// only if the person has agreed to the file or has chosen the server.
 func (a *app) named(name string) (config.Server, error) {
 	if u, err := url.Parse(name); err == nil && strings.Contains(name, "://") {
 		if !isServerURL(name) || u.Host == "" {
@@ -76,9 +75,12 @@ func (a *app) named(name string) (config.Server, error) {
 		case s.Name != name:
 		case s.Disabled:
 			return s, usagef("%s: %q is disabled", s.Source, name)
-		case builtin && a.mayUse(read.file) != nil: // the built-in one may be meant
-			return s, a.mayUse(read.file)
 		default:
+			if !a.chosen(name) {
+				if err := a.mayUse(read.file); err != nil {
+					return s, err
+				}
+			}
 			if n := len(read.faults) - len(read.ofModels()); n > 0 {
 				a.talk.Note("warning: %s has %s in other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
 			}
@@ -96,6 +98,26 @@ func (a *app) named(name string) (config.Server, error) {
 	}
 	names := a.knownServers()
 	return config.Server{}, usagef("no server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
+}
+
+// chosen reports whether the command line names the one server that a verb uses, and the name can
+// only mean the server in the file that was found here: the person's own file and the built-in
+// servers do not have it, and it is not an address.
+func (a *app) chosen(name string) bool {
+	if a.of.server&manyServers != 0 || a.Server != name || a.suggests || asURL(name) != "" {
+		return false
+	}
+	others := servers.Names()
+	if path, ok := config.UserFile(); ok {
+		own, err := config.Open(path)
+		if err != nil {
+			return false
+		}
+		for _, e := range own.Entries() {
+			others = append(others, e.Name)
+		}
+	}
+	return !slices.ContainsFunc(others, func(other string) bool { return strings.EqualFold(other, name) })
 }
 
 // inspected holds the valid part of mcp.json and its faults. The zero value stands for no file.
@@ -132,6 +154,11 @@ func (r *inspected) names() []string {
 		}
 	}
 	return names
+}
+
+// has reports whether the file has a server or a model of a name.
+func (r *inspected) has(name string) bool {
+	return slices.Contains(r.names(), name) || r.file != nil && slices.ContainsFunc(r.file.Models, func(m config.Model) bool { return m.Name == name })
 }
 
 // configPath returns the file of --config, else the one found from here, else "".

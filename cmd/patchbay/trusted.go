@@ -59,7 +59,7 @@ func (c *configTrustCmd) Run(a *app) error {
 		return err
 	}
 	for _, line := range entry.Starts(read.file, read.faults) {
-		a.print(a.shown(line))
+		a.print(visible(line))
 	}
 	if err := store.Trust(a.ctx, read.path, entry.Agreement(read.file)); err != nil {
 		return err
@@ -80,23 +80,28 @@ func (a *app) foreign(path string) bool {
 	return true
 }
 
-// mayUse returns an error if a file is foreign and the person has not agreed to its current
-// content. At a terminal they are asked, once.
-func (a *app) mayUse(file *config.File) error {
+// agreed reports whether a file is the person's own or they have agreed to its current content.
+func (a *app) agreed(file *config.File) (bool, error) {
 	if !a.foreign(file.Path) {
-		return nil
+		return true, nil
 	}
 	store, err := trust.Open("")
 	if err != nil {
-		return err
+		return false, err
 	}
-	yes, err := store.Trusts(file.Path, entry.Agreement(file))
+	return store.Trusts(file.Path, entry.Agreement(file))
+}
+
+// mayUse returns an error if the person has not agreed to a file. At a terminal they are asked,
+// once.
+func (a *app) mayUse(file *config.File) error {
+	yes, err := a.agreed(file)
 	if err != nil {
 		return err
 	}
 	if !yes && a.tty.in && a.tty.err && !a.served {
 		if yes, err = a.asksTrust(a.ctx, file, a.faultsOf(file), "is not trusted yet"); yes && err == nil {
-			err = store.Trust(a.ctx, file.Path, entry.Agreement(file))
+			err = remember(a.ctx, file)
 		}
 		if now, e := ownfile.ReadNow(file.Path, config.MaxBytes); yes && err == nil && (e != nil || !bytes.Equal(now, file.Text)) {
 			return fmt.Errorf("%s changed while you were asked; run this again", here(file.Path))
@@ -110,8 +115,17 @@ func (a *app) mayUse(file *config.File) error {
 		path = ownfile.InRealFolder(file.Path)
 	}
 	named := shell([]string{path})
-	f := usagef("%s is not trusted yet, so its servers do not start", path)
+	f := usagef("%s is not trusted yet, so its servers and models are not used", path)
 	return f.hint("patchbay config trust " + named + " shows and trusts it; --config " + named + " trusts it for this run, edits included")
+}
+
+// remember stores that the person has agreed to a file.
+func remember(ctx context.Context, file *config.File) error {
+	store, err := trust.Open("")
+	if err != nil {
+		return err
+	}
+	return store.Trust(ctx, file.Path, entry.Agreement(file))
 }
 
 // asksTrust shows what a file starts and asks whether to use it. It drops input from before a
@@ -124,6 +138,16 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	for _, line := range lines {
 		a.talk.Say("  " + visible(line) + "\n")
 	}
+	models := 0
+	for _, m := range file.Models {
+		if m.BaseURL != "" {
+			models++
+		}
+	}
+	amount := counted(len(lines)-models, "server")
+	if models > 0 {
+		amount += ", " + counted(models, "model")
+	}
 	keys := a.keyboard()
 	dropped, err := keys.Settle(ctx)
 	switch {
@@ -135,7 +159,7 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	case dropped:
 		a.talk.Say("earlier input is ignored\n")
 	}
-	a.talk.Prompt(fmt.Sprintf("%s: trust it (%s)? [y/N] ", visible(here(file.Path)), counted(len(lines), "server")))
+	a.talk.Prompt(fmt.Sprintf("%s: trust it (%s)? [y/N] ", visible(here(file.Path)), amount))
 	answer, err := keys.Line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err

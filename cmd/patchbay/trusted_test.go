@@ -54,8 +54,8 @@ func TestAsksForTrust(t *testing.T) {
 	}
 }
 
-// The agreement to a file covers the variables of environment files that change what runs, and they
-// are shown; others may change.
+// The agreement to a file covers the variables of environment files, and those that are known to
+// change what runs are shown.
 func TestTrustKnowsEnvFiles(t *testing.T) {
 	ownFolders(t)
 	dir := t.TempDir()
@@ -80,9 +80,10 @@ func TestTrustKnowsEnvFiles(t *testing.T) {
 		shown string
 	}{
 		{"WHAT=A\n", true, "(sets WHAT) (envFile: v.env)"},
-		{"WHAT=B\n", false, ""},
+		{"WHAT=B\n", true, "(sets WHAT)"},
+		{"MAKEFLAGS=-- SHELL=./x\n", true, "MAKEFLAGS=-- SHELL=./x"},
 		{"WHAT=B\nNODE_OPTIONS=--require ./x.js\n", true, "NODE_OPTIONS=--require ./x.js"},
-		{"WHAT=C\nNODE_OPTIONS=--require ./x.js\n", false, ""},
+		{"WHAT=B\nNODE_OPTIONS=--require ./x.js\n", false, ""},
 		{"NODE_OPTIONS=--require ./y.js\n", true, "./y.js"},
 		{"PATH=/tmp/evil:/bin\n", true, "(sets PATH=/tmp/evil:/bin)"},
 		{"WHAT=A\n", false, ""},

@@ -19,6 +19,9 @@ func TestReadNow(t *testing.T) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if got, err := ownfile.Read(path, 10); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("Read of a pipe = %q, %v", got, err)
+	}
 	if got, err := ownfile.ReadNow(path, 10); err != nil || len(got) != 0 {
 		t.Errorf("a pipe that nobody writes = %q, %v", got, err)
 	}

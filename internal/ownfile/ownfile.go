@@ -3,6 +3,7 @@
 package ownfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,10 @@ import (
 	"time"
 )
 
-// Read reads a file of at most most bytes. It returns nil without an error if there is no file.
+// Read reads a file of at most most bytes. It returns nil without an error if there is no file, and
+// an error, without waiting, if there is a pipe or a folder in its place.
 func Read(path string, most int64) ([]byte, error) {
-	f, err := open(path)
+	f, err := openNow(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -24,6 +26,9 @@ func Read(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fmt.Errorf("%s is not a regular file", path))
+	}
 	content, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(content)) > most {
 		err = fmt.Errorf("%s has more than %d bytes", path, most)

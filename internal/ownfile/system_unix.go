@@ -18,8 +18,6 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-func open(path string) (*os.File, error) { return os.Open(path) }
-
 func rename(from, to string) error { return os.Rename(from, to) }
 
 // syncDir makes a rename survive a power cut.

@@ -25,7 +25,8 @@ func busy(err error) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }
 
-func open(path string) (f *os.File, err error) {
+// openNow opens a file for reading. Folders do not contain pipes on Windows.
+func openNow(path string) (f *os.File, err error) {
 	for range busyTries {
 		if f, err = os.Open(path); !busy(err) {
 			break
@@ -47,6 +48,3 @@ func rename(from, to string) (err error) {
 
 // syncDir does nothing: Windows cannot sync folders.
 func syncDir(string) error { return nil }
-
-// openNow opens a file for reading. Folders do not contain pipes on Windows.
-func openNow(path string) (*os.File, error) { return open(path) }

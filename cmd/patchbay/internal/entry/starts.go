@@ -4,20 +4,23 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
-// Starts returns lines about the commands that a file starts and the URLs that it reaches, with
-// their arguments, variables and headers. Each is one line, whatever the file contains.
+// Starts returns lines about the commands that a file starts and the URLs of the servers and models
+// that it reaches, with their arguments, variables and headers. Each is one line, whatever the file contains. Commands
+// and arguments are shown as they are written, because code can have the form of a secret.
 func Starts(file *config.File, faults config.Problems) []string {
 	var lines []string
 	for _, s := range file.Servers {
@@ -30,13 +33,13 @@ func Starts(file *config.File, faults config.Problems) []string {
 			written := v.Written
 			switch {
 			case v.Member == "envFile":
-				envFile = " (envFile: " + secrets.Lookalikes(written) + ")"
+				envFile = " (envFile: " + written + ")"
 			case written == "":
 				written = v.Text() // from the envFile
 			}
 			g.add(v.Member, v.Name, written)
 		}
-		line := s.Name + ": " + secrets.Lookalikes(Where(&s)) + g.String() + envFile
+		line := s.Name + ": " + started(&s) + g.String() + envFile
 		if s.InheritEnv {
 			line += " (gets your whole environment)"
 		}
@@ -44,6 +47,11 @@ func Starts(file *config.File, faults config.Problems) []string {
 			line += " (in " + s.Dir + ")"
 		}
 		lines = append(lines, inOneLine(line))
+	}
+	for _, m := range file.Models {
+		if m.BaseURL != "" {
+			lines = append(lines, inOneLine("model "+m.Name+": "+m.Provider+"/"+m.Model+" at "+secrets.ShownURL(m.BaseURL)+" (gets conversations)"))
+		}
 	}
 	doc, err := config.Open(file.Path)
 	if err != nil {
@@ -85,6 +93,17 @@ func Starts(file *config.File, faults config.Problems) []string {
 	return lines
 }
 
+// started returns the command of a server as it is written, or its URL without possible secrets.
+func started(s *config.Server) string {
+	switch {
+	case s.URL != "":
+		return Where(s)
+	case s.Builtin != "":
+		return screen.Shell(append([]string{s.Builtin}, s.Args...))
+	}
+	return screen.Shell(s.CommandLine())
+}
+
 // given collects the variables and headers that a server gets: their names, and the values that a
 // person may see.
 type given struct{ sets, sends []string }
@@ -116,7 +135,10 @@ func (*given) shown(member, name, written string) (value string, show bool) {
 	if member != "env" || !changesRun(name) {
 		return "", false
 	}
-	return secrets.Lookalikes(secrets.ShownArg("", written)), true
+	if u, err := url.Parse(written); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		return secrets.ShownURL(written), true
+	}
+	return written, true
 }
 
 // reference matches a value that is only a reference, and its default.
@@ -129,7 +151,10 @@ var runChanging = []string{
 	"ld_*", "dyld_*", "glibc_tunables", "gconv_path", "*_proxy", "ssl_cert_file", "ssl_cert_dir", "ssh_askpass", "curl_ca_bundle", "requests_ca_bundle",
 	"node_options", "node_path", "node_extra_ca_certs", "npm_config_*", "python*", "pip_*", "uv_*", "virtual_env", "perl5*", "perllib", "ruby*", "gem_*", "bundle_*",
 	"java_tool_options", "_java_options", "jdk_java_options", "java_home", "classpath", "maven_opts", "gradle_opts", "dotnet_*", "coreclr_*", "php_ini_scan_dir", "phprc", "lua_*",
-	"go*", "cargo_*", "rustc*", "rustflags", "deno_*", "bun_*", "git_*", "docker_*", "kubeconfig", "tmpdir", "temp", "tmp", "xdg_*",
+	"go*", "cargo_*", "rustc*", "rustup_*", "deno_*", "bun_*", "git_*", "docker_*", "kubeconfig", "tmpdir", "temp", "tmp", "xdg_*",
+	"cc", "cxx", "ld", "ps4", "terminfo", "lessopen", "lessclose", "openssl_*", "cor_*", "ts_node_*", "julia_*", "r_profile*", "r_environ*", "erl_*", "nvm_*", "pyenv_*",
+	"*flags", "*_opts", "*_options", "*path", "*_home", "*_root", "*_dir", "*_file", "*_config", "*_conf", "*_project", "*_profile", "*_modules", "*init",
+	"*_command", "*_cmd", "*_program", "*_executable", "*_shell", "*_editor", "*pager", "*_browser", "*_wrapper", "*_hook", "*_plugins",
 }
 
 // changesRun reports whether a variable changes what runs. A variable that is named like a secret,
@@ -152,18 +177,12 @@ func (g *given) String() (text string) {
 	return text
 }
 
-// asWritten returns a member of a server that cannot be parsed, without possible secrets.
+// asWritten returns a member of a server that cannot be parsed. A URL is without possible secrets.
 func asWritten(raw json.RawMessage) string {
-	var args []string
-	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
-		if text, err := jsonx.Marshal(secrets.ShownArgs(args)); err == nil {
-			raw = text
-		}
-	}
 	if text, err := jsonx.Unquote(raw); err == nil && len(secrets.URL(text)) > 0 {
 		return strconv.Quote(secrets.ShownURL(text))
 	}
-	return secrets.Lookalikes(string(raw))
+	return string(raw)
 }
 
 // inOneLine shows line breaks as characters, because a line of a question must not look like the
@@ -177,9 +196,8 @@ func inOneLine(s string) string {
 
 var blanks = regexp.MustCompile(`[\s\p{Z}]{9,}`)
 
-// Agreement returns the content that a yes to a file covers: its text, and the variables of
-// environment files that change what its enabled servers run. Other variables of these files may
-// change.
+// Agreement returns the content that a yes to a file covers: its text, and the variables of the
+// environment files of its enabled servers, any of which may change what runs.
 func Agreement(file *config.File) []byte {
 	text := slices.Clone(file.Text)
 	for _, s := range file.Servers {
@@ -187,7 +205,7 @@ func Agreement(file *config.File) []byte {
 			continue
 		}
 		for _, v := range s.Values() {
-			if v.Member == "env" && v.Written == "" && changesRun(v.Name) {
+			if v.Member == "env" && v.Written == "" {
 				text = fmt.Appendf(text, "\x00%q %q=%q", s.Name, v.Name, v.Text())
 			}
 		}

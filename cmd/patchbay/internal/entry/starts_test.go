@@ -1,10 +1,12 @@
 package entry
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/config"
 )
 
 // A question of trust shows references and variables that change what runs, without possible
@@ -33,7 +35,10 @@ func TestTrustShowsNoSecrets(t *testing.T) {
 		{"env", "HTTPS_PROXY", "http://bob:" + secret + "@evil:1", "HTTPS_PROXY=http://[redacted]@evil:1"},
 		{"env", "npm_config_registry", "https://evil.example/", "npm_config_registry=https://evil.example/"},
 		{"env", "npm_config__authToken", secret, "npm_config__authToken"},
-		{"env", "NODE_PATH", github, "NODE_PATH=[redacted]"},
+		{"env", "NODE_OPTIONS", "-r ./" + github, "NODE_OPTIONS=-r ./" + github},
+		{"env", "MAKEFLAGS", "-- SHELL=./x", "MAKEFLAGS=-- SHELL=./x"},
+		{"env", "OPENSSL_CONF", "./x.cnf", "OPENSSL_CONF=./x.cnf"},
+		{"env", "VIMINIT", "source x", "VIMINIT=source x"},
 		{"headers", "X-Foo", secret, "X-Foo"},
 		{"headers", "X-Foo", "${FOO}", "X-Foo: ${FOO}"},
 		{"headers", "Authorization", "Bearer ${FOO}", "Authorization"},
@@ -44,17 +49,37 @@ func TestTrustShowsNoSecrets(t *testing.T) {
 			t.Errorf("%s %s %q is shown as %q, want %q", tt.member, tt.name, tt.written, got, tt.want)
 		}
 	}
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--pat", secret}, "--pat [redacted]"},
-		{[]string{"--token=" + secret}, "--token=[redacted]"},
-		{[]string{"x", github}, "x [redacted]"},
-		{[]string{"-c", "KEY=x;./evil --password=" + secret}, "-c KEY=x;./evil --password=[redacted]"},
+}
+
+// The question shows programs and arguments as they are written: code that has the form of a secret
+// would run unseen.
+func TestTrustShowsWhatRuns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(path, []byte(`{"mcpServers": {
+		"a": {"command": "./ghp_abcdefghijklmnopqrstuvwxyz0123456789/run", "args": ["A"]},
+		"b": {"command": "sh", "args": ["-c", "TOKEN=$(./x) exec serve"]},
+		"c": {"command": "sh", "args": ["-c", "eval \"$1\"", "--token", "./x"]},
+		"d": {"command": "TOKEN=evil/sh"},
+		"e": {"command": "sh", "args": ["--password=$(./x)", "${PATCHBAY_NOT_SET}"]},
+		"f": {"url": "https://u:secret@example.com/mcp"}
+	}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, faults, err := config.Inspect(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(Starts(file, faults), "\n")
+	for _, want := range []string{
+		"a: ./ghp_abcdefghijklmnopqrstuvwxyz0123456789/run A",
+		"b: sh -c 'TOKEN=$(./x) exec serve'",
+		`c: sh -c 'eval "$1"' --token ./x`,
+		"d: TOKEN=evil/sh",
+		`e: "sh" ["--password=$(./x)","${PATCHBAY_NOT_SET}"] (with faults)`,
+		"f: https://[redacted]@example.com/mcp",
 	} {
-		if got := secrets.Lookalikes(strings.Join(secrets.ShownArgs(tt.args), " ")); got != tt.want {
-			t.Errorf("the arguments %q are shown as %q, want %q", tt.args, got, tt.want)
+		if !strings.Contains(got+"\n", want+"\n") {
+			t.Errorf("the question has no line %q:\n%s", want, got)
 		}
 	}
 }
