@@ -44,7 +44,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	}
 	up, tag, own := g.ownerOfTask(ctx, id)
 	if up == nil {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no task %q (any more)", text.Short(id))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "task %q does not exist or has expired", text.Short(id))
 	}
 	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
 		who.can = tag // the task is at the connection where it began

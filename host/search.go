@@ -30,7 +30,7 @@ func (c *Conversation) searchTools(cat *catalog) Tool {
 		Name: "search_tools",
 		Description: "Finds tools by words: there are more than the listed ones. Tools that it finds can be called by name from then on. " +
 			"Search again with other words before you say that something cannot be done.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"words for what the tool is to do, or of its name"},"server":{"type":"string","description":"only tools of this server"},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"how many at most; 8 if not given"}},"required":["query"]}`),
+		InputSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"words for what the tool should do, or from its name"},"server":{"type":"string","description":"only tools of this server"},"limit":{"type":"integer","minimum":1,"maximum":20,"description":"how many at most; 8 if not given"}},"required":["query"]}`),
 	}, own: own{do: func(_ context.Context, args json.RawMessage) ([]model.Part, error) {
 		var in struct {
 			Query, Server string

@@ -66,7 +66,7 @@ func (t *Tool) check() (*toolEntry, error) {
 func checkObjectSchema(raw json.RawMessage) error {
 	typ, _ := jsonx.Lookup(raw, "type")
 	if jsonx.KindOf(raw) != '{' || string(typ) != `"object"` {
-		return fmt.Errorf(`%s does not say "type": "object", as the arguments of a tool are; add it, and "properties"`, text.Short(string(raw)))
+		return fmt.Errorf(`%s has no "type": "object", which the arguments of a tool need; add it, and "properties"`, text.Short(string(raw)))
 	}
 	return nil
 }

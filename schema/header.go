@@ -71,7 +71,7 @@ func checkHeaders(root *node, defs map[*node]string) error {
 		for i := range n.fields {
 			f := &n.fields[i]
 			if f.rules.header() != "" && !open {
-				return fmt.Errorf("tag header: %s.%s stands inside a list, a map or a recursive type, where a header cannot be taken from", n.typ, f.goName)
+				return fmt.Errorf("tag header: %s.%s is inside a list, a map or a recursive type, which cannot have a header", n.typ, f.goName)
 			}
 			_, ref := defs[f.node]
 			if err := rest(f.node, open && !ref && f.node.kind == kindStruct); err != nil {

@@ -285,8 +285,8 @@ func TestForRefuses(t *testing.T) {
 			A []struct {
 				B string `header:"B"`
 			}
-		}{}, "B stands inside a list, a map or a recursive type"},
-		{node{}, "X stands inside a list, a map or a recursive type"},
+		}{}, "B is inside a list, a map or a recursive type"},
+		{node{}, "X is inside a list, a map or a recursive type"},
 	}
 	for _, tt := range tests {
 		_, err := schema.ForType(reflect.TypeOf(tt.v))

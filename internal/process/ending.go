@@ -14,7 +14,7 @@ const ExitLoop = 11
 var endings = map[int]string{
 	126: "it cannot be run", 127: "the command was not found", 129: "its terminal was closed, SIGHUP", 130: "interrupted, SIGINT",
 	132: "it crashed, SIGILL", 134: "it crashed, SIGABRT", 135: "it crashed, SIGBUS", 136: "it crashed, SIGFPE",
-	137: "killed, SIGKILL: often by the system for lack of memory", 139: "it crashed, SIGSEGV", 143: "told to end, SIGTERM",
+	137: "killed, SIGKILL: often by the system for lack of memory", 139: "it crashed, SIGSEGV", 143: "terminated, SIGTERM",
 }
 
 // Ending describes how a process ended, from the state of an [mcp.ExitError]: few readers recognize

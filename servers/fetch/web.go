@@ -65,7 +65,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	permits := "with allow-private, or with allow-host for this host alone"
+	permits := "with allow-private, or with allow-host for this host only"
 	if r.zone == zone.Link {
 		permits = "with allow-host for this host"
 	}
