@@ -260,7 +260,7 @@ func (c *Conversation) Undo(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	if len(c.Entries) == 0 {
 		c.mu.Unlock()
-		return "", errors.New("there is nothing to take back")
+		return "", errors.New("nothing to undo")
 	}
 	at := c.turnStartLocked()
 	said := c.Entries[at].Said()

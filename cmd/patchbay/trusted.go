@@ -159,7 +159,7 @@ func (a *app) asksTrust(ctx context.Context, file *config.File, faults config.Pr
 	case dropped:
 		a.talk.Say("earlier input is ignored\n")
 	}
-	a.talk.Prompt(fmt.Sprintf("%s: trust it (%s)? [y/N] ", visible(here(file.Path)), amount))
+	a.talk.Prompt(fmt.Sprintf("%s: trust it from now on (%s)? [y/N] ", visible(here(file.Path)), amount))
 	answer, err := keys.Line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err

@@ -117,7 +117,7 @@ func TestTrustOfAFileThatChanges(t *testing.T) {
 	if _, err := a.upPlan(false); err == nil || !strings.Contains(err.Error(), "changed while you were asked") {
 		t.Errorf("a file that changed during its question: %v", err)
 	}
-	if said := stderr.String(); len(said) > 1000 || !strings.Contains(said, "⟨5000 blanks⟩") || !strings.Contains(said, "trust it (1 server)") {
+	if said := stderr.String(); len(said) > 1000 || !strings.Contains(said, "⟨5000 blanks⟩") || !strings.Contains(said, "trust it from now on (1 server)") {
 		t.Errorf("the question is %q", said)
 	}
 }

@@ -252,12 +252,13 @@ func (u *ui) showTools(list []host.Tool, word string) {
 
 func (u *ui) servers(_ string, words []string) tea.Cmd {
 	l := &u.look
+	list := u.c.h.Servers()
 	if len(words) == 2 && words[0] == "retry" {
-		u.c.h.Retry(words[1])
-		u.note("retrying %s", words[1])
+		known := slices.ContainsFunc(list, func(s host.ServerStatus) bool { return s.Name == words[1] || s.Group == words[1] })
+		u.c.h.Retry(words[1]) // ignores an unknown name
+		u.note(map[bool]string{true: "retrying %s", false: "no server %s; /servers lists them"}[known], screen.Cut(words[1], 60))
 		return nil
 	}
-	list := u.c.h.Servers()
 	wide := 0
 	for _, s := range list {
 		wide = max(wide, screen.Columns(screen.OneLine(s.Name)))
