@@ -34,7 +34,7 @@ type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`
 	SSE   bool          `name:"sse" help:"Also serve HTTP+SSE, as in 2024-11-05, at /sse."`
-	Share string        `placeholder:"HOW" help:"Share connections: auto, shared, session, principal."`
+	Share string        `placeholder:"CLASS" help:"Share connections: auto, shared, session, principal."`
 	Idle  time.Duration `placeholder:"TIME" help:"End sessions that are idle for this long."`
 	protection
 	governed

@@ -96,7 +96,7 @@ func (a *app) printListed(rows []listed) {
 		}
 		cells = append(cells, []string{r.Name, cmp.Or(r.Transport, "-"), state, hereLine(r.Source), cmp.Or(r.Where, "-")})
 	}
-	a.columns("servers", []string{"NAME", "HOW", "STATE", "FROM", "WHERE"}, cells)
+	a.columns("servers", []string{"NAME", "TYPE", "STATE", "FROM", "WHERE"}, cells)
 }
 
 // columns prints a table; its last column is cut to the width of the terminal.
