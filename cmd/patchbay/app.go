@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -133,6 +134,15 @@ func (a *app) run(args []string) int {
 func (a *app) print(s string) {
 	a.out.WriteString(s)
 	a.out.WriteByte('\n')
+}
+
+// printJSON prints a value as JSON on one line.
+func (a *app) printJSON(v any) error {
+	raw, err := jsonx.Marshal(v)
+	if err == nil {
+		a.print(a.shown(string(raw)))
+	}
+	return err
 }
 
 // paint colours text for standard output if it is a terminal.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/host/approval"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var configApprovalsVerb = verb{
@@ -81,12 +80,7 @@ func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
 
 func (a *app) showApprovals(f *approval.File, list []approval.Approval) error {
 	if a.JSON {
-		raw, err := jsonx.Marshal(append([]approval.Approval{}, list...))
-		if err != nil {
-			return err
-		}
-		a.print(string(raw))
-		return nil
+		return a.printJSON(append([]approval.Approval{}, list...))
 	}
 	cells := [][]string{}
 	for _, p := range list {

@@ -12,7 +12,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -81,11 +80,9 @@ func (c *configExplainCmd) Run(a *app) error {
 		return missing
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(out)
-		if err != nil {
+		if err := a.printJSON(out); err != nil {
 			return err
 		}
-		a.print(string(raw))
 	} else {
 		a.printExplained(&out)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var configInputsVerb = verb{
@@ -99,12 +98,7 @@ func (c *configInputsCmd) Run(a *app) error {
 		rows = slices.DeleteFunc(rows, func(r listedInput) bool { return !slices.Contains(c.IDs, r.ID) })
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(rows)
-		if err != nil {
-			return err
-		}
-		a.print(string(raw))
-		return nil
+		return a.printJSON(rows)
 	}
 	a.printInputs(rows)
 	if len(kept) > 0 {
@@ -119,12 +113,7 @@ func (c *configInputsCmd) forget(a *app, path string) error {
 		return err
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(append([]string{}, gone...))
-		if err != nil {
-			return err
-		}
-		a.print(string(raw))
-		return nil
+		return a.printJSON(append([]string{}, gone...))
 	}
 	for _, id := range gone {
 		a.print("deleted " + a.shown(oneLine(id)))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var configListVerb = verb{
@@ -70,11 +69,9 @@ func (c *configListCmd) Run(a *app) error {
 	}
 	slices.SortStableFunc(rows, func(a, b listed) int { return cmp.Compare(a.line, b.line) })
 	if a.JSON {
-		raw, err := jsonx.Marshal(rows)
-		if err != nil {
+		if err := a.printJSON(rows); err != nil {
 			return err
 		}
-		a.print(string(raw))
 	} else {
 		a.printListed(rows)
 	}

@@ -26,7 +26,7 @@ func (*discoverCmd) Run(a *app) error {
 	}
 	info := p.Server()
 	if a.JSON {
-		raw, err := jsonx.Marshal(struct {
+		return a.printJSON(struct {
 			Revision     mcp.Revision       `json:"revision"`
 			How          string             `json:"how"`
 			Revisions    []mcp.Revision     `json:"revisions"`
@@ -34,11 +34,6 @@ func (*discoverCmd) Run(a *app) error {
 			Capabilities mcp.Capabilities   `json:"capabilities"`
 			Instructions string             `json:"instructions,omitempty"`
 		}{p.Revision(), p.Negotiation(), info.Revisions, info.Implementation, info.Capabilities, info.Instructions})
-		if err != nil {
-			return err
-		}
-		a.print(a.shown(string(raw)))
-		return nil
 	}
 	line := func(label, text string) {
 		if text != "" {

@@ -12,7 +12,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/doctor"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -82,11 +81,9 @@ func (c *configDoctorCmd) Run(a *app) error {
 		for _, e := range exams {
 			reports = append(reports, e.Report())
 		}
-		raw, err := jsonx.Marshal(reports)
-		if err != nil {
+		if err := a.printJSON(reports); err != nil {
 			return err
 		}
-		a.print(string(raw))
 	}
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)

@@ -12,7 +12,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
@@ -190,11 +189,9 @@ func (c *configModelsCmd) Run(a *app) error {
 		rows = append(rows, row)
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(rows)
-		if err != nil {
+		if err := a.printJSON(rows); err != nil {
 			return err
 		}
-		a.print(string(raw))
 	} else {
 		a.printModels(rows)
 	}

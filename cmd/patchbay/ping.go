@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -114,11 +113,9 @@ func (t *roundTrips) one(p *launch.Session, n int) error {
 		t.last = err
 	}
 	if t.a.JSON {
-		raw, err := jsonx.Marshal(line)
-		if err != nil {
+		if err := t.a.printJSON(line); err != nil {
 			return err
 		}
-		t.a.print(string(raw))
 	} else {
 		t.a.print(text)
 	}

@@ -77,11 +77,9 @@ func (c *policyCheckCmd) Run(a *app) error {
 		v.Err = why.Decision.Err.Error()
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(v)
-		if err != nil {
+		if err := a.printJSON(v); err != nil {
 			return err
 		}
-		a.print(string(raw))
 	} else {
 		c.show(a, access, &v)
 	}

@@ -67,14 +67,12 @@ func (c *tokenKeyCmd) Run(a *app) error {
 	}
 	switch {
 	case a.JSON:
-		raw, err := jsonx.Marshal(struct {
+		if err := a.printJSON(struct {
 			Key   string      `json:"key"`
 			Entry auth.APIKey `json:"entry"`
-		}{key, entry})
-		if err != nil {
+		}{key, entry}); err != nil {
 			return err
 		}
-		a.print(string(raw))
 	case c.File != "":
 		a.print(key)
 	default:

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/token"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var tokenInspectVerb = verb{
@@ -38,12 +37,7 @@ func (c *tokenInspectCmd) Run(a *app) error {
 	}
 	t := token.Inspect(text, time.Now())
 	if a.JSON {
-		raw, err := jsonx.Marshal(t)
-		if err != nil {
-			return err
-		}
-		a.print(string(raw))
-		return nil
+		return a.printJSON(t)
 	}
 	switch t.Kind {
 	case "apikey":

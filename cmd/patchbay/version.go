@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -63,12 +62,7 @@ func (*versionCmd) Run(a *app) error {
 		}
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(v)
-		if err != nil {
-			return err
-		}
-		a.print(string(raw))
-		return nil
+		return a.printJSON(v)
 	}
 	text := "patchbay " + v.Version
 	if v.Commit != "" {

@@ -145,15 +145,10 @@ func (c *watchCmd) read(a *app, p *launch.Session, uri string) error {
 
 // line prints a line of JSON.
 func (c *watchCmd) line(a *app, method string, params, result json.RawMessage) error {
-	raw, err := jsonx.Marshal(struct {
+	return a.printJSON(struct {
 		Time   time.Time       `json:"time"`
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params,omitempty"`
 		Result json.RawMessage `json:"result,omitempty"`
 	}{time.Now().UTC(), method, params, result})
-	if err != nil {
-		return err
-	}
-	a.print(a.shown(string(raw)))
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var whoamiVerb = verb{
@@ -43,7 +42,7 @@ func (c *whoamiCmd) Run(a *app) error {
 		scopes = l.Asked
 	}
 	if a.JSON {
-		raw, err := jsonx.Marshal(struct {
+		return a.printJSON(struct {
 			Server  string     `json:"server"`
 			URL     string     `json:"url"`
 			Issuer  string     `json:"issuer"`
@@ -53,11 +52,6 @@ func (c *whoamiCmd) Run(a *app) error {
 			Expires *time.Time `json:"expires,omitempty"`
 			Refresh bool       `json:"refresh"` // there is a refresh token
 		}{s.Name, l.Server, l.Issuer, l.Client, append([]string{}, scopes...), l.Got, expiry(l), l.Refresh != ""})
-		if err != nil {
-			return err
-		}
-		a.print(string(raw))
-		return nil
 	}
 	a.print("server  " + a.shown(l.Server))
 	a.print("issuer  " + a.shown(l.Issuer))
