@@ -90,6 +90,21 @@ func (s *server) area(ctx context.Context) (a *area, err error) {
 	return a, nil
 }
 
+// inArea makes the handler of a tool from a function that works in the area of a call, within the time
+// limit of the server.
+func inArea[In, Out any](s *server, do func(ctx context.Context, a *area, in In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		ctx, cancel := s.bound(ctx)
+		defer cancel()
+		a, err := s.area(ctx)
+		if err != nil {
+			return out, err
+		}
+		defer a.close()
+		return do(ctx, a, in)
+	}
+}
+
 // narrows reports whether the caller is asked for its roots. It depends on the revision:
 // since 2026-07-28 roots are deprecated and asking costs a round trip.
 func (s *server) narrows(ctx context.Context) bool {

@@ -26,14 +26,7 @@ type replacement struct {
 	ReplaceAll bool   `json:"replace_all,omitempty" doc:"replace every occurrence"`
 }
 
-func (s *server) edit(ctx context.Context, in editInput) (*mcp.ToolResult, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) edit(ctx context.Context, a *area, in editInput) (*mcp.ToolResult, error) {
 	t, err := a.find(in.Path)
 	if err != nil {
 		return nil, err

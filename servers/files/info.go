@@ -33,17 +33,10 @@ func (s *server) addInfo() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "info", Title: "Describe a file", Description: "Returns type, size, mode, times and MIME type of a file or folder. For a link it returns the target, and does not follow it.",
 		Annotations: reads,
-	}, s.info)
+	}, inArea(s, s.info))
 }
 
-func (s *server) info(ctx context.Context, in infoInput) (*info, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) info(ctx context.Context, a *area, in infoInput) (*info, error) {
 	t, err := a.find(in.Path)
 	if err != nil {
 		return nil, err

@@ -68,24 +68,17 @@ func (s *server) addLooking() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "roots", Title: "List the roots", Description: "Lists the folders that can be used, and whether they are writable.",
 		Annotations: reads,
-	}, s.listRoots)
+	}, inArea(s, s.listRoots))
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "list", Title: "List a folder", Description: "Lists the entries of a folder, hidden files too, with types, sizes and times.",
 		Annotations: reads,
-	}, s.list)
+	}, inArea(s, s.list))
 	s.addTree()
 	s.addSearch()
 	s.addInfo()
 }
 
-func (s *server) listRoots(ctx context.Context, _ struct{}) (*rootList, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) listRoots(ctx context.Context, a *area, _ struct{}) (*rootList, error) {
 	out := &rootList{Roots: []rootEntry{}, ReadOnly: s.options.ReadOnly}
 	for i, p := range a.places {
 		out.Roots = append(out.Roots, rootEntry{p.folder.name, filepath.FromSlash(p.spellings[0]), a.target(located{i, "."}).uri()})
@@ -93,14 +86,7 @@ func (s *server) listRoots(ctx context.Context, _ struct{}) (*rootList, error) {
 	return out, nil
 }
 
-func (s *server) list(ctx context.Context, in listInput) (*listing, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) list(ctx context.Context, a *area, in listInput) (*listing, error) {
 	ts, err := a.all(in.Path)
 	if err != nil {
 		return nil, err

@@ -20,14 +20,7 @@ type moved struct {
 	To   string `json:"to"`
 }
 
-func (s *server) move(ctx context.Context, in moveInput) (*moved, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) move(ctx context.Context, a *area, in moveInput) (*moved, error) {
 	from, err := a.find(in.From)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (s *server) addReading() {
 		Name: "read", Title: "Read a file",
 		Description: "Reads a file: text as it is, by lines if wanted and at most 256 KiB at once; pictures as images and sounds as audio; anything else as a blob.",
 		Annotations: reads,
-	}, s.read)
+	}, inArea(s, s.read))
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "read_file", Title: "Read a file", Description: "Another name of read.",
 		Annotations: reads,
@@ -49,20 +49,13 @@ func (s *server) addReading() {
 		Name: "read_many", Title: "Read files",
 		Description: "Reads up to 50 files, together at most 256 KiB of text and 1.5 MiB of the rest. Each is headed by its path. A file that cannot be read does not affect the others.",
 		Annotations: reads,
-	}, s.readMany)
+	}, inArea(s, s.readMany))
 }
 
-func (s *server) read(ctx context.Context, in readInput) (*mcp.ToolResult, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
+func (s *server) read(ctx context.Context, a *area, in readInput) (*mcp.ToolResult, error) {
 	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0) {
 		return nil, errors.New("tail cannot be combined; leave out offset and limit")
 	}
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
 	t, err := a.find(in.Path)
 	if err != nil {
 		return nil, err
@@ -78,14 +71,7 @@ func (s *server) read(ctx context.Context, in readInput) (*mcp.ToolResult, error
 	return res, nil
 }
 
-func (s *server) readMany(ctx context.Context, in readManyInput) (*mcp.ToolResult, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) readMany(ctx context.Context, a *area, in readManyInput) (*mcp.ToolResult, error) {
 	res := &mcp.ToolResult{IsError: true} // until one was read
 	texts, blobs := maxText, maxBlobs
 	for _, p := range in.Paths {

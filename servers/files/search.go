@@ -54,21 +54,14 @@ func (s *server) addSearch() {
 		Name: "search", Title: "Search",
 		Description: "Finds files and folders by name (glob), lines by content (text), or lines in the files of some names (both). Links are not followed; .git, node_modules and the like are left out.",
 		Annotations: reads,
-	}, s.search)
+	}, inArea(s, s.search))
 }
 
-func (s *server) search(ctx context.Context, in searchInput) (*found, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
+func (s *server) search(ctx context.Context, a *area, in searchInput) (*found, error) {
 	q, err := newQuery(in)
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
 	ts, err := a.all(in.Path)
 	if err != nil {
 		return nil, err

@@ -50,17 +50,10 @@ func (s *server) addTree() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "tree", Title: "Draw a tree", Description: "Shows a folder and everything below it.",
 		OutputSchema: treeType.JSON(), Annotations: reads,
-	}, s.tree)
+	}, inArea(s, s.tree))
 }
 
-func (s *server) tree(ctx context.Context, in treeInput) (*mcp.ToolResult, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
+func (s *server) tree(ctx context.Context, a *area, in treeInput) (*mcp.ToolResult, error) {
 	ts, err := a.all(in.Path)
 	if err != nil {
 		return nil, err

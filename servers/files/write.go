@@ -32,22 +32,20 @@ func (s *server) addWriting() {
 		Name: "write", Title: "Write a file",
 		Description: "Creates a file or, with overwrite, replaces one as a whole. To change parts of a file, use edit.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(true), OpenWorld: new(false)},
-	}, s.write)
+	}, inArea(s, s.write))
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "edit", Title: "Edit a file",
 		Description: "Replaces passages of a file of text, one after the other, and returns a unified diff. Each old_text must be in the file exactly once, unless replace_all is set. Line ends stay as they are. With dry_run it only returns the diff and writes nothing.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(false), OpenWorld: new(false)},
-	}, s.edit)
+	}, inArea(s, s.edit))
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "move", Title: "Move",
 		Description: "Renames or moves a file or folder. It never replaces an existing file. From one root to another it moves only files.",
 		Annotations: &mcp.ToolAnnotations{Destructive: new(true), Idempotent: new(false), OpenWorld: new(false)},
-	}, s.move)
+	}, inArea(s, s.move))
 }
 
-func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
-	ctx, cancel := s.bound(ctx)
-	defer cancel()
+func (s *server) write(ctx context.Context, a *area, in writeInput) (*written, error) {
 	data := []byte(in.Content)
 	if in.Encoding == "base64" {
 		var err error
@@ -55,11 +53,6 @@ func (s *server) write(ctx context.Context, in writeInput) (*written, error) {
 			return nil, fmt.Errorf("content: %w", err)
 		}
 	}
-	a, err := s.area(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
 	t, err := a.find(in.Path)
 	if err != nil {
 		return nil, err
