@@ -16,8 +16,8 @@ import (
 // the system prompt (2026-07-28, client/sampling, human in the loop).
 type sampleRequest struct {
 	*host.Sampling
-	r    *mcp.SampleRequest // a copy
-	edit *writing           // nil: no text is being changed
+	r *mcp.SampleRequest // a copy
+	editing
 }
 
 func newSampleRequest(s *host.Sampling) *sampleRequest {
@@ -57,6 +57,33 @@ func (w *writing) key(k tea.KeyPressMsg, width int) bool {
 	}
 	return false
 }
+
+// editing is the part of a dialog in which a text can be changed.
+type editing struct {
+	edit *writing // nil: no text is being changed
+}
+
+// editWidth is the width, in columns, at which up and down divide lines.
+const editWidth = 76
+
+// took handles a key while a text is being changed, and reports whether one was.
+func (e *editing) took(k tea.KeyPressMsg) bool {
+	if e.edit == nil {
+		return false
+	}
+	if e.edit.key(k, editWidth) {
+		e.edit = nil
+	}
+	return true
+}
+
+func (e *editing) paste(text string) {
+	if e.edit != nil {
+		e.edit.insert(text)
+	}
+}
+
+func (e *editing) writes() bool { return e.edit != nil }
 
 // show shows the editor in place of the body.
 func (w *writing) show(s *sheet, l *look) {
@@ -113,10 +140,7 @@ func textsOf(blocks []mcp.Content) string {
 }
 
 func (s *sampleRequest) key(k tea.KeyPressMsg) any {
-	if s.edit != nil {
-		if s.edit.key(k, editWidth) {
-			s.edit = nil
-		}
+	if s.took(k) {
 		return nil
 	}
 	switch k.String() {
@@ -135,20 +159,11 @@ func (s *sampleRequest) key(k tea.KeyPressMsg) any {
 	return nil
 }
 
-// editWidth is the width, in columns, at which up and down divide lines.
-const editWidth = 76
-
-func (s *sampleRequest) paste(text string) {
-	if s.edit != nil {
-		s.edit.insert(text)
-	}
-}
-
 // sampleAnswer shows the model's answer, which the person may change before the server gets it.
 type sampleAnswer struct {
 	*host.Sampling
-	r    *mcp.SampleResult // a copy
-	edit *writing
+	r *mcp.SampleResult // a copy
+	editing
 }
 
 func newSampleAnswer(s *host.Sampling, r *mcp.SampleResult) *sampleAnswer {
@@ -168,10 +183,7 @@ func (s *sampleAnswer) show(l *look) sheet {
 }
 
 func (s *sampleAnswer) key(k tea.KeyPressMsg) any {
-	if s.edit != nil {
-		if s.edit.key(k, editWidth) {
-			s.edit = nil
-		}
+	if s.took(k) {
 		return nil
 	}
 	switch k.String() {
@@ -184,13 +196,3 @@ func (s *sampleAnswer) key(k tea.KeyPressMsg) any {
 	}
 	return nil
 }
-
-func (s *sampleAnswer) paste(text string) {
-	if s.edit != nil {
-		s.edit.insert(text)
-	}
-}
-
-func (s *sampleRequest) writes() bool { return s.edit != nil }
-
-func (s *sampleAnswer) writes() bool { return s.edit != nil }
