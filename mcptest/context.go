@@ -19,6 +19,9 @@ import (
 //
 // A question without an answer fails the test with the question's text, and so does an unused
 // answer. Progress and log messages are dropped.
+//
+// The call lasts until the Cleanup functions of the test run, and with it its session and goroutines:
+// nothing is left behind.
 func Context(t testing.TB, answers ...any) context.Context {
 	t.Helper()
 	script := newScript(t, answers)

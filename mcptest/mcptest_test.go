@@ -374,6 +374,9 @@ func TestLeakCheck(t *testing.T) {
 	if errs := fake(t, func(t testing.TB) {
 		mcptest.LeakCheck(t)
 		mcptest.Connect(t, greeter(), client(), mcp.V2026_07_28)
+		if mcp.CallFrom(mcptest.Context(t)) == nil {
+			t.Error("Context belongs to no call")
+		}
 	}); len(errs) != 0 {
 		t.Errorf("failures %q", errs)
 	}
