@@ -2,7 +2,10 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Problem is one fault of a file, or one warning about it.
@@ -40,10 +43,4 @@ func (p Problems) Error() string {
 }
 
 // quote quotes text of the file for a person, bounded in length.
-func quote(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "..."
-	}
-	return fmt.Sprintf("%q", s)
-}
+func quote(s string) string { return strconv.Quote(text.Clip(s, 60)) }

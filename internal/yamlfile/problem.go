@@ -2,9 +2,11 @@ package yamlfile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/spelling"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Problem is one fault of a file.
@@ -52,10 +54,4 @@ func Nearest(word string, all []string) string {
 }
 
 // Quote quotes text of the file for a person, clipped when long.
-func Quote(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		s = string(r[:most]) + "..."
-	}
-	return fmt.Sprintf("%q", s)
-}
+func Quote(s string) string { return strconv.Quote(text.Clip(s, 60)) }
