@@ -44,7 +44,7 @@ func (s *server) addReading() {
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "read_file", Title: "Read a file", Description: "Another name of read.",
 		Annotations: reads,
-	}, s.read)
+	}, inArea(s, s.read))
 	mcp.AddTool(s.mcp, mcp.Tool{
 		Name: "read_many", Title: "Read files",
 		Description: "Reads up to 50 files, together at most 256 KiB of text and 1.5 MiB of the rest. Each is headed by its path. A file that cannot be read does not affect the others.",
