@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chatmemory"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -93,8 +94,8 @@ func (c *chatCmd) Run(a *app) error {
 		h.Model, h.Sampler = m, a.sampler(m)
 	}
 	if !c.NoMemory {
-		kept := &remembering{}
-		a.atEnd = append([]func(){kept.close}, a.atEnd...) // after the host, which may still keep entries
+		kept := new(chatmemory.Memory)
+		a.atEnd = append([]func(){kept.Close}, a.atEnd...) // after the host, which may still keep entries
 		o.Memory, o.History = kept, historyFile()
 	}
 	if o.Lines = !a.tty.in || !a.tty.out || os.Getenv("TERM") == "dumb"; o.Lines {

@@ -1,4 +1,4 @@
-package main
+package chatmemory
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 )
 
 // remembers opens a memory of conversations, as a new process does.
-func remembers(t *testing.T, path string) *remembering {
+func remembers(t *testing.T, path string) *Memory {
 	t.Helper()
 	s, err := memory.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &remembering{store: s}
-	t.Cleanup(r.close)
+	r := &Memory{store: s}
+	t.Cleanup(r.Close)
 	return r
 }
 
@@ -35,7 +35,7 @@ func said(ctx context.Context, c *host.Conversation, text string) error {
 }
 
 // texts returns the kept texts of a conversation.
-func texts(t *testing.T, r *remembering, id string) string {
+func texts(t *testing.T, r *Memory, id string) string {
 	t.Helper()
 	_, entries, err := r.store.Load(t.Context(), id)
 	if err != nil {

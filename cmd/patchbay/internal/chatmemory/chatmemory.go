@@ -1,4 +1,5 @@
-package main
+// Package chatmemory keeps the conversations of chat in the user's file.
+package chatmemory
 
 import (
 	"cmp"
@@ -10,18 +11,20 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
 )
 
-// remembering keeps conversations in the user's file. It opens the file when it is first needed.
-type remembering struct {
+// Memory keeps conversations in the user's file. It opens the file when it is first needed. The
+// zero value is ready for use.
+type Memory struct {
 	mu      sync.Mutex
 	store   *memory.Store // nil: not needed yet; guarded by mu
 	current string        // the id of the current conversation; guarded by mu
 }
 
-func (r *remembering) open() (*memory.Store, error) {
+func (r *Memory) open() (*memory.Store, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.store != nil {
@@ -33,7 +36,7 @@ func (r *remembering) open() (*memory.Store, error) {
 }
 
 // Keep implements chat.Memory. A conversation without entries is not kept.
-func (r *remembering) Keep(c *host.Conversation) {
+func (r *Memory) Keep(c *host.Conversation) {
 	r.begin(c.ID)
 	if c.Keep == nil { // a resumed one is kept already
 		r.keep(c, memory.Conversation{})
@@ -41,7 +44,7 @@ func (r *remembering) Keep(c *host.Conversation) {
 }
 
 // begin sets the id of the current conversation.
-func (r *remembering) begin(id string) {
+func (r *Memory) begin(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.current = id
@@ -51,7 +54,7 @@ func (r *remembering) begin(id string) {
 // without an id there is none. Entries that could not be written are written the next time. If
 // another process has continued the conversation, its version stays, and this one becomes a new
 // conversation.
-func (r *remembering) keep(c *host.Conversation, known memory.Conversation) {
+func (r *Memory) keep(c *host.Conversation, known memory.Conversation) {
 	id := c.ID
 	same := known.Entries // the number of entries in the file that are those of c
 	write := func(ctx context.Context, s *memory.Store, entries []host.Entry) (err error) {
@@ -99,11 +102,11 @@ func (r *remembering) keep(c *host.Conversation, known memory.Conversation) {
 // titleOf returns the title of a conversation: the beginning of its first entry.
 func titleOf(e *host.Entry) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Said()), "\n")
-	return cut(strings.TrimSpace(first), 80)
+	return screen.Cut(strings.TrimSpace(first), 80)
 }
 
 // List implements chat.Memory.
-func (r *remembering) List(ctx context.Context, words string) ([]chat.Past, error) {
+func (r *Memory) List(ctx context.Context, words string) ([]chat.Past, error) {
 	s, err := r.open()
 	if err != nil {
 		return nil, err
@@ -131,7 +134,7 @@ func (r *remembering) List(ctx context.Context, words string) ([]chat.Past, erro
 }
 
 // Resume implements chat.Memory.
-func (r *remembering) Resume(ctx context.Context, h *host.Host, id string) (*host.Conversation, error) {
+func (r *Memory) Resume(ctx context.Context, h *host.Host, id string) (*host.Conversation, error) {
 	s, err := r.open()
 	if err != nil {
 		return nil, err
@@ -154,7 +157,7 @@ func (r *remembering) Resume(ctx context.Context, h *host.Host, id string) (*hos
 }
 
 // Forget implements chat.Memory.
-func (r *remembering) Forget(ctx context.Context, id string) error {
+func (r *Memory) Forget(ctx context.Context, id string) error {
 	s, err := r.open()
 	if err != nil {
 		return err
@@ -172,8 +175,8 @@ func (r *remembering) Forget(ctx context.Context, id string) error {
 	return err
 }
 
-// close closes the file if it is open.
-func (r *remembering) close() {
+// Close closes the file if it is open.
+func (r *Memory) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.store != nil {
@@ -181,4 +184,4 @@ func (r *remembering) close() {
 	}
 }
 
-var _ chat.Memory = (*remembering)(nil)
+var _ chat.Memory = (*Memory)(nil)
