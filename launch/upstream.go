@@ -7,6 +7,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -39,13 +40,13 @@ func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client,
 		return &Upstream{open, e, s}, nil
 	}
 	if wants, _ := e.loginError(s, err); wants != nil {
-		return nil, e.cleaned(wants)
+		return nil, secrets.Cleaned(wants, e.clean)
 	}
 	var unopened *Error
 	if errors.As(err, &unopened) {
 		err = nameless{unopened}
 	}
-	return nil, e.cleaned(err)
+	return nil, secrets.Cleaned(err, e.clean)
 }
 
 // Handle calls Handle of the session.
@@ -70,13 +71,13 @@ func (u *Upstream) told(err error) error {
 		}
 		err = wants
 	}
-	return u.env.cleaned(err)
+	return secrets.Cleaned(err, u.env.clean)
 }
 
 // Err returns the session's error, without secrets.
 func (u *Upstream) Err() error {
 	if err := u.Session.Err(); err != nil {
-		return u.env.cleaned(err)
+		return secrets.Cleaned(err, u.env.clean)
 	}
 	return nil
 }
@@ -107,20 +108,3 @@ func (e *Env) clean(text string) string {
 	}
 	return e.Redact.Text(text)
 }
-
-// cleaned removes the secrets from an error. Errors.As still finds the errors it wraps.
-func (e *Env) cleaned(err error) error {
-	if text := err.Error(); e.clean(text) != text {
-		return cleanedError{e.clean(text), err}
-	}
-	return err
-}
-
-type cleanedError struct {
-	text string
-	err  error
-}
-
-func (e cleanedError) Error() string { return e.text }
-
-func (e cleanedError) Unwrap() error { return e.err }

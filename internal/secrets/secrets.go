@@ -84,9 +84,13 @@ func (s *Known) LearnHeader(name, value string) {
 func (s *Known) Text(text string) string { return s.lines.Text(text) }
 
 // Error removes the secrets from an error. Errors.As still finds the errors it wraps.
-func (s *Known) Error(err error) error {
-	if text := err.Error(); s.Text(text) != text {
-		return cleanedError{s.Text(text), err}
+func (s *Known) Error(err error) error { return Cleaned(err, s.Text) }
+
+// Cleaned returns an error with the text that clean makes of its own. Errors.As still finds the
+// errors it wraps. If clean changes nothing, it is err itself.
+func Cleaned(err error, clean func(text string) string) error {
+	if text := clean(err.Error()); text != err.Error() {
+		return cleanedError{text, err}
 	}
 	return err
 }
