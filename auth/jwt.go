@@ -60,8 +60,9 @@ type JWT struct {
 	// checked; without Audience and Resource, neither is aud.
 	Secret Secret
 
-	// Algorithms are the allowed signature algorithms. Nil: RS256, PS256, ES256, their relatives
-	// of 384 and 512 bits, and EdDSA; with a Secret HS256, HS384 and HS512.
+	// Algorithms are the allowed signature algorithms. Nil: with a Secret HS256, HS384 and
+	// HS512; without one RS256, PS256, ES256, their relatives of 384 and 512 bits, and EdDSA. Any
+	// algorithm outside of that list is an error.
 	Algorithms []string
 
 	// Leeway is by how much clocks may differ. Zero: a minute, negative: not at all; at most 5

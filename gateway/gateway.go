@@ -273,9 +273,9 @@ func (g *Gateway) id() string {
 	return g.ownID
 }
 
-// discover returns what the gateway offers. The capabilities do not depend on the current
-// upstreams, because a legacy client reads them only once. Only the tasks extension and the
-// instructions do.
+// discover returns what the gateway offers. The capabilities of the protocol itself are always the
+// same, because a legacy client reads them only once and upstreams come and go. The tasks extension
+// and the instructions are those of the upstreams that answer now.
 func (g *Gateway) discover(ctx context.Context) *mcp.ServerInfo {
 	info := &mcp.ServerInfo{
 		Implementation: mcp.Implementation{Name: g.Name, Version: g.Version},

@@ -16,9 +16,9 @@ import (
 //   - A cached result belongs to one connection, and so to the credentials of that connection.
 //     Servers never share results, even if they have the same identity.
 //   - It belongs to the tool as it was defined, and to arguments that are equal as JSON.
-//   - It expires after Server.Cache, when the server reports that its tools changed, or when a tool
-//     that is not read-only is called. The result of a call that was in progress then is not
-//     cached.
+//   - It expires after Server.Cache. It expires earlier if the server reports that its tools
+//     changed, or if a tool of the server that is not read-only is called. The results of
+//     calls in progress at that moment are not cached.
 
 // Bounds of the cache of one server, in bytes.
 const (

@@ -84,8 +84,9 @@ type calling struct {
 	refused string // why the last question had no answer; guarded by mu
 }
 
-// refusal returns why a question from the server during the call of ctx had no answer, which ends a
-// call to a server that speaks 2026-07-28. It is empty if all were answered.
+// refusal returns the reason why a question that the server asked during the call of ctx got no
+// answer, or "" if all were answered. A call to a server that speaks 2026-07-28 fails if one of its
+// questions gets no answer.
 func refusal(ctx context.Context) string {
 	k, ok := ctx.Value(callingKey{}).(*calling)
 	if !ok {

@@ -53,11 +53,12 @@ type Client struct {
 	// its function above is never declared. Nil: no restriction.
 	Capabilities Capabilities
 
-	// Front is the context of a call. It is for a handler that forwards requests with
-	// [Session.Handle] and opens a connection for the session of that call alone. A question that a
-	// legacy server asks outside of any call then goes to that session and is answered there within
-	// 15 minutes, roots within 10 seconds. The functions above then only determine the declared
-	// capabilities. Nil, or the context of a call without a session: the functions above answer.
+	// Front is the context of an incoming call. Set it in a handler that forwards requests with
+	// [Session.Handle], if the Client opens connections only for the session of that call. A
+	// question that a legacy server asks outside of any call is then forwarded to that session,
+	// which must answer within 15 minutes, and within 10 seconds if it is asked for roots. If Front
+	// is nil, or its call has no session, OnElicit, OnSample and Roots answer such a question;
+	// otherwise they only determine the declared capabilities.
 	Front context.Context
 
 	// Extensions holds the settings of each extension to declare to servers of every revision, by

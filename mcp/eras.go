@@ -82,8 +82,8 @@ func (e *Eras) forget(key string) {
 	delete(e.servers, key)
 }
 
-// ended records that a server ended during an opening, and reports whether nothing was known of it
-// before.
+// ended records that a server ended during an opening. It returns true if e knew neither the era of
+// the server nor an earlier end of it.
 func (e *Eras) ended(key string) (first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -110,9 +110,10 @@ type Result interface {
 	inner() engine.Result // in its inner form
 }
 
-// RawResult is the JSON of a result object, passed on unchanged except for what the caller's
-// revision lacks. It has no resultType, which belongs to the wire. It must be valid JSON; that is
-// not checked again.
+// RawResult is the JSON of a result object. It must be valid JSON, which is not checked. It has no
+// resultType: the server adds that for callers that speak 2026-07-28. Parts that the caller's
+// revision does not have, such as icons, are removed or replaced, see docs/revisions.md. The rest
+// is sent unchanged.
 type RawResult json.RawMessage
 
 // Keep returns a result with the JSON of r for a handler that answers with it many times, such as a

@@ -66,8 +66,9 @@ func checkMeta(name string, value json.RawMessage) error {
 	return nil
 }
 
-// metaName reports whether a name follows the rules of _meta: labels joined by dots and a
-// slash, if there is a prefix, then a name, which may be empty (META-26-002, -003, -005).
+// metaName reports whether s follows the rules for keys of _meta: an optional prefix, then a name,
+// which may be empty. The prefix is one or more labels, joined by dots, and a slash (META-26-002,
+// -003, -005).
 func metaName(s string) bool {
 	prefix, name, prefixed := strings.Cut(s, "/")
 	if !prefixed {

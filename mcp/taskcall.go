@@ -114,7 +114,7 @@ func (s *Server) callUntilDetach(ctx context.Context, call *engine.Call, args js
 	begun := s.jobs.spawn(func() {
 		defer cancel(nil)
 		s.runTask(work, own, func(ctx context.Context) (Result, error) { return run(ctx, args) }, func(res Result, err error) {
-			once.Do(func() { // it did not call Detach; a Detach by a goroutine it left behind is too late
+			once.Do(func() { // the handler has returned without Detach; a later Detach has no effect
 				close(became)
 				ended <- outcome{res: res, err: err}
 			})

@@ -221,7 +221,8 @@ func isContents(t reflect.Type) bool {
 	return (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) && isContent(t.Elem())
 }
 
-// anyResult returns the result for a value by its dynamic type. The value is not a string.
+// anyResult returns the result for v according to its dynamic type, which must not be string: the
+// caller converts strings itself.
 func anyResult(v any) (*ToolResult, error) {
 	switch v := v.(type) {
 	case *ToolResult:

@@ -1,7 +1,7 @@
-// Package skills serves and reads Agent Skills over MCP, by the extension
-// io.modelcontextprotocol/skills (SEP-2640). A skill is a folder with a SKILL.md, which
-// begins with YAML front matter and goes on with instructions for a model, and with
-// any other files these refer to.
+// Package skills serves and reads Agent Skills over MCP. It implements the extension
+// io.modelcontextprotocol/skills (SEP-2640). A skill is a folder that contains a file SKILL.md, and
+// any other files that SKILL.md refers to. SKILL.md consists of YAML front matter and, after it,
+// instructions for a model.
 //
 // A server offers a folder of skills:
 //

@@ -13,8 +13,8 @@ type Store interface {
 	Load(ctx context.Context, server string) ([]Record, error)
 
 	// Save adds a login, or replaces the one with the same Key. When it returns nil, the login
-	// survives the end of the process and of the machine; when it fails, the previous login is
-	// still there.
+	// survives a crash or restart of the process and of the machine; when it fails, the previous
+	// login is still there.
 	Save(ctx context.Context, r *Record) error
 
 	// Delete forgets a login. If there is none of the Key, that is not an error.

@@ -204,8 +204,8 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 	return out, nil
 }
 
-// exam returns the examination of a server or, if m is set, of a model; then s has the model's
-// address.
+// exam returns the examination of a server or, if m is not nil, of model m, in which case s holds
+// the address of the model.
 func (a *app) exam(s config.Server, m *config.Model) *doctor.Exam {
 	e := &doctor.Exam{Env: a.env, Server: s, Model: m, Client: a.newClient, Bound: a.startContext, TLS: a.modelTLS}
 	if a.file != nil {

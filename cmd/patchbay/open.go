@@ -266,8 +266,8 @@ func (a *app) withCommand(words []string) string {
 // wayFlags are the flags that are needed to find or reach a server.
 var wayFlags = []string{"--config", "--revision", "--env", "--header", "--server-ca", "--client-cert", "--client-key"}
 
-// repeatable are flags whose new values add to the typed ones. For other flags the new value
-// replaces the typed one.
+// repeatable are the flags that may be given several times. A command that again returns has their
+// typed values and the new ones. Of any other flag it has only the new value.
 var repeatable = []string{"--root"}
 
 // typedFlags returns the flags of this command line without those that name servers and those in

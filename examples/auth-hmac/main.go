@@ -1,4 +1,5 @@
-// Command auth-hmac serves callers with a JWT that is signed with the secret. To make one:
+// Command auth-hmac serves only callers that present a JWT signed with the secret in $SECRET. To
+// make one:
 //
 //	patchbay token jwt alice --secret env:SECRET
 package main

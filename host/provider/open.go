@@ -33,9 +33,9 @@ type Options struct {
 	Header     http.Header  // sent with each request; overrides other headers
 	HTTPClient *http.Client // nil: http.DefaultClient
 
-	// Info may change the description of the model, such as its window and its price. Nil means
-	// the description known by the model's name, which is empty for most models and has no
-	// prices.
+	// Info may change the description of the model, such as its window and its price. It gets what
+	// this package knows by the model's name, which is nothing for most models and never includes
+	// prices. If nil, the description is that.
 	Info func(*model.Info)
 
 	MaxTokens int           // of an answer, where the request does not say; 0: as many as the model has

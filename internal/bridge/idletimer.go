@@ -26,10 +26,11 @@ func (r *Remote) IdleLimit(method string) time.Duration {
 	return forwardedCall
 }
 
-// idleTimers bound the calls of a session. One timer serves all calls: it fires when the first of
-// them is due, ends those that are over and is set for the next. It checks only then which calls
-// were active or have ended meanwhile, so these events do not touch the timer. The zero value is
-// empty, except for mute.
+// idleTimers hold the time limits of the calls of a session. All calls share one timer. It fires
+// when the earliest limit may have passed, ends the calls that have reached a limit, and is set for
+// the next limit, if there is one. A message for a call or its end does not reset the timer; the
+// timer may then fire without ending a call. The zero value has no calls; before the first call
+// exceeded must be set, and mute if calls without any message are to be counted.
 type idleTimers struct {
 	mu    sync.Mutex
 	first *idleTimer    // guarded by mu

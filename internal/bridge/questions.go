@@ -91,9 +91,10 @@ func (o *openCalls) over(x *Call) {
 	delete(o.onOver, x)
 }
 
-// causes returns the requests that can have caused a question that names no call, oldest first:
-// those whose handlers may ask. If there are none, it returns the only other request, unless its
-// caller speaks 2026-07-28, where that request has no questions.
+// causes returns the open requests that can have caused a question that names no call, oldest
+// first. These are the requests of methods that may ask (revision.Asks). If there are none and
+// exactly one request of another method is open, causes returns that one, unless its caller speaks
+// 2026-07-28, in which a request of such a method cannot ask.
 func (o *openCalls) causes() []*Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()

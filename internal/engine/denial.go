@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// A Denial is a handler's error with its own HTTP status and headers. If the answer is not an
-// HTTP response of its own, it is a JSON-RPC error like others.
+// A Denial is a handler's error with its own HTTP status and headers. Where an error cannot be sent
+// as a separate HTTP response, such as on a pipe or on a stream that has begun, a Denial is sent as
+// a JSON-RPC error like any other.
 type Denial interface {
 	error
 

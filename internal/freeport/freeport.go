@@ -19,8 +19,8 @@ var next atomic.Uint32
 
 func init() { next.Store(uint32(os.Getpid()) * 61) }
 
-// Addr returns an address of 127.0.0.1 with a port at which nothing listens. A process gets each
-// port once.
+// Addr returns an address of 127.0.0.1 with a port at which nothing listens. It never returns the
+// same port twice in one process, unless it has tried all 20,000 ports in between.
 func Addr() (string, error) {
 	var err error
 	for range 100 {

@@ -276,8 +276,10 @@ func (p *player) frame(f trace.Frame) {
 	p.live.add(numbered{p.frames, p.redactor.Frame(f)}, trace.Out)
 }
 
-// answer finds the recorded answer to a question of the live server: of the exchange being
-// played, the one with the same text or else the next; or one outside of exchanges.
+// answer finds the recorded answer to a question of the live server. It looks at the questions of
+// this method that were not used yet, first in the exchange being played and then outside of
+// exchanges, and in each takes the first one with the same text, or else the first one. If there
+// are none and the question asks for roots, it takes the last recorded answer, used or not.
 func (p *player) answer(method, message string) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

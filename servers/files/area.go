@@ -207,7 +207,9 @@ func parents(rel string) []string {
 	return up
 }
 
-// take adds a part of a place. It opens the part, so that links cannot lead out of it.
+// take adds the folder rel of the place p to the area, or all of p if rel is ".". It opens the
+// folder, so that links in it cannot lead out of it. A folder that is missing or withheld adds
+// nothing.
 func (a *area) take(p *place, rel string) error {
 	if rel == "." {
 		a.places = append(a.places, *p)

@@ -1,5 +1,6 @@
-// Package sqlite is a server for one SQLite database: tools to inspect, query and change it, and a
-// memo of insights.
+// Package sqlite is an MCP server for one SQLite database. Its tools inspect, query and change the
+// database. Another tool collects insights about the data in a memo, which clients read as a
+// resource.
 //
 // From the command line, on a file or on a database in memory that lives as long as
 // the server:

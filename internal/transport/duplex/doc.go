@@ -1,5 +1,6 @@
-// Package duplex is MCP over one ordered two-way connection, server and client: standard streams,
-// memory, sockets. The connection is a jsonrpc.Conn; both eras may share it.
+// Package duplex implements the server and the client of MCP over one ordered two-way connection,
+// such as standard streams, memory or a socket. The connection is a jsonrpc.Conn; both eras may
+// share it.
 //
 // # Guarantees
 //

@@ -268,8 +268,8 @@ func (c *Client) postRequest(ctx context.Context, body []byte, method string, pa
 	if version == "" || method == "" {
 		return req, false, nil
 	}
-	// HTTP-26-025 to -032. The server must refuse a request whose header and body have different
-	// names.
+	// HTTP-26-025 to -032. These headers repeat the revision, method and name (or URI, or task) of
+	// the body. The server must refuse a request whose headers and body differ in one of them.
 	delete(h, headerSession)
 	h[headerVersion] = []string{version}
 	h[headerMethod] = []string{method}

@@ -93,11 +93,12 @@ type Server struct {
 	sessions sessionTable  // guarded by mu
 }
 
-// run is one exchange whose handler is running or which waits for events. It is embedded in that
-// exchange.
+// run is the entry of one exchange in the server's list of running exchanges, which Shutdown ends.
+// An exchange is a request whose handler is running (work) or an open GET stream (listener); each
+// embeds its run.
 type run struct {
-	of      interface{ Cancel(cause error) }
-	endless bool // it waits for events and does not end by itself
+	of      interface{ Cancel(cause error) } // the exchange
+	endless bool                             // it waits for events and does not end by itself
 
 	older, newer *run // guarded by mu of the server
 }
