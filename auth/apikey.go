@@ -126,7 +126,7 @@ type APIKeys struct {
 	// Header is a header that may have the key instead of Authorization. Empty: X-API-Key.
 	Header string
 
-	// Logger logs errors in File after its first reading. Nil: they are not logged.
+	// Logger logs errors in File after its first reading. If nil, they are not logged.
 	Logger *slog.Logger
 
 	file watched[map[string]*APIKey]

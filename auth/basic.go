@@ -41,7 +41,7 @@ type Basic struct {
 	// the file cannot be read, the entries read last stay valid.
 	File string
 
-	// Logger logs errors in File after its first reading. Nil: they are not logged.
+	// Logger logs errors in File after its first reading. If nil, they are not logged.
 	Logger *slog.Logger
 
 	file  watched[*users]

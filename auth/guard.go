@@ -49,7 +49,7 @@ type Guard struct {
 	// Verifiers are asked in order; the first that knows the credential decides.
 	Verifiers []Verifier
 
-	// Resource is the metadata of the server. Nil: there is none, and each verifier of tokens
+	// Resource is the metadata of the server. If nil, there is none, and each verifier of tokens
 	// needs its own Audience.
 	Resource *ResourceMetadata
 
@@ -67,7 +67,7 @@ type Guard struct {
 	// Realm names the server in the password dialog of a browser. Empty: "MCP".
 	Realm string
 
-	// Logger gets the reasons of refusals, at most one line a second. Nil: nothing is logged.
+	// Logger gets the reasons of refusals, at most one line a second. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	once   sync.Once

@@ -81,7 +81,7 @@ type JWT struct {
 	// connections of its own, whose addresses are checked.
 	Base http.RoundTripper
 
-	// Logger gets a line when the keys cannot be read. Nil: nothing is logged.
+	// Logger gets a line when the keys cannot be read. If nil, nothing is logged.
 	Logger *slog.Logger
 
 	once  sync.Once

@@ -16,7 +16,7 @@ import (
 // ClientCAs must be trusted to give each to one owner only.
 type MTLS struct {
 	// Grant says what the owner of a certificate may do: it may set Name, Scopes and Roles, and
-	// refuse with an error. Nil: certificates grant nothing.
+	// refuse with an error. If nil, certificates grant nothing.
 	Grant func(cert *x509.Certificate, p *Principal) error
 }
 

@@ -97,7 +97,7 @@ func callerOf(ctx context.Context) caller {
 	return caller{}
 }
 
-// From returns the caller, nil if it is not known. In an MCP handler that is the sender of the
+// From returns the caller, or nil if it is not known. In an MCP handler that is the sender of the
 // request; on a connection that stays open, such as a WebSocket, it is the client that opened it.
 func From(ctx context.Context) *Principal { return callerOf(ctx).principal }
 
@@ -109,7 +109,7 @@ func With(ctx context.Context, p *Principal) context.Context {
 	return &callerContext{ctx, c}
 }
 
-// ID returns the ID of the caller of an HTTP request, empty if the caller is not known. An
+// ID returns the ID of the caller of an HTTP request, or "" if the caller is not known. An
 // mcp.Server behind a [Guard] uses it without configuration; call ID in mcp.HTTPConfig.Principal if
 // that has another source too.
 func ID(r *http.Request) string {

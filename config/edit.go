@@ -215,7 +215,7 @@ func (d *Document) patchbayMember(name string) *node {
 	return nil
 }
 
-// Model returns the name of the chosen model, empty if the file has none.
+// Model returns the name of the chosen model, or "" if the file has none.
 func (d *Document) Model() string {
 	if n := d.patchbayMember("model"); n != nil {
 		return n.text

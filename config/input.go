@@ -62,7 +62,7 @@ func (l *loader) inputs(n *node) {
 	}
 }
 
-// input reads one input. id is its place, nil if it has none.
+// input reads one input. id is its place, or nil if it has none.
 func (l *loader) input(n *node) (in Input, id *node) {
 	seen := make(map[string]int)
 	for _, m := range n.members {

@@ -94,7 +94,7 @@ func endsLine(data []byte, pos int) bool {
 }
 
 // insertMember adds a member to the end of an object of the text. The function write gets the
-// indentation of the member's line, empty if everything is on one line.
+// indentation of the member's line, or "" if everything is on one line.
 func insertMember(data []byte, obj *node, l layout, write func(indent string, oneLine bool) string) []byte {
 	return insertInto(data, obj, memberEnds(obj), l, write)
 }

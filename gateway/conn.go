@@ -120,9 +120,9 @@ type conn struct {
 
 	lists listHealth
 	fresh fresh
-	turns turner // up, if it supports taking turns; else nil
+	turns turner // up, or nil if it does not support taking turns
 
-	lister lister // up, if it reports versions of lists; else nil
+	lister lister // up, or nil if it does not report versions of lists
 	modern bool   // the server speaks 2026-07-28
 
 	// For a connection of one client.

@@ -34,7 +34,7 @@ type Gateway struct {
 	ListTimeout time.Duration
 
 	// Logger receives what callers do not see, such as an upstream that is missing from a list.
-	// Nil: it is discarded.
+	// If nil, it is discarded.
 	Logger *slog.Logger
 
 	// Middleware returns the middleware between the callers and a server. It sees the server's own
@@ -46,7 +46,7 @@ type Gateway struct {
 	Middleware func(server string) mcp.Middleware
 
 	// OnStatus is called when the status of a server of Run changes, in order for each server. It
-	// may use the gateway and must not block for long. Nil: changes are not reported.
+	// may use the gateway and must not block for long. If nil, changes are not reported.
 	OnStatus func(Status)
 
 	mu      sync.Mutex

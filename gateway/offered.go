@@ -64,7 +64,7 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 }
 
 // named returns the name, as JSON, of the tool or prompt that a request is about, and the list that
-// must contain it; nil if it is about neither.
+// must contain it, or nil if it is about neither.
 func named(method string, params json.RawMessage) (k *listKind, name json.RawMessage) {
 	switch method {
 	case "tools/call":

@@ -39,7 +39,7 @@ type pool struct {
 	over   chan struct{} // closed when the connections of clients must close
 	wg     sync.WaitGroup
 
-	refused atomic.Pointer[refusal] // of the last request, if it needed a login; else nil
+	refused atomic.Pointer[refusal] // of the last request, or nil if it needed no login
 
 	changes atomic.Int64 // Status.Changes
 	lists   atomic.Int64 // the changeSet of lists that the server offers or has offered

@@ -74,7 +74,7 @@ type Source struct {
 	Stderr func() string
 
 	// OnStatus is called when the status of this server changes, as Gateway.OnStatus is, and first
-	// when requests can reach it. Nil: changes are not reported.
+	// when requests can reach it. If nil, changes are not reported.
 	OnStatus func(Status)
 }
 

@@ -26,7 +26,7 @@ type upstream struct {
 	relisting relisting
 	around    mcp.Middleware // nil: no middleware
 	front     mcp.Handler    // what callers reach; nil: no middleware
-	leaver    leaver         // front, if it implements leaver; else nil
+	leaver    leaver         // front, or nil if it does not implement leaver
 }
 
 // lists returns the lists that the server has or had a part in: none before it was first ready.
@@ -163,7 +163,7 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	return res, err
 }
 
-// attempt sends a request once, and returns the connection that it used; nil if there was none.
+// attempt sends a request once, and returns the connection that it used, or nil if there was none.
 func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Result, c *conn, err error) {
 	if c, err = up.pool.take(ctx, req.Method); err != nil {
 		return nil, nil, err

@@ -41,13 +41,13 @@ type Conversation struct {
 	Schema json.RawMessage
 
 	// OnEvent is called for each event, in order. It must not block for long or use the
-	// conversation. Nil: events are discarded.
+	// conversation. If nil, events are discarded.
 	OnEvent func(Event)
 
 	// Keep is called for each new entry, to store it at index at. If at is not the end of what is
 	// stored, the entries from at on are replaced. A nil entry only truncates there; Keep is called
 	// so at the end of each turn too, when usage is final. Keep may call Snapshot and Used. If it
-	// fails, the conversation notes the error and goes on. Nil: nothing is stored.
+	// fails, the conversation notes the error and goes on. If nil, nothing is stored.
 	Keep func(ctx context.Context, at int, e *Entry) error
 
 	h       *Host

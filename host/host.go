@@ -30,10 +30,10 @@ type Host struct {
 	AutoSample bool
 
 	// OnSample answers sampling requests instead of a model. Person does not review them, and the
-	// limits on sampling do not apply. Nil: a model answers.
+	// limits on sampling do not apply. If nil, a model answers.
 	OnSample func(ctx context.Context, r *mcp.SampleRequest) (*mcp.SampleResult, error)
 
-	// Person approves calls and answers questions. Nil: calls that nothing else allows are denied,
+	// Person approves calls and answers questions. If nil, calls that nothing else allows are denied,
 	// and questions are declined.
 	Person Person
 
@@ -44,11 +44,11 @@ type Host struct {
 	// Distrust overrides Server.Trusted: the annotations of no server are trusted.
 	Distrust bool
 
-	// Approvals stores permanent approvals. Nil: none are stored.
+	// Approvals stores permanent approvals. If nil, none are stored.
 	Approvals Approvals
 
 	// Audit is called for each decision about a call and for its outcome, one at a time. If it
-	// fails before a call, the call is not made. Nil: there is no audit log.
+	// fails before a call, the call is not made. If nil, there is no audit log.
 	Audit func(Decision) error
 
 	// Middleware returns the middleware between the host and a server, as for a gateway. Everything
@@ -56,7 +56,7 @@ type Host struct {
 	// is called for each server that is added, and again after Restart. Nil: none.
 	Middleware func(server string) mcp.Middleware
 
-	// Roots are the folders that servers may use, see [Host.SetRoots]. Nil: the roots capability is
+	// Roots are the folders that servers may use, see [Host.SetRoots]. If nil, the roots capability is
 	// not declared.
 	Roots []mcp.Root
 
@@ -66,10 +66,10 @@ type Host struct {
 	LogLevel slog.Leveler
 
 	// OnStatus is called when the status of a server changes: in order for one server, concurrently
-	// for several. It must not block for long. Nil: changes are not reported.
+	// for several. It must not block for long. If nil, changes are not reported.
 	OnStatus func(ServerStatus)
 
-	// Logger receives what is reported in no other way. Nil: it is discarded.
+	// Logger receives what is reported in no other way. If nil, it is discarded.
 	Logger *slog.Logger
 
 	setUp  sync.Once

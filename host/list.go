@@ -163,7 +163,7 @@ func (h *Host) begin(ctx context.Context, f func(context.Context)) bool {
 }
 
 // standing returns the current edition of a server's lists, why the server cannot be asked for
-// them, empty if it can, and whether it is idle. For a group, one member that can be asked is
+// them, or "" if it can, and whether it is idle. For a group, one member that can be asked is
 // enough.
 func (s *server) standing() (e edition, why string, idle bool) {
 	if s.members == nil {

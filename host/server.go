@@ -33,7 +33,7 @@ type Server struct {
 	Cache    time.Duration // how long results of its read-only tools are cached; 0: not at all
 
 	// Offers reports whether the model is offered a tool, unless Enable or Disable overrides it. It
-	// must not use the host. Nil: all tools are offered.
+	// must not use the host. If nil, all tools are offered.
 	Offers func(tool string) bool
 
 	CallTimeout  time.Duration // of its calls; a group uses that of its first server; 0: Limits.CallTimeout; negative: no bound

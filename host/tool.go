@@ -28,10 +28,10 @@ type Tool struct {
 // host that concern no server need no approval.
 type own struct {
 	// as resolves a call to a tool of a server and its arguments. The call is then shown, approved
-	// and audited as that tool. Nil: the call is what it seems.
+	// and audited as that tool. If nil, the call is what it seems.
 	as func(args json.RawMessage) (Tool, json.RawMessage, error)
 
-	// do runs the tool. Nil: the server does.
+	// do runs the tool. If nil, the server does.
 	do func(ctx context.Context, args json.RawMessage) ([]model.Part, error)
 }
 

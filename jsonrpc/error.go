@@ -42,7 +42,7 @@ type DecodeError struct {
 	// Err is the error to answer with: code [CodeParse] or [CodeInvalidRequest]. Its Message quotes
 	// only short names from the peer.
 	Err *Error
-	// ID is the id of the message when it could be read, else zero.
+	// ID is the id of the message, or zero if it could not be read.
 	ID ID
 	// Response reports whether the message has a result or error member. Such a message must not
 	// be answered, and the request with this ID gets no other response.

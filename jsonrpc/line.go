@@ -242,7 +242,7 @@ const writeAhead = 256 << 10
 // writes the batch when its turn comes.
 type lineOut struct {
 	w    io.Writer
-	file *deadlineFile // w, if a write to it can be given up; else nil
+	file *deadlineFile // w, or nil if a write to it cannot be given up
 	done <-chan struct{}
 	own  []byte // staged frames, guarded by mu while the wire is idle; while it is busy they belong to the writer
 

@@ -38,12 +38,12 @@ type Message struct {
 	ID ID
 	// Method of a request or notification, never empty there.
 	Method string
-	// Params is an object or array as it was received, nil if absent. It may be replaced but not
+	// Params is an object or array as it was received, or nil if absent. It may be replaced but not
 	// changed in place, because Param keeps the positions of its members.
 	Params json.RawMessage
 	// Result of a response as it was received, not nil after Decode.
 	Result json.RawMessage
-	// Error of a response, nil if it is a result.
+	// Error of a response, or nil if it is a result.
 	Error *Error
 
 	index paramIndex

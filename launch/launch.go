@@ -56,25 +56,25 @@ type Env struct {
 	Note func(text string)
 
 	// Vault holds the logins for servers, as *[vault.Vault] does. Stored logins are sent and
-	// refreshed; Env does not log in. Nil: none are sent.
+	// refreshed; Env does not log in. If nil, none are sent.
 	//
 	// [vault.Vault]: https://pkg.go.dev/github.com/patchbay-dev/patchbay/auth/vault
 	Vault login.Store
 
 	// Redact learns secrets as they become known, and removes them from errors and logs; a
-	// [trace.Redactor] does that. Nil: errors are not redacted.
+	// [trace.Redactor] does that. If nil, errors are not redacted.
 	Redact interface {
 		Learn(secrets ...string)
 		Text(text string) string
 	}
 
 	// Builtin creates a server that is built into the program. Its errors are returned unchanged.
-	// Nil: there are none.
+	// If nil, there are none.
 	Builtin func(name string, args []string, log *slog.Logger) (mcp.Handler, error)
 
 	// Login returns the action, such as a command to run, for an error that a login would fix;
 	// empty: it is another error. If reopen is true, the connection is closed, and the next one is
-	// opened with new answers. Nil: no error is treated as one that needs a login.
+	// opened with new answers. If nil, no error is treated as one that needs a login.
 	Login func(s config.Server, err error) (do string, reopen bool)
 
 	origin  sync.Once
@@ -125,7 +125,7 @@ type Session struct {
 	*mcp.Session
 	after    func() // nil: nothing else ends
 	handOver func() // leaves a command to its guard; nil: there is none
-	command  string // command that was started, empty if none was
+	command  string // command that was started, or "" if none was
 	pid      int    // of the guard of the command
 }
 

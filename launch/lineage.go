@@ -120,7 +120,7 @@ func hashOf(words ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// loopOf returns how a server that could not be opened leads back to this program, empty if it does
+// loopOf returns how a server that could not be opened leads back to this program, or "" if it does
 // not.
 func loopOf(err error) string {
 	var exit *mcp.ExitError

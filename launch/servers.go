@@ -42,14 +42,14 @@ type Servers struct {
 	// StartTimeout bounds the start of a server. Nil: what its entry says, and else that of the gateway.
 	StartTimeout func(s config.Server) time.Duration
 
-	// Starting is called before a server is started or retried. Nil: nothing is called.
+	// Starting is called before a server is started or retried. If nil, nothing is called.
 	Starting func(s config.Server)
 
 	// LeftOut is called when a server is not started because it would lead back to this program.
 	LeftOut func(name, why string)
 
-	// Said is called with each line of a server's standard error, prefixed with its name. Nil: only
-	// the last lines are kept.
+	// Said is called with each line of a server's standard error, prefixed with its name. If nil,
+	// only the last lines are kept.
 	Said func(line string)
 
 	begin sync.Once

@@ -82,7 +82,7 @@ func (u *Upstream) Err() error {
 	return nil
 }
 
-// loginError returns the error that asks for a login; nil if a login would not fix err.
+// loginError returns the error that asks for a login, or nil if a login would not fix err.
 func (e *Env) loginError(s config.Server, err error) (wants error, reopen bool) {
 	if e.Login == nil {
 		return nil, false

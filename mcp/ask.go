@@ -45,7 +45,7 @@ type ElicitRequest struct {
 	// Schema is the flat object schema of the form to fill in; nil for a URL.
 	Schema json.RawMessage
 
-	// URL is a page to visit instead of a form (since 2025-11-25), else empty.
+	// URL is a page to visit (since 2025-11-25), or "" if the question is a form.
 	URL string
 }
 

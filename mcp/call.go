@@ -17,7 +17,7 @@ type Call struct {
 	Revision     Revision       // that the caller speaks
 	Client       Implementation // as the caller names itself
 	Capabilities Capabilities   // what the caller can answer
-	Principal    string         // who the caller is, empty if nobody was authenticated
+	Principal    string         // who the caller is, or "" if nobody was authenticated
 	Header       http.Header    // of the HTTP request, nil on other transports
 	Meta         Meta           // the request's _meta
 	Round        int            // rounds of questions answered before this run; 0 in the first run
@@ -37,9 +37,9 @@ func (c *Call) Session() context.Context {
 	return c.session.Context()
 }
 
-// CallFrom returns the call being served, nil if ctx belongs to none. Read what a goroutine needs
-// before the call is answered: after that, CallFrom returns a Call without Client, Capabilities and
-// Meta.
+// CallFrom returns the call being served, or nil if ctx belongs to none. Read what a goroutine
+// needs before the call is answered: after that, CallFrom returns a Call without Client,
+// Capabilities and Meta.
 func CallFrom(ctx context.Context) *Call {
 	c := engine.From(ctx)
 	if c == nil {

@@ -60,7 +60,7 @@ var changeNotes = [...]struct {
 
 const allKinds kindSet = 1<<len(changeNotes) - 1
 
-// kindBit is the set of one kind, empty if its list has no notification.
+// kindBit is the set of one kind, or the empty set if its list has no notification.
 func kindBit(k Kind) kindSet {
 	for i := range changeNotes {
 		if changeNotes[i].kind == k {

@@ -32,7 +32,7 @@ import (
 type Client struct {
 	Name, Title, Version string
 
-	// OnElicit answers questions to the user. Nil: elicitation is not declared. Fields that the
+	// OnElicit answers questions to the user. If nil, elicitation is not declared. Fields that the
 	// answer leaves out get the defaults of the form. If the question belongs to a call, ctx has
 	// the values of that call's context. With a server that speaks 2026-07-28 it always does. A
 	// question from an older server belongs to a call if it arrives on the stream of the call or
@@ -40,11 +40,11 @@ type Client struct {
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
 	// OnSample answers requests for a language model's completion. ErrDeclined says
-	// that the user refused. Nil: sampling is not declared.
+	// that the user refused. If nil, sampling is not declared.
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
 	// Roots answers requests for the client's roots: file: URIs without ".." in their paths. With
-	// any other URI the server gets an error. Nil: roots are not declared. The result may change
+	// any other URI the server gets an error. If nil, roots are not declared. The result may change
 	// between calls; [Client.RootsChanged] notifies legacy servers of that.
 	Roots func(ctx context.Context) ([]Root, error)
 
@@ -68,7 +68,7 @@ type Client struct {
 	Extensions map[string]json.RawMessage
 
 	// OnEvent is called with the notifications that a server sends outside of calls, one at a time.
-	// It must not wait for the session it is given. Nil: events are dropped.
+	// It must not wait for the session it is given. If nil, events are dropped.
 	OnEvent func(s *Session, e Event)
 
 	// LogLevel is the minimum level of log messages to ask servers for. Nil: none.
@@ -84,7 +84,7 @@ type Client struct {
 	Revisions []Revision // nil: all
 	Limits    Limits
 
-	// Eras remembers which servers are legacy. Nil: this Client keeps its own.
+	// Eras remembers which servers are legacy. If nil, this Client keeps its own.
 	Eras *Eras
 
 	// OnFrame is called for traffic on the wire, like [Server.OnFrame], and for the processes of
@@ -93,7 +93,7 @@ type Client struct {
 
 	// Logger gets errors that a session cannot return to a caller, and panics of the functions
 	// above and of those in call options. Such a panic fails only the operation that called the
-	// function. Nil: everything is discarded except panics, which go to the standard logger of
+	// function. If nil, everything is discarded except panics, which go to the standard logger of
 	// package log.
 	Logger *slog.Logger
 
@@ -341,7 +341,7 @@ func (c *Client) newSession() *Session {
 	return s
 }
 
-// tap returns the tap for the frames of one session, nil if OnFrame is nil.
+// tap returns the tap for the frames of one session, or nil if OnFrame is nil.
 func (c *Client) tap(transport string) engine.Tap {
 	f := c.OnFrame // later changes of the field do not count
 	if f == nil {

@@ -36,7 +36,7 @@ func (s *Server) HandleMethod(method string, h HandlerFunc) {
 	s.methods.Store(method, h)
 }
 
-// extension returns the handler of an extension method, nil if there is none.
+// extension returns the handler of an extension method, or nil if there is none.
 func (s *Server) extension(method string) HandlerFunc {
 	h, _ := s.methods.Load(method)
 	f, _ := h.(HandlerFunc)

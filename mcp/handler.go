@@ -41,7 +41,7 @@ type Request struct {
 	// Method is the request's method, for instance "tools/call".
 	Method string
 
-	// Params is the params object as received, nil if there was none. It must not be modified. A
+	// Params is the params object as received, or nil if there was none. It must not be modified. A
 	// [Server.Handler] or a [Middleware] never gets a member that a reader ignoring case could take
 	// for one of the protocol, such as "Name" for "name": a Server refuses such a request, so that
 	// all readers of a request agree. The names of a tool's arguments are not checked.
@@ -50,7 +50,7 @@ type Request struct {
 	msg *jsonrpc.Message // the decoded message, if the request came off a wire
 }
 
-// Param returns the raw value of one member of Params, nil if there is none.
+// Param returns the raw value of one member of Params, or nil if there is none.
 func (r *Request) Param(name string) json.RawMessage {
 	if r.msg != nil {
 		v, _ := r.msg.Param(name)

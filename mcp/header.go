@@ -37,7 +37,7 @@ func (s *Session) learn(t *Tool) error {
 }
 
 // CheckTool returns an error if a listed tool with this input schema must not be used in this
-// session, else nil. In 2026-07-28 over HTTP, that is a tool whose x-mcp-header annotations break
+// session. In 2026-07-28 over HTTP, that is a tool whose x-mcp-header annotations break
 // the rules. The error is logged once, and later calls of the tool are refused. For any other tool,
 // later calls send the annotated arguments in headers.
 //

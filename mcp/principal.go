@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
-// principalOf returns the caller of a request on any HTTP transport, empty if nobody is
+// principalOf returns the caller of a request on any HTTP transport, or "" if nobody is
 // authenticated. [HTTPConfig.Principal] comes first; if it returns an empty string, the principal
 // of an auth.Guard holds.
 func (s *Server) principalOf(r *http.Request) string {

@@ -202,7 +202,7 @@ var lists = map[Kind]feature.List{KindTool: feature.Tools, KindPrompt: feature.P
 // package.
 const maxPageBytes = 1 << 20
 
-// after returns at most size visible entries after a place, and the cursor after them, empty if
+// after returns at most size visible entries after a place, and the cursor after them, or "" if
 // they are the last.
 func (s *snapshot[E]) after(seq uint64, size int, visible func(E) bool) (entries []E, next string) {
 	start := sort.Search(len(s.order), func(i int) bool { return s.order[i].seq > seq })

@@ -14,7 +14,7 @@ import (
 type ToolResult struct {
 	Content []Content
 
-	// Structured is the JSON of the structured result, nil if there is none. Invalid JSON fails the
+	// Structured is the JSON of the structured result, or nil if there is none. Invalid JSON fails the
 	// call like a panic. Before 2026-07-28 it must be an object, and before 2025-06-18 it does not
 	// exist; such callers get it as text.
 	Structured json.RawMessage

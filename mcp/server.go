@@ -59,7 +59,7 @@ type Server struct {
 	Limits    Limits
 
 	// Visible reports whether the caller of ctx may see and use a feature. It filters lists and
-	// calls alike. Nil: all features are visible.
+	// calls alike. If nil, all features are visible.
 	Visible func(ctx context.Context, f Feature) bool
 
 	// OnStart is called before the first request is served, for instance to open a database. If it
@@ -76,7 +76,7 @@ type Server struct {
 	// OnPanic is called with the value and the stack of each panic in a handler, in middleware and
 	// in the functions and stores that are set here. The call is answered with an internal error
 	// without detail. A handler that calls runtime.Goexit, as testing.T.FailNow does, and an error
-	// that cannot be used, such as a nil [*Error], count as panics. Nil: Logger gets them.
+	// that cannot be used, such as a nil [*Error], count as panics. If nil, Logger gets them.
 	OnPanic func(ctx context.Context, v any, stack []byte)
 
 	// OnSession is called when a client before 2026-07-28 has opened a session. The client's answer
@@ -84,16 +84,16 @@ type Server struct {
 	// returns in the calls of the session. This context ends with the session, so
 	// [context.AfterFunc] can run code at the end; [CallFrom] describes the client. OnSession is
 	// not called for sessions of [Client.Open] or for callers that speak 2026-07-28, which have no
-	// session. Nil: nothing is called.
+	// session. If nil, nothing is called.
 	OnSession func(session context.Context)
 
 	// OnFrame is called, before anything else, with each message on the wire, with each HTTP
 	// exchange, and with the opening and the end of connections; [trace.Writer.Record] records
 	// them. It may be called by several goroutines at once, must not block for long, and must not
-	// keep or change the data that a frame refers to. Nothing is redacted. Nil: nothing is called.
+	// keep or change the data that a frame refers to. Nothing is redacted. If nil, nothing is called.
 	OnFrame func(trace.Frame)
 
-	// Logger gets errors that the server cannot return to a caller. Nil: they are discarded, except
+	// Logger gets errors that the server cannot return to a caller. If nil, they are discarded, except
 	// panics, which go to the standard logger of package log, as in net/http.
 	Logger *slog.Logger
 
@@ -186,7 +186,7 @@ type StateConfig struct {
 	// TTL is how long a caller may take to answer. Zero: 15 minutes.
 	TTL time.Duration
 
-	// Store keeps states on the server, so that each works once. Nil: they travel sealed with the
+	// Store keeps states on the server, so that each works once. If nil, they travel sealed with the
 	// caller, which can send one again until TTL has passed.
 	Store store.States
 }
@@ -318,7 +318,7 @@ func orDefault[T comparable](v, d T) T {
 	return v
 }
 
-// tap returns the tap for the frames of one connection, nil if OnFrame is nil.
+// tap returns the tap for the frames of one connection, or nil if OnFrame is nil.
 func (s *Server) tap(transport string) engine.Tap {
 	if s.OnFrame == nil {
 		return nil

@@ -35,7 +35,7 @@ import (
 type Session struct {
 	client *Client
 	remote bridge.Remote // the server, at the far end of the wire
-	local  *localWire    // the wire, if the server is a Handler of this process; else nil
+	local  *localWire    // the wire, or nil if the server is not a Handler of this process
 	behind *Session      // the session with the server, behind the middleware of the client; nil if there is none in between
 	face   *Session      // the session that this one is behind, or nil
 

@@ -528,7 +528,7 @@ func (m *tasks) known(ctx context.Context, ids []string) []string {
 	})
 }
 
-// detailed returns the answer to tasks/get, nil if there is no such task.
+// detailed returns the answer to tasks/get, or nil if there is no such task.
 func (m *tasks) detailed(ctx context.Context, id string) json.RawMessage {
 	owner := ""
 	if call := engine.From(ctx); call != nil {

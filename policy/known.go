@@ -101,7 +101,7 @@ func ask(ctx context.Context, next mcp.Handler, l *featureList) *said {
 	return s
 }
 
-// annotationsOf reads the annotations of an entry of a list, nil if it has none. Members of the
+// annotationsOf returns the annotations of an entry of a list, or nil if it has none. Members of the
 // wrong type are ignored.
 func annotationsOf(entry json.RawMessage) *Annotations {
 	raw, ok := jsonx.Lookup(entry, "annotations")

@@ -145,7 +145,7 @@ func (c *chosen) put(key chosenKey, left string) {
 	c.left[key] = left
 }
 
-// entry is the access to an entry of a list, nil if it has no name.
+// entry is the access to an entry of a list, or nil if it has no name.
 func (g *gate) entry(ctx context.Context, l *featureList, raw json.RawMessage) *Access {
 	name := nameOf(raw, l.Key)
 	if name == "" {

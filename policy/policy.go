@@ -56,12 +56,12 @@ type Access struct {
 	// policy must then refuse only what it would refuse for all their values.
 	Partial bool
 
-	// Annotations returns the server's annotations of the feature, nil if there are none or the
+	// Annotations returns the server's annotations of the feature, or nil if there are none or the
 	// server is not trusted (see [Middleware]): then [Unannotated] applies. It may have to ask
 	// the server. A nil function means one that returns nil.
 	Annotations func() *Annotations
 
-	// Client returns the client's own description, which is not verified. Nil: there is none.
+	// Client returns the client's own description, which is not verified. If nil, there is none.
 	Client func() mcp.Implementation
 }
 
@@ -90,7 +90,7 @@ type Decision struct {
 	Rule string
 
 	// Scopes, if the access is refused, are all the scopes with which it would be allowed. They
-	// are sent to the caller. Nil: no scope would help.
+	// are sent to the caller. If nil, no scope would help.
 	Scopes []string
 
 	// Show keeps a feature that Scopes would allow in lists.

@@ -58,7 +58,7 @@ func (t *taskTools) put(key taskID, tool string) {
 	t.tool[key] = tool
 }
 
-// get returns the tool of a task, empty if it is not known.
+// get returns the tool of a task, or "" if it is not known.
 func (t *taskTools) get(key taskID) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

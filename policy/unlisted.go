@@ -77,7 +77,7 @@ func (u *unlisted) page(g *gate, l *featureList, entries iter.Seq[json.RawMessag
 	c.names, c.ended = nil, nil
 }
 
-// near returns the closest name, empty if none is close.
+// near returns the closest name, or "" if none is close.
 func near(name string, names map[string]bool) (found string) {
 	best := max(1, len(name)/3) + 1
 	for _, n := range slices.Sorted(maps.Keys(names)) {

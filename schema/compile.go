@@ -57,7 +57,7 @@ func compile(raw json.RawMessage, strict bool) (*subschema, error) {
 // sound reports whether no error has been found so far.
 func (c *compiler) sound() bool { return c.err == nil && len(c.faults) == 0 }
 
-// failure returns the error of the schema, nil if there is none.
+// failure returns the error of the schema, or nil if there is none.
 func (c *compiler) failure() error {
 	if c.err == nil && len(c.faults) > 0 {
 		return fmt.Errorf("not a valid schema: %w", faultError(settled(c.doc, c.faults), 0))

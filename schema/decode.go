@@ -47,7 +47,7 @@ func (d *decoder) fault(problem string) {
 // full reports whether further faults are only counted.
 func (d *decoder) full() bool { return len(d.faults) == maxFaults }
 
-// result returns the faults as an error, nil if there are none.
+// result returns the faults as an error, or nil if there are none.
 func (d *decoder) result() error {
 	if d.err != nil {
 		d.fault(d.err.Error())

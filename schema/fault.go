@@ -53,8 +53,8 @@ func (e *ValidationError) Error() string {
 	return b.String()
 }
 
-// faultError returns the first faults as an error, nil if there are none. The argument more is the
-// number of further faults.
+// faultError returns the first faults as an error, or nil if there are none. The argument more is
+// the number of further faults.
 func faultError(faults []Fault, more int) error {
 	switch n := len(faults); {
 	case n == 0:

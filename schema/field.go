@@ -251,7 +251,7 @@ func (f *Field) choices(text string) string {
 	return "must be " + oneOf(values) + ", got " + quote(text)
 }
 
-// problem returns the first fault of value according to the field's schema, "" if it fits. It
+// problem returns the first fault of value according to the field's schema, or "" if it fits. It
 // does not check the rest of the form.
 func (f *Field) problem(value json.RawMessage) string {
 	if f.check == nil {

@@ -110,7 +110,7 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// Field returns the field called name, nil if there is none.
+// Field returns the field called name, or nil if there is none.
 func (f *Form) Field(name string) *Field {
 	for i := range f.Fields {
 		if f.Fields[i].Name == name {
@@ -153,7 +153,7 @@ func appendObject(dst []byte, values map[string]json.RawMessage) []byte {
 // schemaObject is the members of one schema, in the order of the text.
 type schemaObject []member
 
-// get returns a member of the schema, nil if it is not there.
+// get returns a member of the schema, or nil if it is not there.
 func (s schemaObject) get(name string) json.RawMessage {
 	for _, m := range s {
 		if m.name == name {

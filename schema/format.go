@@ -57,7 +57,7 @@ var moreFormats = index(
 	format{"regex", `of the format "regex"`, isRegex},
 )
 
-// foreignFormat returns the format called name, nil if it is not checked.
+// foreignFormat returns the format called name, or nil if it is not checked.
 func foreignFormat(name string) *format {
 	if f := formats[name]; f != nil {
 		return f

@@ -145,7 +145,7 @@ func (c *compiler) refer(s *subschema, ref reference) error {
 	return nil
 }
 
-// target returns the subschema of a resource that a fragment names, nil if there
+// target returns the subschema of a resource that a fragment names, or nil if there
 // is none.
 func (c *compiler) target(res *resource, fragment string) *subschema {
 	switch {

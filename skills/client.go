@@ -203,8 +203,8 @@ func fetch(ctx context.Context, s *mcp.Session, skill *Skill, uri string) ([]byt
 	return data, nil
 }
 
-// file returns the entry's description of a file, nil if the skill is dynamic. A file that is not
-// listed is an error, like a changed one.
+// file returns the entry's description of a file, or nil if the skill is dynamic. A file that is
+// not listed is an error, like a changed one.
 func (s *Skill) file(uri string) (*File, error) {
 	if s.Files == nil {
 		root := strings.TrimSuffix(s.URI, manifest)

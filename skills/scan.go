@@ -268,7 +268,7 @@ func (s *snapshot) index() {
 	}
 }
 
-// skill returns the skill of that URI, nil if there is none.
+// skill returns the skill of that URI, or nil if there is none.
 func (s *snapshot) skill(uri string) *Skill {
 	i, ok := slices.BinarySearchFunc(s.skills, uri, func(a *Skill, uri string) int { return cmp.Compare(a.URI, uri) })
 	if !ok {

@@ -34,7 +34,7 @@ type Skill struct {
 	// Frontmatter is the front matter of the SKILL.md as a JSON object, with all fields.
 	Frontmatter json.RawMessage
 
-	// Files are all files of the skill, its SKILL.md among them. Nil: the skill is dynamic; its
+	// Files are all files of the skill, its SKILL.md among them. If nil, the skill is dynamic; its
 	// content is generated when read and cannot be verified.
 	Files []File
 }

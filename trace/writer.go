@@ -271,7 +271,7 @@ func (t *Writer) cut(f Frame) Frame {
 	return f
 }
 
-// take waits for frames and returns all that are queued; nil when closed.
+// take waits for frames and returns all that are queued, or nil when closed.
 func (t *Writer) take() []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,7 +36,7 @@ const (
 	algorithmDPoP = jose.ES256 // which every revision of the extension asks for
 )
 
-// proof returns a proof for one request. The argument access is the request's access token, empty
+// proof returns a proof for one request. The argument access is the request's access token, or ""
 // if it has none.
 func (d *prover) proof(method string, u *url.URL, access string) (string, error) {
 	d.once.Do(func() { d.key, d.fault = ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })

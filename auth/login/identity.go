@@ -45,8 +45,8 @@ type identity struct {
 	expires time.Time // of the secret; zero: never
 }
 
-// given returns the identity that the program has set, by Registered or DocumentURL; nil if there
-// is none.
+// given returns the identity that the program has set, by Registered or DocumentURL, or nil if
+// there is none.
 func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 	if t.Registered != nil {
 		c, err := t.Registered(ctx, t.Server, p.issuer)

@@ -53,7 +53,7 @@ func OpenBrowser(ctx context.Context, page string) error {
 	return nil
 }
 
-// opener returns the command that opens pages on a system; nil if there is none.
+// opener returns the command that opens pages on a system, or nil if there is none.
 func opener(system string, env func(string) string, has func(name string) bool) []string {
 	switch system {
 	case "windows":

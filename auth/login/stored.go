@@ -61,7 +61,7 @@ func (t *Transport) tokenOf(r *Record) (*token, error) {
 	return k, nil
 }
 
-// stored returns the token of this client in the store; nil if there is none.
+// stored returns the token of this client in the store, or nil if there is none.
 func (t *Transport) stored(ctx context.Context) (*token, error) {
 	logins, err := t.Store.Load(ctx, t.storeName())
 	if err != nil {

@@ -70,7 +70,7 @@ type Transport struct {
 	Registered func(ctx context.Context, server, issuer string) (*Credentials, error)
 
 	// Store keeps logins for later processes, and shares them with others: one process refreshes
-	// for all. Nil: they are kept in memory. See package auth/vault.
+	// for all. If nil, they are kept in memory. See package auth/vault.
 	Store Store
 
 	// TLS secures connections to Server, if that needs other authorities than those of the system,

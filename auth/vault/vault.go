@@ -172,7 +172,7 @@ func (v *Vault) Lock(ctx context.Context, name string) (unlock func(), err error
 	return v.lock(ctx, file("hold", name))
 }
 
-// Secret returns the text that [Vault.SetSecret] has stored under a name, empty if there is none.
+// Secret returns the text that [Vault.SetSecret] has stored under a name, or "" if there is none.
 func (v *Vault) Secret(name string) (login.Secret, error) {
 	plain, err := v.read(file("secret", name))
 	return login.Secret(plain), err

@@ -25,7 +25,7 @@ func answerID(frame []byte) (int, error) {
 	return id, nil
 }
 
-// after returns the bytes after the first `key:` in frame, nil if there is none.
+// after returns the bytes after the first `key:` in frame, or nil if there is none.
 func after(frame []byte, key string) []byte {
 	for {
 		i := bytes.Index(frame, []byte(key))

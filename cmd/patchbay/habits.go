@@ -126,8 +126,8 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	return f.hint(help)
 }
 
-// corrected returns the command line args with each unknown flag replaced by the result of put; nil
-// keeps the flag. The value is empty if the flag has none.
+// corrected returns the command line args with each unknown flag replaced by the result of put; if
+// that is nil, the flag is kept. The argument value is "" if the flag has none.
 func corrected(flags map[string]*kong.Flag, args []string, put func(unknown, value string) []string) string {
 	words := []string{"patchbay"}
 	for i := 0; i < len(args); i++ {

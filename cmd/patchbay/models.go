@@ -65,7 +65,7 @@ func (s *modelSet) add(file *config.File, faults config.Problems) {
 	}
 }
 
-// named returns the model of a name; nil if there is none.
+// named returns the model of a name, or nil if there is none.
 func (s *modelSet) named(name string) *config.Model {
 	if i := slices.IndexFunc(s.list, func(m config.Model) bool { return m.Name == name }); i >= 0 {
 		return &s.list[i]

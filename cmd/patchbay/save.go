@@ -11,7 +11,7 @@ import (
 // a terminal, to a new temporary folder. Otherwise nothing is saved. File names come from the names
 // that a server gives, and cannot leave the folder; only the file of --output is overwritten.
 
-// keep saves the bytes of a block and returns the name of the file; empty if nothing is to be
+// keep saves the bytes of a block and returns the name of the file, or "" if nothing is to be
 // saved.
 func (a *app) keep(b *block.Block) (string, error) {
 	data, mime := b.Blob()

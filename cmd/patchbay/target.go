@@ -161,7 +161,7 @@ func (r *inspected) has(name string) bool {
 	return slices.Contains(r.names(), name) || r.file != nil && slices.ContainsFunc(r.file.Models, func(m config.Model) bool { return m.Name == name })
 }
 
-// configPath returns the file of --config, else the one found from here, else "".
+// configPath returns the file of --config, else the one found from here, or "" if there is neither.
 func (a *app) configPath() (string, error) {
 	if a.Config != "" {
 		return a.Config, nil

@@ -169,7 +169,7 @@ func takeVariables(o *object, member string) []string {
 	return names
 }
 
-// variable returns the name of the variable if the text is only a variable, else "".
+// variable returns the name of the variable that the text consists of, or "" if it is anything else.
 func variable(raw json.RawMessage) string {
 	text, err := jsonx.Unquote(raw)
 	if err != nil {

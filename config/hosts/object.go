@@ -39,7 +39,7 @@ func (o *object) get(name string) json.RawMessage {
 	return nil
 }
 
-// text returns a member that is a string, else "".
+// text returns a member, or "" if it is not a string.
 func (o *object) text(name string) string {
 	s, err := jsonx.Unquote(o.get(name))
 	if err != nil {

@@ -27,8 +27,8 @@ type Runner struct {
 	// afterwards, so that runs do not see each other's changes.
 	Start func(ctx context.Context, h *host.Host) error
 
-	// OnResult is called for each result as soon as it is available, one at a time. Nil: not
-	// called.
+	// OnResult is called for each result as soon as it is available, one at a time. If nil, it
+	// is not called.
 	OnResult func(*Result)
 }
 

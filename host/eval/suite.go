@@ -41,7 +41,7 @@ type Task struct {
 	Runs   int      // replaces that of the suite
 	Allow  []string // in addition to those of the suite
 
-	// Answers are the answers to forms from servers, by field name. Nil: forms are declined.
+	// Answers are the answers to forms from servers, by field name. If nil, forms are declined.
 	Answers map[string]json.RawMessage
 
 	Sampling bool // servers may send sampling requests

@@ -15,7 +15,7 @@ func Arguments(text string) json.RawMessage {
 	return quoted
 }
 
-// callsIn returns the calls in a JSON value, nil if there are none. It looks into at most unwrap
+// callsIn returns the calls in a JSON value, or nil if there are none. It looks into at most unwrap
 // levels of objects around a call.
 func callsIn(raw []byte, known map[string]bool, unwrap int) []Call {
 	if !json.Valid(raw) {

@@ -127,7 +127,7 @@ func Load(file string) (*Script, error) {
 	return s, nil
 }
 
-// unfit returns the reasons why a request does not fit, "" if it fits.
+// unfit returns the reasons why a request does not fit, or "" if it fits.
 func (w *When) unfit(r *Request) string {
 	var why []string
 	text := func(what, want, got string) {

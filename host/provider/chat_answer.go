@@ -197,7 +197,7 @@ func (a *chatAnswer) response(broken bool) *model.Response {
 	return r
 }
 
-// kept returns the data to send back unchanged, nil if there is none, and the thoughts as text.
+// kept returns the data to send back unchanged, or nil if there is none, and the thoughts as text.
 func (a *chatAnswer) kept(calls []*chatCall) (data json.RawMessage, text string) {
 	var kept chatKept
 	kept.chatThoughts, text = a.thought.whole()

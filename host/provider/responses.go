@@ -154,7 +154,7 @@ func (c *response) items(messages []model.Message) []any {
 	return out
 }
 
-// said returns the item for a part of the model's message, nil if it cannot be sent.
+// said returns the item for a part of the model's message, or nil if it cannot be sent.
 func (c *response) said(p model.Part) any {
 	switch {
 	case p.Text != "":

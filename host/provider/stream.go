@@ -25,8 +25,8 @@ type exchange struct {
 	ctx  context.Context
 	emit func(model.Delta)
 
-	// events converts a whole answer to the events of a stream, nil if it is not an answer of the
-	// API. Some servers do not stream.
+	// events converts a whole answer to the events of a stream. It returns nil if it is not an answer
+	// of the API. Some servers do not stream.
 	events func(answer []byte) [][]byte
 
 	done bool // the server has marked the end of the stream

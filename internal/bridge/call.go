@@ -47,17 +47,17 @@ type Call struct {
 	asked    int64 // Remote.asked when the request began
 
 	front  *engine.Call    // the call that is forwarded; nil for one of the client itself
-	turn   *turn           // of a call forwarded to a legacy server, else nil
+	turn   *turn           // of a call forwarded to a legacy server, nil for others
 	handle json.RawMessage // of the task that a forwarded call became
 
-	// ask answers questions. Nil: the call in front does, or else the functions of the client.
+	// ask answers questions. If nil, the call in front does, or else the functions of the client.
 	ask func(context.Context, []engine.Question) ([]json.RawMessage, error)
 
-	// note receives the notifications of the call. Nil: the call in front does, or else the
+	// note receives the notifications of the call. If nil, the call in front does, or else the
 	// listener.
 	note func(method string, params json.RawMessage)
 
-	// onTask turns the handle of a task into the result. Nil: the handle of a forwarded call is
+	// onTask turns the handle of a task into the result. If nil, the handle of a forwarded call is
 	// kept, a task is waited for if waits is set, and otherwise a task is an error.
 	onTask func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error)
 

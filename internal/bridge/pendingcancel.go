@@ -173,7 +173,7 @@ func (x *Call) mayBecomeTask() bool {
 	return x.r.CoreTasks()
 }
 
-// taskIn returns the id of the task in the answer to a call, empty if there is none.
+// taskIn returns the id of the task in the answer to a call, or "" if there is none.
 func (r *Remote) taskIn(result json.RawMessage) string {
 	handle := result
 	if !r.Rev.Sessions {

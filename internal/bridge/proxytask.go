@@ -34,7 +34,7 @@ type proxyTask struct {
 	raw  json.RawMessage
 	err  error
 
-	here *engine.TaskState // state of a task made here, unknown to the server; else nil
+	here *engine.TaskState // state of a task made here, which the server does not know; nil for others
 	stop func()            // cancels a task made here
 	over atomic.Bool       // a task made here was cancelled
 }

@@ -115,7 +115,7 @@ func (o *openCalls) causes() []*Call {
 	return nil
 }
 
-// ofTask returns the request that waits for the result of a task, nil if there is none.
+// ofTask returns the request that waits for the result of a task, or nil if there is none.
 func (o *openCalls) ofTask(id string) *Call {
 	o.mu.Lock()
 	defer o.mu.Unlock()

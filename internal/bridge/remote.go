@@ -36,12 +36,12 @@ type Remote struct {
 	ID    string // names the server in data kept for calls, also after a reconnect; empty: the server's name
 	Hop   string // names this process as a forwarder of requests; empty: a new name
 
-	// Front is the call of the session that the connection was opened for, nil if it serves no
+	// Front is the call of the session that the connection was opened for, or nil if it serves no
 	// single session; Opener is the context of that call.
 	Front  *engine.Call
 	Opener context.Context
 
-	// InFront is the Remote that reaches this one through middleware of the client, nil if there is
+	// InFront is the Remote that reaches this one through middleware of the client, or nil if there is
 	// none. The calls of the session Own come from there.
 	InFront *Remote
 	Own     *engine.Session
@@ -217,8 +217,8 @@ func (r *Remote) LearnTool(name, taskSupport string) {
 	r.support[name] = taskSupport
 }
 
-// TaskSupport returns the execution.taskSupport of a tool. If it is not known yet, the list of
-// tools is read; empty if it stays unknown.
+// TaskSupport returns the execution.taskSupport of a tool, or "" if it is not known. It reads the
+// list of tools if necessary.
 func (r *Remote) TaskSupport(ctx context.Context, tool string) string {
 	support, known := r.taskSupport(tool)
 	if !known && r.Owner.ListTools(ctx) {

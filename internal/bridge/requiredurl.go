@@ -66,7 +66,7 @@ func URLParams(message, url string) json.RawMessage {
 	}{"url", message, url})
 }
 
-// requiredURLs reads the URLs of an error -32042, nil if err is another error.
+// requiredURLs returns the URLs of an error -32042, or nil if err is another error.
 func requiredURLs(err error) []requiredURL {
 	if err == nil {
 		return nil

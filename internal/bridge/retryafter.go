@@ -85,7 +85,7 @@ func retryAfterHTTP(status int, h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-// WaitText formats the result of retryAfterHTTP, empty if there is none.
+// WaitText returns the result of retryAfterHTTP as text, or "" if there is none.
 func WaitText(status int, h http.Header) string {
 	d, ok := retryAfterHTTP(status, h)
 	if !ok {

@@ -205,7 +205,7 @@ func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 	return round, nil
 }
 
-// answers answers the questions of a round and returns inputResponses, nil if there were no
+// answers answers the questions of a round and returns inputResponses, or nil if there were no
 // questions.
 func (x *Call) answers(ctx context.Context, k keptRound) (json.RawMessage, error) {
 	if len(k.Questions) == 0 {

@@ -275,7 +275,7 @@ func (x *Call) create(d *pendingCancel) (json.RawMessage, error) {
 	return nil, cause
 }
 
-// coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, nil if the
+// coreHandle returns the task of a CreateTaskResult of 2025-11-25 in the inner form, or nil if the
 // server answered the call at once.
 func coreHandle(raw json.RawMessage) json.RawMessage {
 	task, ok := jsonx.Lookup(raw, "task")

@@ -32,7 +32,7 @@ var ErrSuspended = errors.New("mcp: waiting for the caller's answer; return this
 // LacksError reports that the caller did not declare, or its revision does not have, a capability
 // that a question needs.
 type LacksError struct {
-	// Required is the missing part as a ClientCapabilities object, nil if no
+	// Required is the missing part as a ClientCapabilities object, or nil if no
 	// capability would help.
 	Required json.RawMessage
 	What     string
@@ -341,8 +341,8 @@ func (r *replay) round() int {
 	return r.state.Round
 }
 
-// answered reads inputResponses and requestState of a request (MRTR), nil if it has
-// neither. Both come from the client and are not trusted: the state is sealed, and an
+// answered reads inputResponses and requestState of a request (MRTR). It returns nil if
+// there is neither. Both come from the client and are not trusted: the state is sealed, and an
 // answer is only ever used as the answer to a question.
 func (e *Engine) answered(ctx context.Context, msg *jsonrpc.Message, principal string) (asker, error) {
 	responses, given := msg.Param("inputResponses")
@@ -381,7 +381,7 @@ func (e *Engine) answered(ctx context.Context, msg *jsonrpc.Message, principal s
 }
 
 // inputRequired makes the result that carries the pending questions and the
-// sealed state, nil if nothing is pending.
+// sealed state, or nil if nothing is pending.
 func (e *Engine) inputRequired(ctx context.Context, r *replay, msg *jsonrpc.Message, principal string) (json.RawMessage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -65,7 +65,7 @@ type Exchange interface {
 // Call is one request to a handler.
 type Call struct {
 	Method string
-	Params json.RawMessage  // as received, nil if there were none
+	Params json.RawMessage  // as received, or nil if there were none
 	Msg    *jsonrpc.Message // the decoded message
 	Peer   *Peer
 	Header http.Header // nil on other transports than HTTP
@@ -117,7 +117,7 @@ func (c *callContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// From returns the call that ctx belongs to, nil if there is none.
+// From returns the call that ctx belongs to, or nil if there is none.
 func From(ctx context.Context) *Call {
 	c, _ := ctx.Value(callKey{}).(*Call)
 	return c
@@ -223,9 +223,9 @@ func (r redirected) Notify(method string, params json.RawMessage) error {
 	return r.notify(method, params)
 }
 
-// newProgress returns the state for a request with this token, nil if it is not a string or number.
-// The token is copied, because a goroutine that a handler left behind may still send progress when
-// the bytes of the request are reused.
+// newProgress returns the state for a request with this token, or nil if it is not a string or
+// number. The token is copied, because a goroutine that a handler left behind may still send
+// progress when the bytes of the request are reused.
 func newProgress(token json.RawMessage) *progress {
 	if k := jsonx.KindOf(token); k != '"' && k != '0' {
 		return nil
@@ -278,7 +278,7 @@ func (c *Call) Progress(done, total float64, message string) {
 	}
 }
 
-// Session returns the session that the call belongs to, nil if it belongs to none.
+// Session returns the session that the call belongs to, or nil if it belongs to none.
 func (c *Call) Session() *Session {
 	if c.session == nil || c.session.loose {
 		return nil

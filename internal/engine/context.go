@@ -84,7 +84,7 @@ func (c *Part) cancelLocked(cause error) {
 	}
 }
 
-// asked returns the asker of the call, nil if nothing was asked or remembered.
+// asked returns the asker of the call, or nil if nothing was asked or remembered.
 func (c *Context) asked() asker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,8 +168,8 @@ func (c *Part) Deadline() (time.Time, bool) {
 func (c *Part) Done() <-chan struct{} { return c.whole().Done() }
 
 // Rouse arranges that wake is sent a value, without blocking, when ctx is cancelled. It returns a
-// channel that is closed if ctx ends in another way, nil if ctx cannot. Rouse replaces Done for a
-// goroutine that waits on a channel of its own, so that a [Context], or a [Part] of one, needs no
+// channel that is closed if ctx ends in another way, or nil if ctx cannot. Rouse replaces Done for
+// a goroutine that waits on a channel of its own, so that a [Context], or a [Part] of one, needs no
 // Done channel. [Sleep] must follow.
 func Rouse(ctx context.Context, wake chan<- struct{}) (end <-chan struct{}) {
 	for {

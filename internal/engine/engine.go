@@ -87,7 +87,7 @@ type Reply struct {
 	Refused bool
 
 	plain  bool    // Result is one line
-	tail   []byte  // of a complete modern result: members behind those of a plain Result; else nil
+	tail   []byte  // of a complete modern result: members behind those of a plain Result; nil otherwise
 	pooled *[]byte // the pooled buffer of Result; nil: it has none
 	drop   func()  // see Result; nil for nothing
 	denial *denial // nil: none
@@ -161,7 +161,7 @@ func IsModern(msg *jsonrpc.Message) bool {
 	return ok
 }
 
-// meta holds the protocol's members of a request's _meta as raw JSON; nil if absent.
+// meta holds the protocol's members of a request's _meta as raw JSON, or nil if absent.
 type meta struct{ version, info, capabilities, logLevel, token json.RawMessage }
 
 func metaOf(msg *jsonrpc.Message) (m meta) {

@@ -33,7 +33,7 @@ func (s *Session) Reachable() bool {
 	return !ok || v.Open()
 }
 
-// OutsideCalls returns a call that the client did not make but that can ask it any question, nil
+// OutsideCalls returns a call that the client did not make but that can ask it any question, or nil
 // if the client cannot be asked.
 func (s *Session) OutsideCalls() *Call {
 	c := s.pushCall("")

@@ -62,7 +62,7 @@ type final struct {
 // NewMemo makes a memo of owner, a pointer, whose inner form is known and in one line.
 func NewMemo(owner any, inner json.RawMessage) *Memo { return &Memo{owner: owner, inner: inner} }
 
-// Of returns the memo if it belongs to owner, else nil.
+// Of returns the memo, or nil if it does not belong to owner.
 func (m *Memo) Of(owner any) *Memo {
 	if m == nil || m.owner != owner {
 		return nil

@@ -40,7 +40,7 @@ type Session struct {
 	askers  map[string][]*coreTask  // requests for the result of a task; the last one asks; guarded by mu
 	lists   bool                    // WatchLists was called; guarded by mu
 	roots   rootsNews               // guarded by mu
-	stop    func()                  // ends WatchLists, nil if closing does; guarded by mu
+	stop    func()                  // ends WatchLists, or nil if closing does; guarded by mu
 	closed  error                   // the cause of Close; guarded by mu
 	ctx     context.Context         // made when first needed; guarded by mu
 	cancel  context.CancelCauseFunc // of ctx; guarded by mu
@@ -130,7 +130,7 @@ func (e *Engine) Opened(s *Session) {
 	_ = e.User.Run(session, "Server.OnSession", func() error { e.OnSession(session); return nil })
 }
 
-// objectParam returns a member of the params that is an object, else nil.
+// objectParam returns a member of the params, or nil if it is not an object.
 func objectParam(msg *jsonrpc.Message, name string) json.RawMessage {
 	if raw, ok := msg.Param(name); ok && jsonx.KindOf(raw) == '{' {
 		return raw

@@ -63,7 +63,7 @@ func NewTask(id string, changed func(), told func(message string)) *Task {
 	return &Task{id: id, changed: changed, told: told, used: map[string]bool{}}
 }
 
-// InputRequests returns an object with all unanswered questions, nil if there are none.
+// InputRequests returns an object with all unanswered questions, or nil if there are none.
 func (t *Task) InputRequests() json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +191,7 @@ func (p *Peer) MayTakeTask() bool {
 	return !p.Stateless && (!p.Revision.Sessions || p.Revision.CoreTasks)
 }
 
-// TaskNotes returns the function that sends notifications about a task of the call, nil if the
+// TaskNotes returns the function that sends notifications about a task of the call, or nil if the
 // caller gets none without asking.
 func (c *Call) TaskNotes() func(method string, params json.RawMessage) {
 	s := c.session

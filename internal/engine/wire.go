@@ -123,7 +123,7 @@ func (e *HTTPError) Error() string {
 	return fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// Unwrap returns the JSON-RPC error of the body, nil if there was none.
+// Unwrap returns the JSON-RPC error of the body, or nil if there was none.
 func (e *HTTPError) Unwrap() error {
 	if e.RPC == nil {
 		return nil

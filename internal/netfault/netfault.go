@@ -100,8 +100,8 @@ func SpeaksPlain(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record)
 }
 
-// OtherScheme is the URL with http in place of https, or the reverse, if the error says that the
-// server speaks that; else empty.
+// OtherScheme returns the URL with http in place of https, or the reverse, or "" if the error does
+// not say that the server speaks that.
 func OtherScheme(address string, err error) string {
 	var status *mcp.HTTPError
 	scheme, rest, _ := strings.Cut(address, "://")

@@ -14,7 +14,7 @@ func With(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, Key{}, &id)
 }
 
-// From returns the ID of the caller, empty if unauthenticated.
+// From returns the ID of the caller, or "" if unauthenticated.
 func From(ctx context.Context) string {
 	if id, ok := ctx.Value(Key{}).(*string); ok {
 		return *id
@@ -27,5 +27,5 @@ func From(ctx context.Context) string {
 // principal may have different rights.
 type CredentialKey struct{}
 
-// Credential returns the credential of a request, nil if unknown.
+// Credential returns the credential of a request, or nil if unknown.
 func Credential(ctx context.Context) any { return ctx.Value(CredentialKey{}) }

@@ -15,11 +15,11 @@ import (
 
 // Recording is a trace split into exchanges.
 type Recording struct {
-	Revision   string // the last one used, empty if unknown
+	Revision   string // the last one used, or "" if unknown
 	Transports []string
 
-	Client       json.RawMessage // clientInfo, nil if unknown
-	Capabilities json.RawMessage // of the client, nil if unknown
+	Client       json.RawMessage // clientInfo, or nil if unknown
+	Capabilities json.RawMessage // of the client, or nil if unknown
 	LogLevel     string          // first level that the client requested, empty for none
 
 	Server *Server // nil if the opening was not recorded

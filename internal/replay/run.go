@@ -49,7 +49,7 @@ type Report struct {
 type Outcome struct {
 	Line        int // of the request in the trace; zero: the opening
 	Label       string
-	Skipped     string // reason why it was not played, empty if it was
+	Skipped     string // reason why it was not played, or "" if it was
 	Differences []Difference
 	More        int // number of further differences
 }
@@ -113,7 +113,7 @@ func outline(x *Exchange) string {
 	return clip(string(x.Result))
 }
 
-// skip returns the reason why an exchange cannot be played, empty if it can.
+// skip returns the reason why an exchange cannot be played, or "" if it can.
 func (p *player) skip(x *Exchange, spoken *revision.Table) string {
 	switch {
 	case !x.Done:

@@ -206,7 +206,7 @@ func textBlock(s string) json.RawMessage {
 	return append(out, '}')
 }
 
-// text returns a string member, empty if there is none.
+// text returns a string member, or "" if there is none.
 func text(obj json.RawMessage, name string) string {
 	raw, ok := jsonx.Lookup(obj, name)
 	if !ok {

@@ -167,7 +167,7 @@ const Count = 5
 // Index is the place of the revision in [All].
 func (t *Table) Index() int { return t.index }
 
-// Find returns the revision called name among ts, nil if there is none.
+// Find returns the revision called name among ts, or nil if there is none.
 func Find(ts []*Table, name string) *Table {
 	for _, t := range ts {
 		if t.Name == name {
@@ -177,7 +177,7 @@ func Find(ts []*Table, name string) *Table {
 	return nil
 }
 
-// Latest returns the newest of ts with sessions, or the newest without; nil if there is none.
+// Latest returns the newest of ts with sessions, or the newest without, or nil if there is none.
 func Latest(ts []*Table, sessions bool) *Table {
 	for i := len(ts) - 1; i >= 0; i-- {
 		if ts[i].Sessions == sessions {

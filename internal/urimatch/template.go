@@ -45,7 +45,7 @@ func New(template string) (*Template, error) {
 // ErrTooMuch reports that matching a URI would take too long.
 var ErrTooMuch = errors.New("the URI is too long, or has too many parts, for a URI template")
 
-// Match returns the values of the variables in a URI, nil if it does not match the template. The
+// Match returns the values of the variables in a URI, or nil if it does not match the template. The
 // error is [ErrTooMuch].
 func (t *Template) Match(uri string) (uritemplate.Values, error) {
 	if len(uri) > maxURI {

@@ -226,7 +226,7 @@ func (c *Checker) message(sender side, pointer string, value any) error {
 
 var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// idKey returns a key of the kind and value of an id; "" if v is not an id.
+// idKey returns a key of the kind and value of an id, or "" if v is not an id.
 func idKey(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -68,7 +68,7 @@ func (c *Checker) notification(m *envelope) error {
 	return nil
 }
 
-// specOfNotification decides the revision of a notification; nil if there is none. Notifications
+// specOfNotification returns the revision of a notification, or nil if there is none. Notifications
 // do not name it, so the request or stream they refer to decides.
 func (c *Checker) specOfNotification(m *envelope, method string, params any) *spec {
 	if c.fixed != nil {

@@ -72,7 +72,7 @@ func (c *Checker) request(m *envelope) error {
 	return c.requestRules(m, s, def, params)
 }
 
-// specOfRequest decides the revision of a request; nil if there is none.
+// specOfRequest returns the revision of a request, or nil if there is none.
 func (c *Checker) specOfRequest(m *envelope, method string) *spec {
 	if c.fixed != nil {
 		return c.fixed

@@ -197,7 +197,7 @@ func isTemplate(v any) error {
 	return err
 }
 
-// at walks down members; nil if one is missing.
+// at returns the value at a path of member names, or nil if one is missing.
 func at(v any, names ...string) any {
 	for _, name := range names {
 		m, ok := v.(map[string]any)

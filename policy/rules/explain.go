@@ -114,7 +114,8 @@ func used(e ast.Expr, state interpreter.EvalState, t *Tried) {
 	}
 }
 
-// pathOf returns the text of an expression that is a variable or a member of one, else "".
+// pathOf returns the text of an expression that is a variable or a member of one, or "" if it is
+// neither.
 func pathOf(e ast.Expr) string {
 	switch e.Kind() {
 	case ast.IdentKind:

@@ -93,7 +93,7 @@ func (r *reader) rules(n *yaml.Node, set *Set) {
 	}
 }
 
-// rule reads one rule; nil if it is invalid.
+// rule reads one rule. It returns nil if the rule is invalid.
 func (r *reader) rule(n *yaml.Node) *rule {
 	one := &rule{line: n.Line}
 	var effect, when, scopes, reason, show *yaml.Node

@@ -29,7 +29,7 @@ func (r *renderer) noise(name string, attr map[string]string) bool {
 	return false
 }
 
-// language is the name in a class such as "language-go", empty if there is none.
+// language is the name in a class such as "language-go", or "" if there is none.
 func language(class string) string {
 	for _, c := range strings.Fields(class) {
 		for _, prefix := range []string{"language-", "lang-", "highlight-source-"} {

@@ -47,7 +47,7 @@ type line struct {
 	extra int // the accounted size of the spans, in bytes
 
 	opened [4]int // number of open elements of each style
-	href   string // of the open link, empty if there is none
+	href   string // of the open link, or "" if there is none
 }
 
 // span is a piece of the text with one style.

@@ -95,7 +95,7 @@ func bare(err error) error {
 	return err
 }
 
-// linkTarget is the target of a link as written, empty if it cannot be read.
+// linkTarget is the target of a link as written, or "" if it cannot be read.
 func (t target) linkTarget() string {
 	to, err := t.place.dir.Readlink(t.name())
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *server) watch(uri string) (*watched, bool) {
 	return r, true
 }
 
-// look returns the state of the file, nil if it does not exist.
+// look returns the state of the file, or nil if it does not exist.
 func (r *watched) look() fs.FileInfo {
 	info, err := r.target.place.dir.Stat(r.target.name())
 	if err != nil {
@@ -185,8 +185,8 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 	}
 }
 
-// listen subscribes to the system's events. Nil: it has none, and patrols find
-// changes.
+// listen subscribes to the system's events. It returns nil if there are none; patrols
+// then find changes.
 func (w *watcher) listen() *fsnotify.Watcher {
 	folders, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -142,7 +142,7 @@ func (r *Reply) isJSON() bool {
 }
 
 // Refusal returns the error code and description of a refused request (RFC 6749, 5.2), bounded, for
-// an error text; empty if the body is not JSON.
+// an error text. Both are "" if the body is not JSON.
 func (r *Reply) Refusal() (code, description string) {
 	var e struct {
 		Code        string `json:"error"`

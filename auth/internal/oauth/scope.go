@@ -17,8 +17,8 @@ const (
 	MaxScopes = 100
 )
 
-// ParseScopes splits a list of scopes at its blanks; nil if it is empty. It drops words that are
-// not scopes, repetitions and scopes beyond [MaxScopes].
+// ParseScopes splits a list of scopes at its blanks. It drops words that are not scopes,
+// repetitions and scopes beyond [MaxScopes]. It returns nil if there are no words.
 func ParseScopes(s string) []string {
 	var list []string
 	for name := range strings.FieldsSeq(s) {

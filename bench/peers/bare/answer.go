@@ -60,7 +60,7 @@ func (s *Server) Answer(dst, request []byte) []byte {
 
 var revisionKey = []byte(`/protocolVersion":"2026-07-28"`)
 
-// Member returns the number or the string, with its quotes, behind the first key in b, nil
+// Member returns the number or the string, with its quotes, behind the first key in b, or nil
 // if there is none. The key includes its colon.
 func Member(b []byte, key string) []byte {
 	i := bytes.Index(b, []byte(key))

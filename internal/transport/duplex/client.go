@@ -49,8 +49,8 @@ type Client struct {
 	conn jsonrpc.Conn
 	opts ClientOptions
 
-	contextWriter contextWriter // conn, if it implements contextWriter; else nil
-	stager        stager        // conn, if it can hold frames back; else nil
+	contextWriter contextWriter // conn, or nil if it does not implement contextWriter
+	stager        stager        // conn, or nil if it cannot hold frames back
 	flushing      atomic.Bool   // a goroutine is about to flush stager
 
 	modern atomic.Bool

@@ -141,7 +141,7 @@ func (p *peer) watch(ctx context.Context, over <-chan struct{}) {
 type peer struct {
 	s      *Server
 	conn   jsonrpc.Conn
-	stager stager // conn, if it can hold frames back; else nil
+	stager stager // conn, or nil if it cannot hold frames back
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -160,7 +160,7 @@ type peer struct {
 	down     bool                                // new requests are refused; guarded by mu
 	changes  context.CancelCauseFunc             // ends the list changes of a legacy session; guarded by mu
 	running  int                                 // goroutines and requests; guarded by mu
-	quiet    chan struct{}                       // closed when running gets to 0, nil if not needed; guarded by mu
+	quiet    chan struct{}                       // closed when running gets to 0, or nil if not needed; guarded by mu
 }
 
 // close closes the connection.

@@ -70,7 +70,7 @@ func plain(s string) bool {
 	return true
 }
 
-// nameParam returns the member of params that Mcp-Name mirrors, empty if the method has none
+// nameParam returns the member of params that Mcp-Name mirrors, or "" if the method has none
 // (HTTP-26-031).
 func nameParam(method string) string {
 	switch method {
@@ -133,7 +133,7 @@ func single(h http.Header, name string) (string, *jsonrpc.Error) {
 	return "", mismatch("header %s is sent %d times", name, len(v))
 }
 
-// header returns the first value of a header, empty if there is none. It is Get without
+// header returns the first value of a header, or "" if there is none. It is Get without
 // canonicalizing the name.
 func header(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {

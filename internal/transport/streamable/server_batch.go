@@ -119,7 +119,7 @@ func (x *element) Request(ctx context.Context, method string, params json.RawMes
 	return x.session.ask(ctx, x.send, method, params)
 }
 
-// runElement runs one request of a batch and sets its response, nil if none is wanted.
+// runElement runs one request of a batch and sets its response, which is nil if none is wanted.
 func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element, answer *[]byte) {
 	w := &work{id: msg.ID, msg: msg}
 	w.begin(r.Context(), engine.ErrNever)

@@ -34,7 +34,7 @@ type events struct {
 	backlog   []note        // guarded by mu
 	lost      int           // messages dropped from the backlog; guarded by mu
 	ended     bool          // the session has; guarded by mu
-	arrived   chan struct{} // closed when a stream opens, nil if nobody waits; guarded by mu
+	arrived   chan struct{} // closed when a stream opens, or nil if nobody waits; guarded by mu
 }
 
 // listener is one open GET stream.
@@ -88,7 +88,7 @@ func (v *events) Request(ctx context.Context, method string, params json.RawMess
 	return v.session.ask(ctx, v.sendNow, method, params)
 }
 
-// arrival returns a channel that is closed when a stream opens, nil if there is one.
+// arrival returns a channel that is closed when a stream opens, or nil if there is one.
 func (v *events) arrival() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()

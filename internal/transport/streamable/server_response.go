@@ -43,9 +43,9 @@ type response struct {
 	noEvents error // why there can be no event stream: errNoEvents, or a [web.BufferedError]
 	abrupt   bool  // a handler has ended the goroutine of net/http, which will not finish the response
 
-	// For the stream on this response: left is called when the stream has released the response,
-	// nil if not needed; unwatch ends the watch on client, nil if there is none; detaches reports
-	// that the handler goes on after the release.
+	// For the stream on this response: left, if not nil, is called when the stream has released the
+	// response; unwatch, if not nil, ends the watch on client; detaches reports that the handler
+	// goes on after the release.
 	chunked  bool // how the response is framed
 	detaches bool
 	left     func()
@@ -133,7 +133,7 @@ func (p *response) send(frame []byte) error {
 	return p.event("", frame)
 }
 
-// event writes one message, with the id under which it is kept, empty if it is not.
+// event writes one message. The argument id is the id under which it is kept, or "" if it is not.
 func (p *response) event(id string, frame []byte) error {
 	b := buffer.Get()
 	defer buffer.Put(b)

@@ -49,7 +49,7 @@ func (s *Server) newStream(p *response, sess *session, ofCall bool) *stream {
 	return &stream{server: s, session: sess, ofCall: ofCall, primes: primes, conn: p}
 }
 
-// eventID returns the event id of a position, empty if the stream cannot be resumed.
+// eventID returns the event id of a position, or "" if the stream cannot be resumed.
 func (st *stream) eventID(position int64) string {
 	if st.server.Stateless {
 		return ""
@@ -148,7 +148,7 @@ func (st *stream) Detach() {
 	st.leaveLocked()
 }
 
-// finish sends the answer of the call, nil if it has none.
+// finish sends the answer of the call, or nil if it has none.
 func (st *stream) finish(r *engine.Reply) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

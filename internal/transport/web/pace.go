@@ -184,7 +184,7 @@ func (b *Pace) End() {
 // deadliner is a connection, as its http.ResponseWriter shows it.
 type deadliner interface{ SetReadDeadline(time.Time) error }
 
-// deadlinerOf returns the connection under w, nil if there is none. It unwraps w like an
+// deadlinerOf returns the connection under w, or nil if there is none. It unwraps w like an
 // http.ResponseController, but without allocating an error.
 func deadlinerOf(w http.ResponseWriter) deadliner {
 	for w != nil {

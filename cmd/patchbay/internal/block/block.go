@@ -45,7 +45,7 @@ func Decode(raw json.RawMessage) (*Block, error) {
 	return b, nil
 }
 
-// Blob returns the bytes of a block; nil if it has none.
+// Blob returns the bytes of a block, or nil if it has none.
 func (b *Block) Blob() (data []byte, mime string) {
 	switch {
 	case (b.Type == "image" || b.Type == "audio") && b.Data != nil:

@@ -42,7 +42,7 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	return lines
 }
 
-// InMemory describes the memory of processes; empty if it is not known.
+// InMemory describes the memory of processes, or "" if it is not known.
 func InMemory(bytes int64) string {
 	if bytes == 0 {
 		return ""

@@ -30,7 +30,7 @@ type Options struct {
 	// Models are names for OpenModel, to be offered.
 	Models []string
 
-	// OpenModel opens a model by its name. Nil: only the host's model is available.
+	// OpenModel opens a model by its name. If nil, only the host's model is available.
 	OpenModel func(name string) (model.Model, error)
 
 	// NoModel describes how to configure a model, if the host has none.
@@ -42,14 +42,14 @@ type Options struct {
 	// First is the first message. Empty: the person types it.
 	First string
 
-	// Memory keeps conversations. Nil: they are not kept.
+	// Memory keeps conversations. If nil, they are not kept.
 	Memory Memory
 
-	// Arguments converts words that were typed for a tool, as name=value. Nil: only a JSON object
+	// Arguments converts words that were typed for a tool, as name=value. If nil, only a JSON object
 	// is accepted.
 	Arguments func(words []string, tool *mcp.Tool) (json.RawMessage, error)
 
-	// Visit opens a page in the browser. Nil: there is no browser.
+	// Visit opens a page in the browser. If nil, there is no browser.
 	Visit func(ctx context.Context, address string) error
 
 	// History is the file of the input history. Empty: it is not kept.
@@ -59,7 +59,7 @@ type Options struct {
 	Resume string
 
 	// Lines says that there is no terminal, and that Lines is called in place of Run. Person then
-	// becomes the host's Person. Nil: nobody is asked.
+	// becomes the host's Person. If nil, nobody is asked.
 	Lines  bool
 	Person host.Person
 }

@@ -27,7 +27,7 @@ type command struct {
 	idle             bool // it waits for the end of the turn
 	run              func(u *ui, rest string, words []string) tea.Cmd
 
-	// offers completes the arguments. Nil: there is no completion.
+	// offers completes the arguments. If nil, there is no completion.
 	offers func(ctx context.Context, c *Chat, words []string) []item
 }
 

@@ -127,7 +127,7 @@ func (e *entry) check() bool {
 	return err == nil
 }
 
-// values returns the answers; nil if they are not valid, with the cursor at the error.
+// values returns the answers, or nil if they are not valid, with the cursor at the error.
 func (f *form) values() map[string]json.RawMessage {
 	values := map[string]json.RawMessage{}
 	wrong := -1

@@ -17,7 +17,7 @@ const KeepTime = 5 * time.Minute
 
 const maxKept = 4 << 20 // bytes of one list
 
-// path returns the file for a key; empty if there is no cache folder.
+// path returns the file for a key, or "" if there is no cache folder.
 func path(key string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -27,7 +27,7 @@ func path(key string) string {
 	return filepath.Join(dir, "patchbay", "completion", hex.EncodeToString(sum[:16])+".json")
 }
 
-// Kept returns the list stored under a key; nil if there is none or it is older than [KeepTime].
+// Kept returns the list stored under a key, or nil if there is none or it is older than [KeepTime].
 func Kept(key string) json.RawMessage {
 	path := path(key)
 	info, err := os.Stat(path)

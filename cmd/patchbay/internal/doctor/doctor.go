@@ -111,7 +111,7 @@ func (e *Exam) clean(text string) string {
 	return screen.Clip(text)
 }
 
-// Failed returns the step that failed; nil if none did.
+// Failed returns the step that failed, or nil if none did.
 func (e *Exam) Failed() *Step {
 	if n := len(e.steps); n > 0 && e.steps[n-1].State == "failed" {
 		return &e.steps[n-1]
@@ -131,7 +131,7 @@ func (e *Exam) Report() Report {
 	return r
 }
 
-// where returns the command or URL of the server; "" if its entry is faulty.
+// where returns the command or URL of the server, or "" if its entry is faulty.
 func (e *Exam) where() string {
 	if e.Server.Command == "" && e.Server.URL == "" && e.Server.Builtin == "" {
 		return ""

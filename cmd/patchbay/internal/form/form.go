@@ -77,7 +77,7 @@ func numbered(f *schema.Field, text string) string {
 	return strings.Join(parts, ",")
 }
 
-// Problem describes the error of an answer; empty if err is nil.
+// Problem describes the error of an answer, or "" if err is nil.
 func Problem(err error) string {
 	var bad *schema.ValidationError
 	switch {

@@ -123,7 +123,7 @@ func changeKept(ctx context.Context, v *vault.Vault, path string, do func([]Kept
 	return v.SetSecret(ctx, name, auth.Secret(text))
 }
 
-// Kept returns the kept answer to an input of a server; nil if there is none.
+// Kept returns the kept answer to an input of a server, or nil if there is none.
 func (a *Answers) Kept(s config.Server, in config.Input) (*Kept, error) {
 	v, err := vault.Open("", nil)
 	if err != nil {

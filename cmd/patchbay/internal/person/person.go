@@ -23,7 +23,7 @@ import (
 type Person struct {
 	Keys *terminal.Keyboard // nil: there is no person
 
-	// Answers answers elicitation requests. Nil: the person is asked.
+	// Answers answers elicitation requests. If nil, the person is asked.
 	Answers func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
 	Sampling []string // patterns of servers whose sampling requests are accepted without a question

@@ -22,7 +22,7 @@ type folders struct {
 	exists func(path string) bool
 }
 
-// Why returns the reason why a folder of this machine is not clearly a project; empty if it is one.
+// Why returns the reason why a folder of this machine is not clearly a project, or "" if it is one.
 // The argument dir is an absolute path without links.
 func Why(dir string) string { return hereFolders().project(dir) }
 
@@ -63,7 +63,7 @@ var (
 )
 
 // project returns the reason why a folder is not clearly a project, which may be shown to servers
-// without a question; empty if it is one. A project has a marker in it or above it. These are never
+// without a question, or "" if it is one. A project has a marker in it or above it. These are never
 // projects: the root of a file system, a drive or a mounted disk; the home folder, folders above it
 // and home folders of others; system folders; and hidden folders, such as those of settings.
 //

@@ -37,7 +37,7 @@ func Command() string {
 	return screen.Shell([]string{exe})
 }
 
-// Path returns the absolute path by which another program starts this one; empty if it has no
+// Path returns the absolute path by which another program starts this one, or "" if it has no
 // lasting path.
 func Path() string {
 	exe, err := os.Executable()
@@ -57,7 +57,7 @@ func byGoRun(exe string) bool {
 	return filepath.Base(dir) == "exe" && strings.Contains(dir, "go-build") && strings.HasPrefix(name, "patchbay")
 }
 
-// onPath returns the path at which the shell finds this executable as "patchbay"; empty if it finds
+// onPath returns the path at which the shell finds this executable as "patchbay", or "" if it finds
 // another or none.
 func onPath(exe string) string {
 	path, err := exec.LookPath("patchbay")

@@ -18,7 +18,7 @@ import (
 // next line.
 type Keyboard struct {
 	in   io.Reader
-	tty  *os.File      // the input, if it is a terminal; else nil
+	tty  *os.File      // the input, or nil if it is not a terminal
 	news chan struct{} // capacity 1: a read has ended
 
 	mu      sync.Mutex

@@ -47,7 +47,7 @@ const (
 	pixelsPerColumn = 8
 )
 
-// Picture returns the escape sequences that show an image on a terminal of width columns; empty if
+// Picture returns the escape sequences that show an image on a terminal of width columns, or "" if
 // it cannot be shown. They contain the server's data only as base64.
 func Picture(data []byte, how Graphics, width int) string {
 	if how == graphicsNone || len(data) > maxShown {

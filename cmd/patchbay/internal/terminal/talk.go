@@ -34,7 +34,7 @@ type Talk struct {
 	Color bool
 	Quiet bool // no progress, log lines and notes
 
-	// Clean removes the secrets from a line. Nil: no secrets are known.
+	// Clean removes the secrets from a line. If nil, no secrets are known.
 	Clean func(line string) string
 
 	mu    sync.Mutex

@@ -20,7 +20,7 @@ const (
 )
 
 // Adapt returns a schema of arguments that the APIs accept, and the rules that it could not
-// express, in words for the description; empty if there are none.
+// express, in words for the description, or "" if there are none.
 //
 // The APIs require an object at the top, without alternatives, and keywords that are well formed
 // in JSON Schema 2020-12. Many other servers do not follow references, so with inline they are
@@ -347,7 +347,7 @@ func (a *adapter) list(in []any, refs []string) []any {
 	return out
 }
 
-// lookup returns the target of a reference within the schema, nil if there is none.
+// lookup returns the target of a reference within the schema, or nil if there is none.
 func (a *adapter) lookup(ref string) any {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -554,7 +554,7 @@ func setList(out map[string]any, key string, list []any) {
 	out[key] = list
 }
 
-// types returns the value of "type" if it is valid, else nil.
+// types returns the value of "type", or nil if it is not valid.
 func types(v any) any {
 	known := []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 	switch v := v.(type) {
@@ -576,7 +576,7 @@ func types(v any) any {
 	return nil
 }
 
-// names returns the strings of a list, each once, nil if it is not a list of strings.
+// names returns the strings of a list, each once, or nil if it is not a list of strings.
 func names(v any) []any {
 	list, _ := v.([]any)
 	var out []any
