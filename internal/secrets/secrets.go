@@ -253,7 +253,9 @@ func Lookalikes(text string) string {
 
 var lookalikes = trace.NewRedactor(nil)
 
-// code matches a flag that takes code to run, for instance a line of a shell.
+// IsCode reports whether an argument is a flag that takes code to run, for instance a line of a shell.
+func IsCode(arg string) bool { return code.MatchString(arg) }
+
 var code = regexp.MustCompile(`^(-[A-Za-z]*c|/[cCkK]|-e|--eval|-Command)$`)
 
 // ShownArgs returns arguments without their secrets.
@@ -269,7 +271,7 @@ func ShownArgs(args []string) []string {
 
 // ShownArg returns an argument without its secrets; before is the argument in front of it.
 func ShownArg(before, arg string) string {
-	if code.MatchString(before) {
+	if IsCode(before) {
 		return Lookalikes(arg) // a command must not be hidden by a KEY=x; in front of it
 	}
 	if part := Part(before, arg); part != "" {

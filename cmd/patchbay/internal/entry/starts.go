@@ -19,8 +19,8 @@ import (
 )
 
 // Starts returns lines about the commands that a file starts and the URLs of the servers and models
-// that it reaches, with their arguments, variables and headers. Each is one line, whatever the file contains. Commands
-// and arguments are shown as they are written, because code can have the form of a secret.
+// that it reaches, with their arguments, variables and headers. Each is one line, whatever the file
+// contains.
 func Starts(file *config.File, faults config.Problems) []string {
 	var lines []string
 	for _, s := range file.Servers {
@@ -93,16 +93,36 @@ func Starts(file *config.File, faults config.Problems) []string {
 	return lines
 }
 
-// started returns the command of a server as it is written, or its URL without possible secrets.
+// started returns the command of a server, or its URL without possible secrets.
 func started(s *config.Server) string {
 	switch {
 	case s.URL != "":
 		return Where(s)
 	case s.Builtin != "":
-		return screen.Shell(append([]string{s.Builtin}, s.Args...))
+		return screen.Shell(shownCommand(append([]string{s.Builtin}, s.Args...)))
 	}
-	return screen.Shell(s.CommandLine())
+	return screen.Shell(shownCommand(s.CommandLine()))
 }
+
+// shownCommand returns a program and its arguments. It hides an argument that may be a secret only
+// if the argument can be neither code nor a path: else the form of a secret would hide what runs.
+func shownCommand(words []string) []string {
+	out := slices.Clone(words)
+	for i := 1; i < len(words); i++ {
+		if !plainWord.MatchString(words[i]) || secrets.IsCode(words[i-1]) && !assignment.MatchString(words[i]) {
+			continue
+		}
+		out[i] = secrets.Lookalikes(secrets.ShownArg(words[i-1], words[i]))
+	}
+	return out
+}
+
+// plainWord matches words that a shell does not evaluate and that do not name a file by a path.
+var plainWord = regexp.MustCompile(`^[\pL\pN_@%+-][\pL\pN_@%+=:,/.?&-]*$`)
+
+// assignment matches code that only sets a variable, and the value of "docker run -e", in front of
+// the value, which is a plain word.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // given collects the variables and headers that a server gets: their names, and the values that a
 // person may see.
@@ -177,8 +197,15 @@ func (g *given) String() (text string) {
 	return text
 }
 
-// asWritten returns a member of a server that cannot be parsed. A URL is without possible secrets.
+// asWritten returns a member of a server that cannot be parsed, arguments and URLs without possible
+// secrets.
 func asWritten(raw json.RawMessage) string {
+	var args []string
+	if jsonx.KindOf(raw) == '[' && json.Unmarshal(raw, &args) == nil {
+		if text, err := jsonx.Marshal(shownCommand(append([]string{""}, args...))[1:]); err == nil {
+			return string(text)
+		}
+	}
 	if text, err := jsonx.Unquote(raw); err == nil && len(secrets.URL(text)) > 0 {
 		return strconv.Quote(secrets.ShownURL(text))
 	}

@@ -51,8 +51,8 @@ func TestTrustShowsNoSecrets(t *testing.T) {
 	}
 }
 
-// The question shows programs and arguments as they are written: code that has the form of a secret
-// would run unseen.
+// The question shows programs, and arguments that can be code or a path, as they are written: code in
+// the form of a secret would run unseen. It hides other arguments that may be secrets.
 func TestTrustShowsWhatRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.json")
 	if err := os.WriteFile(path, []byte(`{"mcpServers": {
@@ -61,6 +61,7 @@ func TestTrustShowsWhatRuns(t *testing.T) {
 		"c": {"command": "sh", "args": ["-c", "eval \"$1\"", "--token", "./x"]},
 		"d": {"command": "TOKEN=evil/sh"},
 		"e": {"command": "sh", "args": ["--password=$(./x)", "${PATCHBAY_NOT_SET}"]},
+		"g": {"command": "serve", "args": ["--pat", "s3cretValue9Zq", "--token=s3cretValue9Zq", "postgres://bob:s3cret@db/x", "ghp_R7kQ2vXz9LmN4pTc8WbJ1hGd5FsY3aEu6oVi"]},
 		"f": {"url": "https://u:secret@example.com/mcp"}
 	}}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,6 +77,7 @@ func TestTrustShowsWhatRuns(t *testing.T) {
 		`c: sh -c 'eval "$1"' --token ./x`,
 		"d: TOKEN=evil/sh",
 		`e: "sh" ["--password=$(./x)","${PATCHBAY_NOT_SET}"] (with faults)`,
+		"g: serve --pat '[redacted]' '--token=[redacted]' 'postgres://[redacted]@db/x' '[redacted]'",
 		"f: https://[redacted]@example.com/mcp",
 	} {
 		if !strings.Contains(got+"\n", want+"\n") {
