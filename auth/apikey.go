@@ -112,8 +112,9 @@ func (k *APIKey) check() error {
 	return nil
 }
 
-// APIKeys is a [Verifier] of keys that [NewAPIKey] made: as a Bearer token, or in a header of
-// their own. One of Keys and File is required.
+// APIKeys is a [Verifier] of keys that [NewAPIKey] made: as a Bearer token, in a header of their
+// own, or as the password of Basic credentials (RFC 7617), whose user name is then empty, "key", or
+// the ID or Subject of the key. One of Keys and File is required.
 type APIKeys struct {
 	// Keys are entries in addition to those of File.
 	Keys []APIKey
@@ -134,7 +135,7 @@ type APIKeys struct {
 
 // Verify implements [Verifier].
 func (a *APIKeys) Verify(r *http.Request) (*Principal, error) {
-	key, err := a.keyOf(r)
+	user, key, err := a.keyOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -153,31 +154,44 @@ func (a *APIKeys) Verify(r *http.Request) (*Principal, error) {
 	if subtle.ConstantTimeCompare([]byte(hashKey(key)), []byte(strings.ToLower(k.Hash))) != 1 {
 		return nil, fmt.Errorf("wrong secret for API key %q", text.Short(id))
 	}
+	switch user {
+	case "", "key", k.ID, k.Subject:
+	default:
+		return nil, fmt.Errorf("the user name %q is not empty, \"key\", or the id or subject of API key %q", text.Short(user), text.Short(id))
+	}
 	return &Principal{
 		ID: "apikey#" + k.Subject, Scheme: "apikey", Subject: k.Subject, ClientID: k.ID, Name: k.Name,
 		Scopes: k.Scopes, Roles: k.Roles, Expires: k.Expires,
 	}, nil
 }
 
-// keyOf finds the key in a request.
-func (a *APIKeys) keyOf(r *http.Request) (string, error) {
+// keyOf finds the key in a request, and the user name that came with it.
+func (a *APIKeys) keyOf(r *http.Request) (user, key string, err error) {
 	name := a.Header
 	if name == "" {
 		name = "X-API-Key"
 	}
 	switch values := r.Header.Values(name); {
 	case len(values) > 1:
-		return "", fmt.Errorf("%w: %d headers %s", errMalformed, len(values), name)
+		return "", "", fmt.Errorf("%w: %d headers %s", errMalformed, len(values), name)
 	case len(values) == 1 && len(values[0]) > maxCredential:
-		return "", fmt.Errorf("%w: the header %s has more than %d bytes", errMalformed, name, maxCredential)
+		return "", "", fmt.Errorf("%w: the header %s has more than %d bytes", errMalformed, name, maxCredential)
 	case len(values) == 1:
-		return values[0], nil
+		return "", values[0], nil
 	}
-	token, err := bearer(r)
-	if err == nil && !strings.HasPrefix(token, keyPrefix) {
-		err = ErrNoCredential
+	c, err := credentialOf(r)
+	switch {
+	case err != nil:
+		return "", "", err
+	case strings.EqualFold(c.scheme, "Bearer"):
+		key = c.value
+	case strings.EqualFold(c.scheme, "Basic"):
+		user, key, _ = c.password()
 	}
-	return token, err
+	if !strings.HasPrefix(key, keyPrefix) {
+		return "", "", ErrNoCredential
+	}
+	return user, key, nil
 }
 
 // known returns the keys by id.

@@ -30,7 +30,7 @@ import (
 //
 // A password that was accepted is accepted again without its slow hash, until the entry of its
 // user changes. Four slow hashes are computed at a time; a request that waits more than 5 seconds
-// for its turn gets 503.
+// for its turn gets 503. A wrong password that begins as an API key does is left to the next verifier.
 type Basic struct {
 	// Users are password hashes by user name, as [HashPassword] makes them.
 	Users map[string]string
@@ -78,9 +78,12 @@ func (b *Basic) Verify(r *http.Request) (*Principal, error) {
 	case !strings.EqualFold(c.scheme, "Basic"):
 		return nil, ErrNoCredential
 	}
-	raw, err := base64.StdEncoding.DecodeString(c.value)
-	name, password, ok := strings.Cut(string(raw), ":")
-	if err != nil || !ok || !utf8.Valid(raw) || checkName("", name) != nil || len(password) > maxPassword {
+	name, password, ok := c.password()
+	isKey := strings.HasPrefix(password, keyPrefix) // maybe; APIKeys know
+	switch {
+	case isKey && name == "":
+		return nil, ErrNoCredential
+	case !ok || checkName("", name) != nil || len(password) > maxPassword:
 		return nil, fmt.Errorf("%w: Basic needs NAME:PASSWORD in base64", errMalformed)
 	}
 	all, err := b.known()
@@ -92,14 +95,26 @@ func (b *Basic) Verify(r *http.Request) (*Principal, error) {
 	if !there {
 		u.hash = all.decoy
 	}
-	good, err := b.matches(r.Context(), u.hash, raw, password)
+	good, err := b.matches(r.Context(), u.hash, name, password)
 	switch {
 	case err != nil:
 		return nil, err
-	case !there || !good:
-		return nil, errors.New("there is no user with this password")
+	case there && good:
+	case isKey:
+		return nil, fmt.Errorf("%w: %w", errNoUser, ErrNoCredential)
+	default:
+		return nil, errNoUser
 	}
 	return &Principal{ID: "basic#" + name, Scheme: "basic", Subject: name, Name: name, Scopes: u.scopes}, nil
+}
+
+var errNoUser = errors.New("there is no user with this password")
+
+// password reads the name and the password of Basic credentials.
+func (c credential) password() (name, password string, ok bool) {
+	raw, err := base64.StdEncoding.DecodeString(c.value)
+	name, password, ok = strings.Cut(string(raw), ":")
+	return name, password, ok && err == nil && utf8.Valid(raw)
 }
 
 func (b *Basic) prepare() {
@@ -109,9 +124,9 @@ func (b *Basic) prepare() {
 }
 
 // matches reports whether a password is that of a hash.
-func (b *Basic) matches(ctx context.Context, hash string, credential []byte, password string) (bool, error) {
+func (b *Basic) matches(ctx context.Context, hash, name, password string) (bool, error) {
 	mac := hmac.New(sha256.New, b.key)
-	mac.Write(credential)
+	mac.Write([]byte(name + ":" + password))
 	sum := [sha256.Size]byte(mac.Sum(nil))
 	if before, ok := b.right.get(sum); ok && before == hash {
 		return true, nil

@@ -74,11 +74,11 @@ func (c claims) time(name string) (time.Time, error) {
 	return time.Unix(int64(whole), int64(part*1e9)), nil
 }
 
-// scopes reads the granted scopes: from scope, a list separated by blanks (RFC 9068, 2.2.3), or
-// from scp, as some issuers call it.
-func (c claims) scopes() (list []string) {
-	all := c.list("scope")
-	if all == nil {
+// scopes reads the granted scopes: texts separated by blanks (RFC 9068, 2.2.3), or an array of them.
+// Without the name of a claim they are in scope, or in scp, as some issuers call it.
+func (c claims) scopes(claim string) (list []string) {
+	all := texts(c.path(cmp.Or(claim, "scope")))
+	if all == nil && claim == "" {
 		all = c.list("scp")
 	}
 	for _, s := range all {
@@ -136,11 +136,12 @@ func (c claims) party(allowed []string) error {
 	return nil
 }
 
-// principal makes a principal from verified claims. Without an issuer the ID begins with scheme.
-func (c claims) principal(scheme, issuer, rolesClaim string, expires time.Time) (*Principal, error) {
+// principal makes a principal from verified claims; its scopes and roles are in the named ones.
+// Without an issuer the ID begins with scheme.
+func (c claims) principal(scheme, issuer, scopes, roles string, expires time.Time) (*Principal, error) {
 	p := &Principal{
 		Scheme: scheme, Issuer: issuer, ClientID: c.text("client_id", "azp"), Name: c.text("name", "preferred_username", "username"),
-		Scopes: c.scopes(), Roles: texts(c.path(rolesClaim)), Expires: expires, Claims: c,
+		Scopes: c.scopes(scopes), Roles: texts(c.path(cmp.Or(roles, "roles"))), Expires: expires, Claims: c,
 	}
 	from := issuer
 	if from == "" {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -181,7 +182,15 @@ func TestAPIKeys(t *testing.T) {
 		{"twice", []string{"X-API-Key", key, "X-API-Key", key}, 400},
 		{"too long", []string{"X-API-Key", strings.Repeat("x", 20<<10)}, 400},
 		{"expired", []string{"X-API-Key", old}, 401},
-		{"as a password", []string{"Authorization", "Basic " + key}, 401},
+		{"not in base64", []string{"Authorization", "Basic " + key}, 401},
+		{"password of nobody", basic("", key), 200},
+		{"password of key", basic("key", key), 200},
+		{"password of the id", basic(entry.ID, key), 200},
+		{"password of the subject", basic("carol", key), 200},
+		{"password of somebody else", basic("dave", key), 401},
+		{"password that is wrong", basic("carol", key[:len(key)-1]+"!"), 401},
+		{"password without a key", basic("carol", "secret"), 401},
+		{"user name", basic(key, ""), 401},
 	}
 	for _, tt := range tests {
 		if res := request(t, g, "POST", "/mcp", tt.header...); res.StatusCode != tt.status {
@@ -198,6 +207,39 @@ func TestAPIKeys(t *testing.T) {
 	p, err := v.Verify(bearerRequest(key))
 	if err != nil || p.ID != "apikey#carol" || p.ClientID != entry.ID || !p.HasScope("read") || !p.HasRole("ops") || p.Name != "Carol's laptop" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// basic returns a header with Basic credentials.
+func basic(user, password string) []string {
+	return []string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))}
+}
+
+// Whichever of the two comes first, a password is a password and a key is a key.
+func TestAPIKeyAsPasswordBesideUsers(t *testing.T) {
+	key, entry := auth.NewAPIKey("carol")
+	hash, err := auth.HashPassword("pb_not_a_key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, users := &auth.APIKeys{Keys: []auth.APIKey{entry}}, &auth.Basic{Users: map[string]string{"carol": hash}}
+	for _, verifiers := range [][]auth.Verifier{{keys, users}, {users, keys}} {
+		g := &auth.Guard{Verifiers: verifiers}
+		for name, tt := range map[string]struct {
+			header []string
+			status int
+		}{
+			"key":                       {basic("carol", key), 200},
+			"key of nobody":             {basic("", key), 200},
+			"password that looks alike": {basic("carol", "pb_not_a_key"), 200},
+			"neither":                   {basic("carol", "pb_not_a_kez"), 401},
+			"neither, of nobody":        {basic("mallory", "secret"), 401},
+			"no name":                   {basic("", "secret"), 400},
+		} {
+			if res := request(t, g, "POST", "/mcp", tt.header...); res.StatusCode != tt.status {
+				t.Errorf("%T first, %s: %d, want %d", verifiers[0], name, res.StatusCode, tt.status)
+			}
+		}
 	}
 }
 

@@ -49,8 +49,9 @@ type Introspection struct {
 	// negative: it is used once.
 	TTL time.Duration
 
-	// RolesClaim is as that of [JWT].
-	RolesClaim string
+	// ScopesClaim and RolesClaim are as those of [JWT].
+	ScopesClaim string
+	RolesClaim  string
 
 	// Base sends the requests to the issuer, and decides which addresses may be connected to. Nil:
 	// connections of its own, whose addresses are checked.
@@ -255,10 +256,6 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	if k.binding, err = c.binding(); err != nil {
 		return k, err
 	}
-	roles := i.RolesClaim
-	if roles == "" {
-		roles = "roles"
-	}
 	k.audiences = c.list("aud")
 	ttl := i.TTL
 	if ttl == 0 {
@@ -267,7 +264,7 @@ func (i *Introspection) inspect(ctx context.Context, token string) (k introspect
 	if k.until = start.Add(ttl); !expires.IsZero() && expires.Before(k.until) {
 		k.until = expires
 	}
-	k.principal, err = c.principal("introspection", issuer, roles, expires)
+	k.principal, err = c.principal("introspection", issuer, i.ScopesClaim, i.RolesClaim, expires)
 	return k, err
 }
 

@@ -73,6 +73,10 @@ type JWT struct {
 	// token that names two different clients is refused in any case.
 	Clients []string
 
+	// ScopesClaim names the claim with the scopes, an array or a text with blanks between them; a
+	// dot leads into a claim. Empty: "scope", or "scp" without that.
+	ScopesClaim string
+
 	// RolesClaim names the claim with the roles; a dot leads into a claim:
 	// "realm_access.roles". Empty: "roles".
 	RolesClaim string
@@ -312,11 +316,7 @@ func (j *JWT) read(ctx context.Context, token string) (k knownToken, err error) 
 		return k, err
 	}
 	k.audiences = c.list("aud")
-	roles := j.RolesClaim
-	if roles == "" {
-		roles = "roles"
-	}
-	k.principal, err = c.principal("jwt", j.Issuer, roles, expires)
+	k.principal, err = c.principal("jwt", j.Issuer, j.ScopesClaim, j.RolesClaim, expires)
 	return k, err
 }
 

@@ -54,6 +54,33 @@ func TestJWTPrincipal(t *testing.T) {
 	}
 }
 
+func TestJWTScopesClaim(t *testing.T) {
+	f := newIssuer(t)
+	for _, tt := range []struct {
+		claim string
+		value any
+		want  string
+	}{
+		{"scopes", []string{"read", "write"}, "read,write"},
+		{"scopes", "read write", "read,write"},
+		{"https://example.com/scopes", "read", "read"},
+		{"scopes", []any{"read", 7, "wri\"te"}, "read"},
+		{"scopes", 7, ""},
+		{"scopes", nil, ""}, // neither of scope nor of scp
+	} {
+		v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f, ScopesClaim: tt.claim}
+		p, err := v.Verify(bearerRequest(f.token(t, "ec", claimsMap{"scope": "admin", "scp": "admin", tt.claim: tt.value})))
+		if err != nil || strings.Join(p.Scopes, ",") != tt.want {
+			t.Errorf("%s %v: %+v, %v; want the scopes %q", tt.claim, tt.value, p, err, tt.want)
+		}
+	}
+	v := &auth.JWT{Issuer: issuerURL, Audience: []string{resourceURL}, Base: f, ScopesClaim: "realm_access.scopes"}
+	p, err := v.Verify(bearerRequest(f.token(t, "ec", claimsMap{"realm_access": map[string]any{"scopes": []string{"deep"}}})))
+	if err != nil || strings.Join(p.Scopes, ",") != "deep" {
+		t.Errorf("within a claim: %+v, %v", p, err)
+	}
+}
+
 func TestJWTKeyKinds(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -38,9 +38,12 @@ SPEC that recognizes a credential decides.
   introspect:ISSUER            tokens that the authorization server checks
 
 Options, with commas: issuer=, audience=, keys=FILE|URL, algorithm=,
-azp=CLIENT, leeway=30s, roles=CLAIM (hmac, jwt), url=, client=ID,
-secret=env:NAME|FILE, ttl=30s (introspect). The audience of a token must be the
-address of the server, the URL of --auth-resource, or audience=.
+azp=CLIENT, leeway=30s, scopes=CLAIM, roles=CLAIM (hmac, jwt), url=, client=ID,
+secret=env:NAME|FILE, ttl=30s (introspect). The audience of a token must be
+audience=, else the URL of --auth-resource, else the address of the server.
+scopes= names a claim with an array, or a text with blanks; a.b is b in a.
+An API key may also be the password of Basic credentials whose user name is
+empty, "key", or the id or subject of the key.
 
 --client-ca FILE accepts callers with a certificate of that CA, by its URI, host
 name, mail address or distinguished name.
@@ -125,7 +128,9 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 	if p.ClientCA != "" {
 		g.Verifiers = append(g.Verifiers, &auth.MTLS{})
 	}
-	remote, own := false, true // remote issuers of tokens; whether each has an audience
+	remote := false      // whether callers log in elsewhere
+	var open []*auth.JWT // signed here, for no audience yet
+	unnamed := false     // whether tokens are for no audience yet
 	for _, text := range p.Auth {
 		v, err := listen.Verifier(text, a.logger())
 		if err != nil {
@@ -133,20 +138,30 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 		}
 		switch v := v.(type) {
 		case *auth.JWT:
-			remote, own = remote || v.Secret == "", own && (v.Secret != "" || v.Audience != nil)
+			remote, unnamed = remote || v.Secret == "", unnamed || v.Audience == nil
+			if v.Secret != "" && v.Audience == nil {
+				open = append(open, v)
+			}
 		case *auth.Introspection:
-			remote, own = true, own && v.Audience != nil
+			remote, unnamed = true, unnamed || v.Audience == nil
 		}
 		g.Verifiers = append(g.Verifiers, v)
 	}
-	resource := p.Resource
-	if tcp, ok := at.(*net.TCPAddr); resource == "" && remote && ok && !tcp.IP.IsUnspecified() {
-		resource = p.scheme() + at.String() + listen.Path
+	resource, address := p.Resource, ""
+	if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
+		address = p.scheme() + at.String() + listen.Path
+	}
+	if resource == "" && remote {
+		resource = address
 	}
 	switch {
 	case resource != "":
 		g.Resource = &auth.ResourceMetadata{Resource: resource, Name: "patchbay"}
-	case remote && !own:
+	case unnamed && address != "": // the tokens are made by hand: metadata would lead clients to no login
+		for _, v := range open {
+			v.Audience = []string{address}
+		}
+	case unnamed:
 		return nil, usagef("--auth: tokens need the URL of the server, which %s does not tell", at).hint("--auth-resource https://mcp.example.com/mcp")
 	}
 	if err := g.Check(); err != nil {

@@ -153,7 +153,8 @@ var tokenJWTVerb = verb{
 	name: "jwt", summary: "Make a JWT.", usage: "SUBJECT --secret env:NAME|FILE | --key FILE",
 	examples: []string{"patchbay token jwt alice --secret env:SECRET", "patchbay token jwt alice --key k.pem --issuer https://a.example --scope read"},
 	details: `Signs with a secret (HS256) for --auth hmac:..., or with the key in a file
-(ES256; a missing file gets a new key) for --auth jwt:ISSUER,keys=FILE.`,
+(ES256; a missing file gets a new key) for --auth jwt:ISSUER,keys=FILE. The
+audience must be that of the server: its URL, unless --auth has audience=.`,
 	command: func() command { return new(tokenJWTCmd) },
 }
 

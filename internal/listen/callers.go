@@ -101,10 +101,11 @@ func (o options) tokens(j *auth.JWT) error {
 	delete(o, "azp")
 	delete(o, "audience")
 	delete(o, "algorithm")
-	var err1, err2 error
-	j.Leeway, err1 = o.duration("leeway")
-	j.RolesClaim, err2 = o.take("roles")
-	return errors.Join(err1, err2)
+	var errs [3]error
+	j.Leeway, errs[0] = o.duration("leeway")
+	j.ScopesClaim, errs[1] = o.take("scopes")
+	j.RolesClaim, errs[2] = o.take("roles")
+	return errors.Join(errs[:]...)
 }
 
 func (o options) hmac(from string) (*auth.JWT, error) {
@@ -139,13 +140,14 @@ func (o options) introspect(issuer string) (*auth.Introspection, error) {
 	i := &auth.Introspection{Issuer: issuer, Audience: o["audience"], Clients: o["azp"]}
 	delete(o, "audience")
 	delete(o, "azp")
-	var errs [5]error
+	var errs [6]error
 	var secret string
 	i.URL, errs[0] = o.take("url")
 	i.ClientID, errs[1] = o.take("client")
 	secret, errs[2] = o.take("secret")
 	i.RolesClaim, errs[3] = o.take("roles")
-	i.TTL, errs[4] = o.duration("ttl")
+	i.ScopesClaim, errs[4] = o.take("scopes")
+	i.TTL, errs[5] = o.duration("ttl")
 	err := errors.Join(errs[:]...)
 	if err == nil && secret != "" {
 		secret, err = ReadSecret(secret)
