@@ -2,16 +2,17 @@
 // dialects that hosts use. Package hosts below it handles the files of other hosts.
 //
 // Two shapes are read, {"mcpServers": {NAME: {...}}} and {"servers": {NAME:
-// {...}}}, with comments and trailing commas. A server is one of
+// {...}}}, with comments and trailing commas. "servers" and "inputs" may also be in a member
+// "mcp", as in the settings of VS Code. A server is one of
 //
 //	{"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}, "envFile": ".env", "cwd": "dir"}
 //	{"url": "https://example.com/mcp", "headers": {"K": "v"}}
 //	{"builtin": "sqlite", "args": ["data.db"]}
 //
 // and any of them may have "type" or "transport" (stdio, http,
-// streamable-http, sse) and "disabled". Members this package does not know
-// are ignored; a known member that looks misspelt, or the word of another host
-// for it, gives a warning.
+// streamable-http, sse) and "disabled". A server with a URL may have "api_key", a Bearer token.
+// Members that this package does not know are in [File.Unread]; a member that looks misspelt, or
+// the word of another host for a known one, gives a warning.
 //
 // Patchbay's own settings are under "patchbay", in a server or at the top of the file, which
 // other hosts ignore:

@@ -79,7 +79,7 @@ func (d *Document) Bytes() []byte { return bytes.Clone(d.data) }
 func (d *Document) lists() []*node {
 	var out []*node
 	for _, name := range []string{"mcpServers", "servers"} {
-		if n := d.root.member(name); n != nil {
+		if n := homeOf(d.root).member(name); n != nil {
 			out = append(out, n)
 		}
 	}
@@ -122,7 +122,7 @@ func (d *Document) Entry(name string) (Entry, bool) {
 // Inputs returns the inputs of the file unchanged.
 func (d *Document) Inputs() []json.RawMessage {
 	var out []json.RawMessage
-	if n := d.root.member("inputs"); n != nil {
+	if n := homeOf(d.root).member("inputs"); n != nil {
 		text := strip(d.data)
 		for _, item := range n.items {
 			out = append(out, compact(text[item.pos:item.end]))
@@ -132,7 +132,7 @@ func (d *Document) Inputs() []json.RawMessage {
 }
 
 // Add adds a server to the end of the list that the file has, or to a new one:
-// "servers" in a folder .vscode, else "mcpServers". A name that is there already is
+// "servers" in "mcp" or a folder .vscode, else "mcpServers". A name that is there already is
 // an error.
 func (d *Document) Add(e Entry) error {
 	if _, ok := d.Entry(e.Name); ok {
@@ -143,6 +143,9 @@ func (d *Document) Add(e Entry) error {
 	}
 	if err := jsonx.Valid(e.Object, 0); err != nil || jsonx.KindOf(e.Object) != '{' {
 		return fmt.Errorf("the server %s is not a JSON object", quote(e.Name))
+	}
+	if homeOf(d.root) != d.root {
+		return d.insert(e.Name, e.Object, "mcp", "servers")
 	}
 	name := "mcpServers"
 	if d.root.member(name) == nil && (d.root.member("servers") != nil || filepath.Base(filepath.Dir(d.path)) == ".vscode") {
@@ -180,9 +183,10 @@ func (d *Document) AddInput(input json.RawMessage) error {
 		return errors.New("an input is not a JSON object")
 	}
 	l := layoutOf(d.data, d.root)
-	list := d.root.member("inputs")
+	home := homeOf(d.root)
+	list := home.member("inputs")
 	if list == nil {
-		return d.set(insertMember(d.data, d.root, l, func(indent string, oneLine bool) string {
+		return d.set(insertMember(d.data, home, l, func(indent string, oneLine bool) string {
 			return `"inputs": ` + format(json.RawMessage("["+string(input)+"]"), indent, l, oneLine)
 		}))
 	}

@@ -69,6 +69,7 @@ func TestAdd(t *testing.T) {
 	}, // end
 }`},
 		{"no comma before", "{\r\n    \"mcpServers\": {\r\n        \"a\": {\"command\": \"x\"} // beside a\r\n    }\r\n}", "{\r\n    \"mcpServers\": {\r\n        \"a\": {\"command\": \"x\"}, // beside a\r\n        \"new\": {\r\n            \"command\": \"npx\",\r\n            \"args\": [\"-y\", \"x\"],\r\n            \"env\": {\r\n                \"K\": \"v\"\r\n            }\r\n        }\r\n    }\r\n}"},
+		{"inside of mcp", "{\n  \"editor.wordWrap\": \"on\",\n  \"mcp\": {\n    \"inputs\": [] // none yet\n  }\n}", "{\n  \"editor.wordWrap\": \"on\",\n  \"mcp\": {\n    \"inputs\": [], // none yet\n    \"servers\": {\n      \"new\": {\n        \"command\": \"npx\",\n        \"args\": [\"-y\", \"x\"],\n        \"env\": {\n          \"K\": \"v\"\n        }\n      }\n    }\n  }\n}"},
 		{"one line", `{"mcpServers": {"a": {"command": "x"}}, "other": [1]}`, `{"mcpServers": {"a": {"command": "x"}, "new": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}}}, "other": [1]}`},
 		{"one line with a comma", `{"mcpServers": {"a": {"command": "x"},}}`, `{"mcpServers": {"a": {"command": "x"}, "new": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}},}}`},
 		{"comment in an empty list", "{\n  \"mcpServers\": {\n    // none yet\n  }\n}", "{\n  \"mcpServers\": {\n    \"new\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"x\"],\n      \"env\": {\n        \"K\": \"v\"\n      }\n    }\n    // none yet\n  }\n}"},
@@ -94,6 +95,7 @@ func TestRemove(t *testing.T) {
 		{"only", "{\"servers\": {\n\t\"new\": {\"command\": \"y\"}\n}}", "{\"servers\": {\n}}"},
 		{"one line, first", `{"servers": {"new": {"command": "y"}, "a": {"command": "x"}}}`, `{"servers": {"a": {"command": "x"}}}`},
 		{"one line, last", `{"servers": {"a": {"command": "x"}, "new": {"command": "y"}}}`, `{"servers": {"a": {"command": "x"}}}`},
+		{"inside of mcp", `{"mcp": {"inputs": [], "servers": {"new": {"command": "y"}, "a": {"command": "x"}}}}`, `{"mcp": {"inputs": [], "servers": {"a": {"command": "x"}}}}`},
 		{"settings too", `{"servers": {"new": {"command": "y"}}, "patchbay": {"servers": {"new": {"idle": "1s"}, "a": {"builtin": "x"}}}}`, `{"servers": {}, "patchbay": {"servers": {"a": {"builtin": "x"}}}}`},
 	}
 	for _, tt := range tests {
@@ -121,6 +123,13 @@ func TestAddInput(t *testing.T) {
 	}
 	if err := d.AddInput(json.RawMessage(`{"id":"a"}`)); err == nil {
 		t.Error("an input of an id that is there was added")
+	}
+	d = document(t, `{"mcp": {"servers": {"a": {"command": "x"}}}}`)
+	if err := d.AddInput(json.RawMessage(`{"id":"a"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"mcp": {"servers": {"a": {"command": "x"}}, "inputs": [{"id": "a"}]}}`; string(d.Bytes()) != want {
+		t.Errorf("AddInput in mcp wrote %s, want %s", d.Bytes(), want)
 	}
 }
 

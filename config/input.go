@@ -103,6 +103,8 @@ func (l *loader) input(n *node) (in Input, id *node) {
 					l.fail(option.pos, "an option of an input is not a string", "put it in quotes")
 				}
 			}
+		default:
+			l.unknown(m, " of an input", []string{"id", "type", "description", "default", "password", "options"})
 		}
 	}
 	return in, id

@@ -29,6 +29,7 @@ type File struct {
 	Share    string  // default of Server.Share
 	Model    string  // the chosen model: the name of a model, or "PROVIDER/NAME"; empty: none
 	Warnings []Problem
+	Unread   []Problem // members that this package does not read, and without a warning: another host may read them
 
 	Text []byte // as it was read
 }
@@ -93,6 +94,7 @@ func parse(path string, data []byte, env func(string) (string, bool)) (*File, Pr
 	}
 	slices.SortStableFunc(l.problems, byPlace)
 	slices.SortStableFunc(l.file.Warnings, byPlace)
+	slices.SortStableFunc(l.file.Unread, byPlace)
 	return l.file, l.problems, nil
 }
 
@@ -140,6 +142,23 @@ func (l *loader) warn(pos int, text, fix string) {
 	}
 }
 
+// unknown reports a member that is not in words: a warning if it resembles one of them, else
+// unread. of names the object for people; empty: a server.
+func (l *loader) unknown(m member, of string, words []string) {
+	switch near := misspelt(m.name, words); {
+	case near != "":
+		l.warn(m.pos, "the member "+quote(m.name)+of+" is not read", "did you mean "+quote(near)+"?")
+	case !slices.Contains(words, m.name):
+		l.unread(m, of, "remove it, or leave it to another host")
+	}
+}
+
+func (l *loader) unread(m member, of, fix string) {
+	if len(l.file.Unread) < maxProblems {
+		l.file.Unread = append(l.file.Unread, l.at(m.pos, "the member "+quote(m.name)+of+" is not read", fix))
+	}
+}
+
 func newLoader(path string, data []byte, env func(string) (string, bool)) (*loader, error) {
 	if env == nil {
 		env = os.LookupEnv
@@ -176,13 +195,13 @@ func (l *loader) load() {
 	lists, seen, servers := 0, make(map[string]int), make(map[string]int)
 	l.above = make(map[string]member)
 	// These two are needed to read the servers, and inputs to read models, wherever they are.
-	first := func(name string, read func(*node)) {
-		if i := slices.IndexFunc(root.members, func(m member) bool { return m.name == name }); i >= 0 {
-			read(root.members[i].value)
-		}
+	home := homeOf(root)
+	if inputs := home.member("inputs"); inputs != nil {
+		l.inputs(inputs)
 	}
-	first("inputs", l.inputs)
-	first("patchbay", l.patchbay)
+	if own := root.member("patchbay"); own != nil {
+		l.patchbay(own)
+	}
 	for _, m := range root.members {
 		if l.twice(seen, m, "member") {
 			continue
@@ -194,9 +213,16 @@ func (l *loader) load() {
 			lists++
 			l.servers(m, servers)
 		case "inputs":
+		case "mcp":
+			if home == root {
+				l.unread(m, "", `it needs an object "servers" or "inputs"`)
+			} else {
+				lists += l.wrapped(root, home, servers)
+			}
+		case "$schema":
 		default:
-			if known := misspelt(m.name, []string{"mcpServers", "servers", "inputs", "patchbay"}); known != "" {
-				l.warn(m.pos, "the member "+quote(m.name)+" is not read", "did you mean "+quote(known)+"?")
+			if home == root { // else the file is the settings of an editor
+				l.unknown(m, "", []string{"mcpServers", "servers", "inputs", "patchbay"})
 			}
 		}
 	}
@@ -204,6 +230,38 @@ func (l *loader) load() {
 	if lists == 0 && !l.unfinished {
 		l.fail(root.pos, `neither "mcpServers" nor "servers" is here`, `write {"mcpServers": {"NAME": {"command": "..."}}}`)
 	}
+}
+
+// homeOf returns the object with the lists of servers and inputs: the file as a whole or, as in
+// settings of VS Code, its member "mcp" if that has such a list.
+func homeOf(root *node) *node {
+	if n := root.member("mcp"); n != nil && (n.member("servers") != nil || n.member("inputs") != nil) {
+		return n
+	}
+	return root
+}
+
+// wrapped reads the servers of "mcp", and returns the number of their lists. Lists beside "mcp"
+// are faults.
+func (l *loader) wrapped(root, home *node, servers map[string]int) (lists int) {
+	for _, m := range root.members {
+		if slices.Contains([]string{"mcpServers", "servers", "inputs"}, m.name) {
+			l.fail(m.pos, fmt.Sprintf("%q is here and in \"mcp\" in line %d", m.name, l.line(home.pos)), "keep all servers and inputs in one of the two places")
+		}
+	}
+	seen := make(map[string]int)
+	for _, m := range home.members {
+		switch {
+		case l.twice(seen, m, "member"):
+		case m.name == "servers":
+			lists++
+			l.servers(m, servers)
+		case m.name == "inputs":
+		default:
+			l.unknown(m, ` of "mcp"`, []string{"servers", "inputs"})
+		}
+	}
+	return lists
 }
 
 // twice reports a repeated name.

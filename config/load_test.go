@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -191,6 +192,43 @@ func TestLoadFaults(t *testing.T) {
 	}
 }
 
+// The settings of VS Code hold both lists in "mcp"; "patchbay" is at the top there, too.
+func TestLoadMCPMember(t *testing.T) {
+	file, faults, _ := load(t, `{
+  "editor.wordWrap": "on",
+  "mcp": {
+    "inputs": [{"id": "key", "type": "promptString"}],
+    "servers": {"a": {"url": "https://h/", "headers": {"K": "${input:key}"}}}
+  },
+  "patchbay": {"servers": {"a": {"callTimeout": "3s"}, "b": {"builtin": "shop"}}}
+}`, nil)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	var names []string
+	for _, s := range file.Servers {
+		names = append(names, s.Name)
+	}
+	if fmt.Sprint(names) != "[a b]" || len(file.Inputs) != 1 || file.Servers[0].CallTimeout != 3*time.Second || len(file.Warnings) > 0 {
+		t.Errorf("servers %v, inputs %v, callTimeout %v, warnings %v", names, file.Inputs, file.Servers[0].CallTimeout, file.Warnings)
+	}
+	_, faults, _ = load(t, `{
+  "inputs": [],
+  "mcp": {"servers": {"a": {"command": "x"}}},
+  "mcpServers": {"a": {"command": "y"}},
+  "servers": {}
+}`, nil)
+	want := []string{
+		`2:3: "inputs" is here and in "mcp" in line 3`,
+		`4:3: "mcpServers" is here and in "mcp" in line 3`,
+		`4:18: the server "a" is here twice, first in line 3`,
+		`5:3: "servers" is here and in "mcp" in line 3`,
+	}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
 func TestLoadWarnings(t *testing.T) {
 	file, faults, _ := load(t, `{"mcpServer": 1, "servers": {
   "a": {"command": "x", "arg": [], "ENV": {}, "headers": {}, "timeout": 5},
@@ -218,6 +256,79 @@ func TestLoadWarnings(t *testing.T) {
 	}
 	if len(file.Servers) != 3 {
 		t.Errorf("read %d servers, want 3", len(file.Servers))
+	}
+	if len(file.Unread) != 1 || file.Unread[0].Text != `the member "timeout" is not read` || file.Unread[0].Server != "a" {
+		t.Errorf("unread members %v, want timeout of a", file.Unread)
+	}
+}
+
+// Each member without a reader is in Unread once, with its owner; settings of an editor are not.
+func TestLoadUnread(t *testing.T) {
+	file, faults, _ := load(t, `{"$schema": "x", "editorial": 1,
+"inputs": [{"id": "i", "question": "?"}],
+"mcp": {"other": {}},
+"servers": {"a": {"command": "x", "idle": "1s", "autoApprove": ["y"]}},
+"patchbay": {"models": {"m": {"provider": "openai", "name": "n", "color": "red"}}}}`, nil)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	var got []string
+	for _, p := range file.Unread {
+		got = append(got, fmt.Sprintf("%d %s%s: %s: %s", p.Line, p.Server, p.Model, p.Text, p.Fix))
+	}
+	const leave = "remove it, or leave it to another host"
+	want := []string{
+		`1 : the member "editorial" is not read: ` + leave,
+		`2 : the member "question" of an input is not read: ` + leave,
+		`3 : the member "mcp" is not read: it needs an object "servers" or "inputs"`,
+		`4 a: the member "idle" is not read: move it into "patchbay", or leave it to another host`,
+		`4 a: the member "autoApprove" is not read: ` + leave,
+		`5 m: the member "color" of a model is not read: ` + leave,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(file.Warnings) > 0 {
+		t.Errorf("unread (-want +got):\n%s\nwarnings %v", diff, file.Warnings)
+	}
+	if file, _, _ = load(t, `{"editor": 1, "mcp": {"servers": {}, "gallery": true}}`, nil); len(file.Unread) != 1 {
+		t.Errorf("unread %v, want gallery", file.Unread)
+	}
+}
+
+// "api_key" is a Bearer token, as is one of a header; both at once are a fault.
+func TestLoadAPIKey(t *testing.T) {
+	file, faults, _ := load(t, `{"inputs": [{"id": "k", "password": true}], "servers": {
+  "a": {"url": "https://h/", "api_key": "planted-${KEY}"},
+  "b": {"url": "https://h/", "api_key": "${input:k}", "headers": {"X": "y"}},
+  "c": {"command": "x", "api_key": "unused"}
+}}`, map[string]string{"KEY": "secret"})
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	if got := file.Servers[0].Headers["Authorization"]; got != "Bearer planted-secret" {
+		t.Errorf("Authorization of a is %q", got)
+	}
+	b, err := file.Servers[1].Resolve(func(config.Input) (string, error) { return "answer", nil })
+	if err != nil || b.Headers["Authorization"] != "Bearer answer" || b.Headers["X"] != "y" {
+		t.Errorf("headers of b are %v, %v", b.Headers, err)
+	}
+	var got []string
+	for _, w := range file.Warnings {
+		if strings.Contains(w.String(), "planted") {
+			t.Errorf("the key is in the warning %v", w)
+		}
+		got = append(got, fmt.Sprintf("%d: %s", w.Line, w.Text))
+	}
+	want := []string{`2: "api_key" is sent as a Bearer token`, `3: "api_key" is sent as a Bearer token`, `4: "api_key" has no effect besides "command"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	_, faults, _ = load(t, `{"servers": {
+  "a": {"url": "https://h/", "api_key": "x", "headers": {"authorization": "Basic y"}},
+  "b": {"url": "https://h/", "api_key": 5},
+  "c": {"url": "https://h/", "api_key": "Bearer x"}
+}}`, nil)
+	want = []string{`2:41: "api_key" is here besides the header "Authorization"`, `3:41: "api_key" is not a string`, `4:41: "api_key" begins with "Bearer "`}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }
 

@@ -173,8 +173,10 @@ func (l *loader) model(m member) {
 			continue
 		}
 		members[field.name] = field.value
-		if word := cmp.Or(elsewhereInModels[field.name], misspelt(field.name, modelMembers)); word != "" {
+		if word := elsewhereInModels[field.name]; word != "" {
 			l.warn(field.pos, "the member "+quote(field.name)+" of a model is not read", "did you mean "+quote(word)+"?")
+		} else {
+			l.unknown(field, " of a model", modelMembers)
 		}
 	}
 	v := values{loader: l, into: &out.filled, missing: func(n *node, wrong *unreplaced) bool {

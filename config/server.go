@@ -94,10 +94,10 @@ var transports = map[string]string{
 var kinds = []string{"command", "url", "builtin"}
 
 // known are the members this package reads.
-var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "type", "transport", "disabled", "builtin", "patchbay"}
+var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "api_key", "type", "transport", "disabled", "builtin", "patchbay"}
 
 // elsewhere maps members of other hosts to the ones to write instead. Their other members are
-// ignored.
+// in [File.Unread].
 var elsewhere = map[string]string{
 	"environment": `write "env"`, "arguments": `write "args"`, "workingDirectory": `write "cwd"`, "dir": `write "cwd"`,
 	"serverUrl": `write "url"`, "httpUrl": `write "url"`, "uri": `write "url"`, "endpoint": `write "url"`, "cmd": `write "command"`,
@@ -124,8 +124,10 @@ func (l *loader) server(m member, alone bool) {
 		members[field.name] = field.value
 		if fix, ok := elsewhere[field.name]; ok {
 			l.warn(field.pos, "the member "+quote(field.name)+" is not read", fix)
-		} else if near := misspelt(field.name, words); near != "" {
-			l.warn(field.pos, "the member "+quote(field.name)+" is not read", "did you mean "+quote(near)+"?")
+		} else if slices.Contains(settings, field.name) && !alone {
+			l.unread(field, "", `move it into "patchbay", or leave it to another host`)
+		} else {
+			l.unknown(field, "", words)
 		}
 	}
 	faults := len(l.problems)
@@ -150,6 +152,9 @@ func (l *loader) server(m member, alone bool) {
 	s.Dir = absolute(s.workspace, v.text(members, "cwd"))
 	s.URL = v.text(members, "url")
 	s.Headers = v.table(members, "headers")
+	if n := members["api_key"]; n != nil && members["url"] != nil {
+		v.apiKey(n, &s)
+	}
 	s.Builtin = v.text(members, "builtin")
 	s.Transport = l.transport(members)
 	if alone {
@@ -225,7 +230,7 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 		if s.Transport != "stdio" {
 			l.fail(place.pos, "a command is reached by stdio", `write "stdio", or "url" instead of "command"`)
 		}
-		useless("headers")
+		useless("headers", "api_key")
 	case "url":
 		if s.Transport == "stdio" {
 			l.fail(place.pos, "a url is not reached by stdio", `write "http" or "sse", or "command" instead of "url"`)
@@ -239,7 +244,7 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 			l.warn(place.pos, "a builtin server has no transport", "remove it")
 			s.Transport = ""
 		}
-		useless("env", "envFile", "cwd", "headers")
+		useless("env", "envFile", "cwd", "headers", "api_key")
 	}
 }
 
@@ -308,6 +313,34 @@ func (v values) expand(n *node, member, name string) string {
 		}
 	}
 	return value.Text()
+}
+
+// apiKey reads the "api_key" of a server with a URL, which is another way to write a Bearer token
+// in "headers".
+func (v values) apiKey(n *node, s *Server) {
+	const header, better = "Authorization", `write "headers": {"Authorization": "Bearer ${input:ID}"} or ${NAME}, which other hosts read too`
+	for name := range s.Headers {
+		if strings.EqualFold(name, header) {
+			v.fail(n.pos, `"api_key" is here besides the header "Authorization"`, "keep one of them")
+			return
+		}
+	}
+	if n.kind != '"' || strings.TrimSpace(n.text) == "" {
+		v.fail(n.pos, `"api_key" is not a string`, better)
+		return
+	}
+	if strings.HasPrefix(n.text, "Bearer ") {
+		v.fail(n.pos, `"api_key" begins with "Bearer "`, "write the key alone")
+		return
+	}
+	v.warn(n.pos, `"api_key" is sent as a Bearer token`, better)
+	v.expand(n, "headers", header)
+	value := &v.into.values[len(v.into.values)-1]
+	value.pieces = append([]piece{{text: "Bearer "}}, value.pieces...)
+	if s.Headers == nil {
+		s.Headers = make(map[string]string)
+	}
+	s.Headers[header] = value.Text()
 }
 
 // text reads a member that is a string and not empty.

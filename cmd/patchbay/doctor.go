@@ -115,6 +115,11 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 	names := slices.Clone(c.Names)
 	if len(c.Names) == 0 {
 		names = read.names()
+		for _, p := range read.unread() {
+			if p.Model == "" && !slices.Contains(names, p.Server) { // of the file as a whole, or of a disabled server
+				a.talk.Note("warning: %s", p)
+			}
+		}
 	}
 	if read.file != nil && (len(c.Names) == 0 || slices.ContainsFunc(c.Names, read.has)) {
 		if err := a.mayUse(read.file); err != nil {
@@ -151,6 +156,7 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 		}
 		e.Server = s
 		e.OK("config", cmp.Or(hereLine(s.Source), "built in"))
+		read.nameUnread(e)
 		if s, err = a.env.Resolve(s); err != nil {
 			e.Fail("inputs", err.Error(), "")
 			continue
@@ -185,6 +191,7 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 		}
 		e := begin(m, asServer(&m))
 		e.OK("config", cmp.Or(hereLine(m.Source), "from the environment"))
+		a.file.nameUnread(e)
 		if missing := m.Missing(); len(missing) > 0 {
 			e.Fail("key", missing[0].Text, missing[0].Fix)
 			continue
@@ -202,6 +209,23 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 		}
 	}
 	return out, nil
+}
+
+// nameUnread adds the members of a server or model that Patchbay does not read to its examination.
+func (r *inspected) nameUnread(e *doctor.Exam) {
+	for _, p := range r.unread() {
+		if p.Server != "" && e.Model == nil && p.Server == e.Server.Name || p.Model != "" && e.Model != nil && p.Model == e.Model.Name {
+			e.Warn("config", p.String())
+		}
+	}
+}
+
+// unread returns the members of the file that Patchbay does not read.
+func (r *inspected) unread() []config.Problem {
+	if r == nil || r.file == nil {
+		return nil
+	}
+	return r.file.Unread
 }
 
 // exam returns the examination of a server or, if m is not nil, of model m, in which case s holds

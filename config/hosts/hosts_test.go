@@ -254,6 +254,11 @@ func TestRedact(t *testing.T) {
 	if string(e.Object) != want || n != 5 {
 		t.Errorf("Redact = %s, %d\nwant %s, 5", e.Object, n, want)
 	}
+	e, n = hosts.Redact(config.Entry{Name: "srv", Object: json.RawMessage(`{"url":"https://h/","api_key":"hunter2"}`)})
+	want = `{"url":"https://h/","headers":{"Authorization":"Bearer ${SRV_AUTHORIZATION}"}}`
+	if string(e.Object) != want || n != 1 {
+		t.Errorf("Redact = %s, %d\nwant %s, 1", e.Object, n, want)
+	}
 }
 
 func TestPlaces(t *testing.T) {

@@ -129,6 +129,7 @@ func writeJSON(h Host, l *Listing) ([]byte, error) {
 // returns false if other hosts cannot use the server.
 func portable(o *object, note func(string)) bool {
 	o.remove("patchbay")
+	bearer(o)
 	if name := o.text("builtin"); name != "" {
 		var args []string
 		for arg := range jsonx.Elements(o.get("args")) {

@@ -154,7 +154,19 @@ func (s spelling) variable(ref string, note func(string)) string {
 	return s.env(name)
 }
 
-// Redact replaces the values in env and headers with environment variables, and returns their
+// bearer moves the "api_key" of a server into its headers.
+func bearer(o *object) {
+	key := o.text("api_key")
+	if key == "" {
+		return
+	}
+	headers := objectOf(o.get("headers"))
+	headers.setText("Authorization", "Bearer "+key)
+	o.set("headers", headers.json())
+	o.remove("api_key")
+}
+
+// Redact replaces the values in env, headers and api_key with environment variables, and returns their
 // number: the value of K with ${K}, that of a header with a name made of the server and the
 // header.
 func Redact(e config.Entry) (config.Entry, int) {
@@ -162,6 +174,7 @@ func Redact(e config.Entry) (config.Entry, int) {
 		return e, 0
 	}
 	o, n := objectOf(e.Object), 0
+	bearer(o)
 	for _, member := range []string{"env", "headers"} {
 		if jsonx.KindOf(o.get(member)) != '{' {
 			continue

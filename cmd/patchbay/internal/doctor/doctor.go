@@ -38,8 +38,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Exam examines one server or model. Its exported fields are read when work starts. OK and Fail may
-// be called before Run; no method may be called while it runs.
+// Exam examines one server or model. Its exported fields are read when work starts. OK, Warn and
+// Fail may be called before Run; no method may be called while it runs.
 type Exam struct {
 	Env    *launch.Env   // required
 	Server config.Server // resolved
@@ -94,8 +94,10 @@ func (e *Exam) step(name, state, detail string) {
 }
 
 // OK adds a step that succeeded.
-func (e *Exam) OK(name, detail string)   { e.step(name, "ok", detail) }
-func (e *Exam) warn(name, detail string) { e.step(name, "warning", detail) }
+func (e *Exam) OK(name, detail string) { e.step(name, "ok", detail) }
+
+// Warn adds a step that succeeded with a doubt.
+func (e *Exam) Warn(name, detail string) { e.step(name, "warning", detail) }
 
 // Fail adds a step that failed; next says how to fix it.
 func (e *Exam) Fail(name, detail, next string) {
@@ -303,7 +305,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		}
 		e.OK("start", "")
 		if noise != "" {
-			e.warn("stdout", "lines that are not messages: "+noise)
+			e.Warn("stdout", "lines that are not messages: "+noise)
 		}
 		next := e.byHand()
 		if known && code == 0 {

@@ -46,7 +46,7 @@ func (e *Exam) runModel(ctx context.Context) {
 			return
 		}
 	}
-	e.warn("model", fmt.Sprintf("%q is not among the %s listed%s", screen.Cut(m.Model, 100), screen.Quantity(len(ids), "model"), strings.TrimSuffix(screen.DidYouMean(m.Model, ids), "?")))
+	e.Warn("model", fmt.Sprintf("%q is not among the %s listed%s", screen.Cut(m.Model, 100), screen.Quantity(len(ids), "model"), strings.TrimSuffix(screen.DidYouMean(m.Model, ids), "?")))
 }
 
 // keyFrom describes the source of the key.
@@ -145,7 +145,7 @@ func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil || list.Data == nil {
-		e.warn("http", "it answers, but not with a list of models: check \"baseUrl\"")
+		e.Warn("http", "it answers, but not with a list of models: check \"baseUrl\"")
 		return nil, false
 	}
 	for _, d := range list.Data {
@@ -175,9 +175,9 @@ func (e *Exam) modelStatus(res *http.Response, body []byte) {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		e.Fail("auth", text, e.keyAdvice())
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
-		e.warn("http", text+"; it answers, but has no list of models: if it does not work, check \"baseUrl\"")
+		e.Warn("http", text+"; it answers, but has no list of models: if it does not work, check \"baseUrl\"")
 	case status == http.StatusTooManyRequests:
-		e.warn("http", text)
+		e.Warn("http", text)
 	case status >= 500:
 		e.Fail("http", text, "try again later, or contact its operator")
 	case status >= 300 && status < 400:

@@ -118,7 +118,7 @@ func (e *Exam) tls(ctx context.Context, conn net.Conn, host string) bool {
 	left := time.Until(cert.NotAfter)
 	text := fmt.Sprintf("%s, certificate valid until %s", tls.VersionName(state.Version), cert.NotAfter.Format(time.DateOnly))
 	if left < soonEnds {
-		e.warn("tls", text+", which is soon")
+		e.Warn("tls", text+", which is soon")
 	} else {
 		e.OK("tls", text)
 	}

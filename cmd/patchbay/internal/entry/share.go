@@ -72,8 +72,11 @@ func variableURL(text string, variable func(name string) string) string {
 	return text
 }
 
-// Masked returns a server without the values of its env and headers.
+// Masked returns a server without the values of its env, headers and api_key.
 func Masked(object json.RawMessage) json.RawMessage {
+	if raw, ok := jsonx.Lookup(object, "api_key"); ok && !strings.Contains(string(raw), "${") {
+		object = jsonx.With(nil, object, "api_key", jsonx.AppendString(nil, trace.Redacted))
+	}
 	for _, member := range []string{"env", "headers"} {
 		table, ok := jsonx.Lookup(object, member)
 		if !ok || jsonx.KindOf(table) != '{' {

@@ -79,6 +79,9 @@ func Starts(file *config.File, faults config.Problems) []string {
 				g.add(member, string(name), text)
 			}
 		}
+		if _, ok := jsonx.Lookup(e.Object, "api_key"); ok {
+			g.add("headers", "Authorization", "")
+		}
 		line += g.String()
 		for _, member := range []string{"envFile", "cwd", "patchbay"} {
 			if raw, ok := jsonx.Lookup(e.Object, member); ok {
