@@ -40,7 +40,7 @@ const defaultMaxBatch = 1000
 //   - a batch, and every other value that is not an object,
 //   - an input over lim.MaxBytes.
 //
-// Other members are ignored.
+// Other members are ignored. Params that are null count as absent, because many peers write them so.
 //
 // Specification: JSON-RPC 2.0, sections 4 and 5; 2026-07-28, basic/index.mdx, Messages. Decode
 // treats all revisions alike; an error response without an id exists since 2025-11-25.
@@ -320,11 +320,12 @@ func (d *decoder) params() {
 	kind := d.s.Kind()
 	if kind != '{' {
 		raw := d.value()
-		if d.syntax == nil && kind != '[' {
+		switch {
+		case kind == '[':
+			d.m.Params = raw
+		case d.syntax == nil && string(raw) != "null":
 			d.refuse("params are not an object or array")
-			return
 		}
-		d.m.Params = raw
 		return
 	}
 	x := &d.m.index

@@ -193,7 +193,9 @@ func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 		if kq.Method == "" {
 			return k, fmt.Errorf("the server's input request %q has no method", text.Short(kq.Key))
 		}
-		kq.Params, _ = jsonx.Lookup(q, "params")
+		if params, _ := jsonx.Lookup(q, "params"); string(params) != "null" { // which counts as absent
+			kq.Params = params
+		}
 		if err := revision.CheckParams(kq.Method, kq.Params); err != nil {
 			return k, fmt.Errorf("the server's input request %q: %w", text.Short(kq.Key), err)
 		}
