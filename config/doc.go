@@ -10,7 +10,8 @@
 //	{"builtin": "sqlite", "args": ["data.db"]}
 //
 // and any of them may have "type" or "transport" (stdio, http,
-// streamable-http, sse) and "disabled". A server with a URL may have "api_key", a Bearer token.
+// streamable-http, sse) and "disabled". A server with a URL may have "api_key", a Bearer token,
+// and one with a command "dev" (see [Dev]).
 // Members that this package does not know are in [File.Unread]; a member that looks misspelt, or
 // the word of another host for a known one, gives a warning.
 //

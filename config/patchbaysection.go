@@ -252,7 +252,7 @@ func (s Server) Equal(t Server) bool {
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
 		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Clients == t.Clients && s.Queue == t.Queue && s.Idle == t.Idle &&
 		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.CallLimit == t.CallLimit && s.InheritEnv == t.InheritEnv &&
-		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache &&
+		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache && s.Dev.equal(t.Dev) &&
 		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)
 }
 

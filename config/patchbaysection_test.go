@@ -138,6 +138,7 @@ func TestServerEqual(t *testing.T) {
 		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "w"}, "patchbay": {"idle": "1s"}}}}`,
 		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}, "patchbay": {"idle": "2s"}}}}`,
 		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}, "disabled": true, "patchbay": {"idle": "1s"}}}}`,
+		`{"servers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}, "dev": {"watch": "*.js"}, "patchbay": {"idle": "1s"}}}}`,
 		`{"servers": {"b": {"command": "x", "args": ["1"], "env": {"K": "v"}, "patchbay": {"idle": "1s"}}}}`,
 	} {
 		three, _, _ := load(t, other, nil)

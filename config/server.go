@@ -62,6 +62,8 @@ type Server struct {
 	// * stands for any text; see [Server.Offers].
 	EnabledTools, DisabledTools []string
 
+	Dev Dev // for people who develop the server
+
 	Source string // "path:line" of its name
 
 	filled
@@ -94,7 +96,7 @@ var transports = map[string]string{
 var kinds = []string{"command", "url", "builtin"}
 
 // known are the members this package reads.
-var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "api_key", "type", "transport", "disabled", "builtin", "patchbay"}
+var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "api_key", "type", "transport", "disabled", "builtin", "dev", "patchbay"}
 
 // elsewhere maps members of other hosts to the ones to write instead. Their other members are
 // in [File.Unread].
@@ -156,6 +158,7 @@ func (l *loader) server(m member, alone bool) {
 		v.apiKey(n, &s)
 	}
 	s.Builtin = v.text(members, "builtin")
+	l.dev(members["dev"], &s)
 	s.Transport = l.transport(members)
 	if alone {
 		l.settings(members, &s)
@@ -238,13 +241,13 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 		if problem, fix := checkServerURL(s.URL); problem != "" && !s.open("url") && !s.Disabled {
 			l.fail(members["url"].pos, problem, fix)
 		}
-		useless("args", "env", "envFile", "cwd")
+		useless("args", "env", "envFile", "cwd", "dev")
 	case "builtin":
 		if s.Transport != "" {
 			l.warn(place.pos, "a builtin server has no transport", "remove it")
 			s.Transport = ""
 		}
-		useless("env", "envFile", "cwd", "headers", "api_key")
+		useless("env", "envFile", "cwd", "headers", "api_key", "dev")
 	}
 }
 

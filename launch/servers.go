@@ -48,6 +48,10 @@ type Servers struct {
 	// LeftOut is called when a server is not started because it would lead back to this program.
 	LeftOut func(name, why string)
 
+	// Dev honours "dev" of commands: it restarts one whose sources change, and starts one under its
+	// debugger. A restart lets calls in progress finish, for at most 30 seconds.
+	Dev bool
+
 	// Said is called with each line of a server's standard error, prefixed with its name. If nil,
 	// only the last lines are kept.
 	Said func(line string)
@@ -71,8 +75,11 @@ type server struct {
 	fault   string                 // the reason why it cannot be started; empty: it can
 	leftOut atomic.Pointer[string] // the reason why it is left out; nil: it is not
 
-	mu   sync.Mutex
-	pids map[int]bool // of the guards of its processes; guarded by mu
+	restarts []time.Time // the last ones because of changed sources
+
+	mu    sync.Mutex
+	pids  map[int]bool   // of the guards of its processes; guarded by mu
+	debug map[int]string // by pid: the address of the debugger, of processes that have one; guarded by mu
 }
 
 // Faulty is a server of a file that cannot be started as written.
@@ -200,10 +207,10 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 		switch {
 		case was == nil:
 			changes = append(changes, "+ "+s.Name)
-			was = f.start(s, older, "")
+			was = f.start(s, older, "", nil)
 		case !was.Equal(s) || was.older != older || was.fault != "":
 			changes = append(changes, "~ "+s.Name)
-			was = f.start(s, older, "")
+			was = f.start(s, older, "", nil)
 		}
 		now = append(now, was)
 	}
@@ -213,9 +220,9 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 		switch text := b.Why.Error(); {
 		case was == nil:
 			changes = append(changes, "+ "+b.Name)
-			was = f.start(config.Server{Name: b.Name}, older, text)
+			was = f.start(config.Server{Name: b.Name}, older, text, nil)
 		case was.fault != "" && was.fault != text:
-			was = f.start(config.Server{Name: b.Name}, older, text)
+			was = f.start(config.Server{Name: b.Name}, older, text, nil)
 		}
 		now = append(now, was)
 	}
@@ -235,11 +242,12 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 }
 
 // start starts a server, which replaces the one of the same name in the gateway. A server with a
-// fault is failing for that reason.
-func (f *Servers) start(entry config.Server, older gateway.Share, fault string) *server {
+// fault is failing for that reason. The parameter restarts has its last restarts because of changed
+// sources.
+func (f *Servers) start(entry config.Server, older gateway.Share, fault string, restarts []time.Time) *server {
 	log := f.Env.NewLog(entry.Name, f.Said)
 	ctx, end := context.WithCancel(f.ctx)
-	s := &server{Server: entry, older: older, fault: fault, ready: make(chan struct{}), end: end, pids: map[int]bool{}}
+	s := &server{Server: entry, older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{}}
 	ready := sync.OnceFunc(func() { close(s.ready) })
 	if f.Starting != nil {
 		f.Starting(entry)
@@ -256,6 +264,10 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string) 
 			if fault != "" {
 				return nil, errors.New(fault)
 			}
+			entry, debugger, err := f.debugged(entry)
+			if err != nil {
+				return nil, err
+			}
 			u, err := f.open(ctx, entry, log)
 			if why := loopOf(err); why != "" {
 				s.leftOut.Store(&why)
@@ -267,11 +279,18 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string) 
 			if err != nil {
 				return nil, err
 			}
-			f.wg.Go(func() { s.count(u) })
+			if debugger != "" {
+				f.note("%s: attach a debugger (%s) to %s", entry.Name, entry.Dev.Debug, debugger)
+			}
+			f.wg.Go(func() { s.count(u, debugger) })
 			return u, nil
 		},
 	}
 	src.Share, _ = gateway.ParseShare(entry.Share) // the configuration was checked
+	if f.Dev && entry.Command != "" && len(entry.Dev.Watch) > 0 {
+		sources := newSources(entry.Dev) // before the start: a change during the start counts
+		f.wg.Go(func() { f.restartOnChange(ctx, s, sources) })
+	}
 	f.wg.Go(func() {
 		defer ready()
 		defer end()
@@ -292,7 +311,9 @@ func (f *Servers) open(ctx context.Context, entry config.Server, log *Log) (*Ups
 			return nil, err
 		}
 	}
-	client.Limits.Mute = cmp.Or(client.Limits.Mute, muteCalls)
+	if !f.Dev || entry.Dev.Debug == "" { // a breakpoint makes a server mute
+		client.Limits.Mute = cmp.Or(client.Limits.Mute, muteCalls)
+	}
 	gateway.Relay(ctx, client)
 	return f.Env.Upstream(ctx, entry, client, log)
 }
@@ -311,16 +332,21 @@ func offersOf(s config.Server) func(tool string) bool {
 	return s.Offers
 }
 
-// count counts the process of a connection until the connection is over.
-func (s *server) count(u *Upstream) {
+// count counts the process of a connection until the connection is over. The parameter debugger is
+// the address of its debugger; empty: it has none.
+func (s *server) count(u *Upstream, debugger string) {
 	if u.pid == 0 {
 		return
 	}
 	s.mu.Lock()
 	s.pids[u.pid] = true
+	if debugger != "" {
+		s.debug[u.pid] = debugger
+	}
 	s.mu.Unlock()
 	<-u.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pids, u.pid)
+	delete(s.debug, u.pid)
 }

@@ -36,6 +36,7 @@ func (h *upServer) report() *health.Report {
 			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Processes, row.Memory = h.servers.Processes(name)
+		row.Debug = h.servers.Debuggers(name)
 		row.Reason, row.Said = board.Apart(s.Reason)
 		row.Lost, _ = board.Apart(s.Lost)
 		row.LostAt = s.LostAt

@@ -77,10 +77,29 @@ func Start(path string) *Watch {
 	return w
 }
 
+// Also begins to watch the folders of other files, in place of those of an earlier call.
+func (w *Watch) Also(files ...string) {
+	w.also = files
+	w.add()
+}
+
 // Close ends the watch.
 func (w *Watch) Close() {
 	if w.watcher != nil {
 		w.watcher.Close()
+	}
+}
+
+// add watches folders, because a file may be replaced.
+func (w *Watch) add() {
+	if w.watcher == nil {
+		return
+	}
+	for _, path := range append([]string{w.path}, w.also...) {
+		w.watcher.Add(filepath.Dir(path))
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			w.watcher.Add(filepath.Dir(target))
+		}
 	}
 }
 
@@ -91,14 +110,8 @@ func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
 	var faults <-chan error
 	if w.watcher != nil {
 		events, faults = w.watcher.Events, w.watcher.Errors
-		// Folders, because a file may be replaced. They may have been created again.
-		for _, path := range append([]string{w.path}, w.also...) {
-			w.watcher.Add(filepath.Dir(path))
-			if target, err := filepath.EvalSymlinks(path); err == nil {
-				w.watcher.Add(filepath.Dir(target))
-			}
-		}
 	}
+	w.add() // the folders may have been created again
 	late := time.NewTimer(d)
 	defer late.Stop()
 	select {

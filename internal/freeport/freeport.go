@@ -1,8 +1,8 @@
-// Package freeport finds ports for servers that tests and benchmarks start, if a server must know
-// its port before it starts.
+// Package freeport finds ports for programs that must know their port before they start, such as a
+// debugger or the server of a test.
 //
-// The ports lie below those that systems give to outgoing connections, so that a connection of
-// another test does not take a port before its server listens there.
+// The ports lie below those that systems give to outgoing connections, so that such a connection
+// does not take a port before the program listens there.
 package freeport
 
 import (

@@ -54,6 +54,7 @@ type Server struct {
 	Conns     int       `json:"connections"`     // all of them
 	Processes int       `json:"processes"`
 	Memory    int64     `json:"memory,omitempty"`  // private memory of the processes in bytes; 0: unknown
+	Debug     []string  `json:"debug,omitempty"`   // addresses of debuggers, one for each process that has one
 	Losses    int       `json:"losses,omitempty"`  // clients that lost the server's state for them
 	Evicted   int       `json:"evicted,omitempty"` // idle connections that were closed to make room
 	Refused   int       `json:"refused,omitempty"` // requests that got no connection

@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
@@ -17,6 +18,9 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if s.Lost != "" {
 		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
+	}
+	if len(s.Debug) > 0 {
+		say("a debugger can attach to %s", strings.Join(s.Debug, ", "))
 	}
 	if len(s.Shadowed) > 0 {
 		say("%d of its URIs are read from another server, earlier in name order, such as %s", len(s.Shadowed), s.Shadowed[0])

@@ -43,6 +43,9 @@ func Starts(file *config.File, faults config.Problems) []string {
 		if s.InheritEnv {
 			line += " (gets your whole environment)"
 		}
+		if s.Dev.Debug != "" {
+			line += " (under a debugger, to which programs of this machine can attach)"
+		}
 		if s.Dir != "" {
 			line += " (in " + s.Dir + ")"
 		}
@@ -83,7 +86,7 @@ func Starts(file *config.File, faults config.Problems) []string {
 			g.add("headers", "Authorization", "")
 		}
 		line += g.String()
-		for _, member := range []string{"envFile", "cwd", "patchbay"} {
+		for _, member := range []string{"envFile", "cwd", "dev", "patchbay"} {
 			if raw, ok := jsonx.Lookup(e.Object, member); ok {
 				line += fmt.Sprintf(" (%s: %s)", member, asWritten(raw))
 			}

@@ -109,6 +109,8 @@ func Settings(s config.Server) []Value {
 	if s.EnabledTools != nil {
 		add("tools enabled", cmp.Or(strings.Join(s.EnabledTools, ", "), "none"))
 	}
+	add("dev watch", strings.Join(s.Dev.Watch, ", "))
+	add("dev debug", s.Dev.Debug)
 	add("tools disabled", strings.Join(s.DisabledTools, ", "))
 	return out
 }
