@@ -374,7 +374,7 @@ func TestTokensEnd(t *testing.T) {
 					t.Fatalf("after the consent was taken back, the program ended with %d: %s", code, said)
 				}
 			}
-			if !strings.Contains(said, "is not taken any more") || !strings.Contains(said, "patchbay login "+shop) {
+			if !strings.Contains(said, "no longer accepts the login") || !strings.Contains(said, "patchbay login "+shop) {
 				t.Errorf("after the consent was taken back, the program says %q, want what to do", said)
 			}
 			u.logIn(p, pages, shop, false)
