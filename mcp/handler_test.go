@@ -118,6 +118,18 @@ func TestStartAndShutdownHooks(t *testing.T) {
 	}
 }
 
+// OnShutdown needs no OnStart: the program itself may have opened what OnShutdown closes.
+func TestShutdownHookAlone(t *testing.T) {
+	stops := 0
+	s := one(func(context.Context, struct{}) (string, error) { return "", nil })
+	s.OnShutdown = func(context.Context) error { stops++; return nil }
+	for range 2 {
+		if err := s.Shutdown(t.Context()); err != nil || stops != 1 {
+			t.Errorf("Shutdown = %v, %d stops", err, stops)
+		}
+	}
+}
+
 // Faults of a configuration are reported when it is used.
 func TestBadConfiguration(t *testing.T) {
 	for name, s := range map[string]*mcp.Server{

@@ -64,7 +64,8 @@ type Server struct {
 
 	// OnStart is called before the first request is served, for instance to open a database. If it
 	// fails, requests are answered with its error, and the next request calls it again. Shutdown
-	// calls OnShutdown once, after the last request has ended, if OnStart has succeeded.
+	// calls OnShutdown once, after the last request has ended, unless OnStart is set and has not
+	// succeeded.
 	OnStart    func(ctx context.Context) error
 	OnShutdown func(ctx context.Context) error
 
@@ -218,6 +219,7 @@ func (s *Server) Check() error { return s.init() }
 func (s *Server) init() error {
 	s.once.Do(func() {
 		s.begun.Store(true)
+		s.started.Store(s.OnStart == nil)
 		s.limits = s.Limits.withDefaults()
 		s.stopped = make(chan struct{})
 		s.conns = map[*serving]struct{}{}
