@@ -130,11 +130,14 @@ func (c *Conversation) prepare(call *model.Call, tools []Tool) (*pending, *model
 // resolve finds the tool of a call and arguments that fit it. If the call cannot be made, why gives
 // the reason and words are for the model.
 func (h *Host) resolve(call *model.Call, tools []Tool) (t Tool, args json.RawMessage, why, words string) {
-	at := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == call.Name })
-	if at < 0 {
+	switch called := calledTools(call.Name, tools); len(called) {
+	case 0:
 		return t, nil, "there is no such tool", unknownTool(call.Name, tools)
+	case 1:
+		t = called[0]
+	default:
+		return t, nil, "several servers have the tool", ambiguousTool(call.Name, called)
 	}
-	t = tools[at]
 	if args, words = h.arguments(t.Tool, call.Arguments); words != "" {
 		return t, nil, "the arguments do not fit", words
 	}
@@ -155,6 +158,30 @@ func (h *Host) resolve(call *model.Call, tools []Tool) (t Tool, args json.RawMes
 // callKey returns a key that is equal for calls of one tool with arguments that are equal as JSON.
 func callKey(name string, args json.RawMessage) string {
 	return name + " " + string(jsonx.Canonical(args))
+}
+
+// calledTools returns the tool with a name. Some models leave out the server: if no tool has the
+// name, calledTools returns the tools that their servers call so, of which only a single one can be
+// called.
+func calledTools(name string, tools []Tool) (called []Tool) {
+	for _, t := range tools {
+		switch {
+		case t.Name == name:
+			return []Tool{t}
+		case t.Server != "" && t.Tool.Name == name:
+			called = append(called, t)
+		}
+	}
+	return called
+}
+
+// ambiguousTool tells the model that several servers have a tool.
+func ambiguousTool(name string, called []Tool) string {
+	names := make([]string, len(called))
+	for i, t := range called {
+		names[i] = fmt.Sprintf("%q", t.Name)
+	}
+	return clip(fmt.Sprintf("The tool %q may be %s: call one of these names. Nothing was called.", clip(name), strings.Join(names, " or ")))
 }
 
 // unknownTool tells the model that a tool does not exist, and suggests similar names.

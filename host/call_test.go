@@ -68,11 +68,30 @@ func TestUnknownTool(t *testing.T) {
 	for _, name := range []string{"list_tables", "list_rows", "drop"} {
 		mcp.AddTool(srv, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return "ok", nil })
 	}
-	m := calls([]string{"list_tables {}", "s_list_tabels {}", "s_frobnicate {}"})
+	m := calls([]string{"list_table {}", "s_list_tabels {}", "s_frobnicate {}"})
 	d := talk(t, newHost(t, &host.Host{Model: m, Person: says(host.AllowOnce)}, inMemory("s", srv)))
 	for id, want := range map[string]string{"c1.1": `mean "s_list_tables"`, "c1.2": `mean "s_list_tables"`, "c1.3": "those that were listed"} {
 		if got := m.result(t, id); !strings.Contains(got, want) || d.outcome(t, id) != host.Invalid {
 			t.Errorf("%s: %q, want %q in it", id, got, want)
+		}
+	}
+}
+
+// A tool's name without the server calls it, if one server has it; approval is that of the tool. If
+// two have it, the error names both.
+func TestPlainToolName(t *testing.T) {
+	server := func(tools ...string) *mcp.Server {
+		srv := &mcp.Server{Name: "s", Version: "1"}
+		for _, name := range tools {
+			mcp.AddTool(srv, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return "ok", nil })
+		}
+		return srv
+	}
+	m := calls([]string{"only {}", "both {}", "a_both {}"})
+	d := talk(t, newHost(t, &host.Host{Model: m, Allow: []string{"a/*"}}, inMemory("a", server("only", "both")), inMemory("b", server("both"))))
+	for id, want := range map[string]string{"c1.1": "ok", "c1.2": `The tool "both" may be "a_both" or "b_both": call one of these names. Nothing was called.`, "c1.3": "ok"} {
+		if got := m.result(t, id); !strings.Contains(got, want) || (d.outcome(t, id) == host.Succeeded) != (want == "ok") {
+			t.Errorf("%s: %s %q, want %q in it", id, d.outcome(t, id), got, want)
 		}
 	}
 }
