@@ -245,19 +245,29 @@ func clean(s string) string {
 // maxCompared bounds what is parsed to compare text with a structured result, in bytes.
 const maxCompared = 4 << 20
 
-// saidInText reports whether a text block holds the same JSON as the structured result.
+// saidInText reports whether a text block holds the same JSON as the structured result, or the value
+// of its only member "result", in which servers wrap values that are not objects.
 func saidInText(structured json.RawMessage, blocks []mcp.Content) bool {
+	values := []json.RawMessage{structured}
+	word, isWord := "", false
+	if only := jsonx.Only(structured, "result"); only != nil {
+		values = append(values, only)
+		text, err := jsonx.Unquote(only)
+		word, isWord = text, err == nil
+	}
 	for _, b := range blocks {
 		t, ok := b.(mcp.TextContent)
 		if !ok {
 			continue
 		}
-		text := bytes.TrimSpace([]byte(t.Text))
-		if bytes.Equal(text, structured) {
+		if isWord && t.Text == word {
 			return true
 		}
-		if len(text)+len(structured) <= maxCompared && bytes.Equal(jsonx.Canonical(text), jsonx.Canonical(structured)) {
-			return true
+		text := bytes.TrimSpace([]byte(t.Text))
+		for _, v := range values {
+			if bytes.Equal(text, v) || len(text)+len(v) <= maxCompared && bytes.Equal(jsonx.Canonical(text), jsonx.Canonical(v)) {
+				return true
+			}
 		}
 	}
 	return false

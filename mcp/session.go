@@ -263,8 +263,9 @@ func (s *Session) CallTool(ctx context.Context, name string, args any, opts ...C
 	return res, nil
 }
 
-// CallAs calls a tool and decodes its structured result, or else its text, into an Out. A result
-// with IsError is returned as a [*ToolError].
+// CallAs calls a tool and decodes its structured result, or else its text, into an Out. If Out cannot
+// hold the structured result, and that has only the member "result", as those of [AddTool] have for
+// numbers and lists, CallAs decodes the member. A result with IsError is returned as a [*ToolError].
 func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opts ...CallOption) (Out, error) {
 	var out Out
 	res, err := s.CallTool(ctx, name, args, opts...)
@@ -275,10 +276,15 @@ func CallAs[Out any](ctx context.Context, s *Session, name string, args any, opt
 		return out, &ToolError{name, res}
 	}
 	if res.Structured != nil {
-		if err := jsonx.Unmarshal(res.Structured, &out); err != nil {
-			return out, fmt.Errorf("call %q: the result: %w", name, err)
+		err := jsonx.Unmarshal(res.Structured, &out)
+		if err == nil {
+			return out, nil
 		}
-		return out, nil
+		var value Out
+		if only := jsonx.Only(res.Structured, "result"); only != nil && jsonx.Unmarshal(only, &value) == nil {
+			return value, nil
+		}
+		return out, fmt.Errorf("call %q: the result: %w", name, err)
 	}
 	if text, ok := any(&out).(*string); ok {
 		*text = res.Text()

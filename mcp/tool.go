@@ -36,7 +36,9 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 //
 // Out decides the result: a string becomes text; Content, or a list of one of its types, becomes
 // content; *ToolResult is used as it is; a value of any other type becomes structured content, with
-// its schema ([schema.ForOutput]), and its JSON as text. If t.OutputSchema or the schema of Out
+// its schema ([schema.ForOutput]), and its JSON as text. A number, a boolean, a list and any other
+// value that is not an object is the member "result" of the structured content, which revisions
+// before 2026-07-28 want to be an object. If t.OutputSchema or the schema of Out
 // requires structured content, and a result has none or one that does not fit, that is a fault of
 // the server that a model cannot correct: an [*Error] with [jsonrpc.CodeInternal].
 //
@@ -193,6 +195,12 @@ func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), j
 		if err != nil {
 			return nil, nil, fmt.Errorf("result: %w", err)
 		}
+		if typ, ok := jsonx.Lookup(out.JSON(), "type"); ok && string(typ) != `"object"` {
+			if out, err = schema.ForOutput[scalar[Out]](); err != nil {
+				return nil, nil, fmt.Errorf("result: %w", err)
+			}
+			return func(v Out) (*ToolResult, error) { return structuredScalar(out.Encode(scalar[Out]{v})) }, out.JSON(), nil
+		}
 		return func(v Out) (*ToolResult, error) { return structured(out.Encode(v)) }, out.JSON(), nil
 	}
 	check, err := schema.Compile(given)
@@ -262,6 +270,21 @@ func structured(raw json.RawMessage, err error) (*ToolResult, error) {
 		return nil, badResult(err)
 	}
 	return &ToolResult{Content: []Content{TextContent{Text: string(raw)}}, Structured: raw, own: &raw[0]}, nil
+}
+
+// scalar is the structured content for a value that is not an object.
+type scalar[T any] struct {
+	Result T `json:"result"`
+}
+
+// structuredScalar is structured for an encoded scalar. Its text is that of the value alone.
+func structuredScalar(raw json.RawMessage, err error) (*ToolResult, error) {
+	res, err := structured(raw, err)
+	if err == nil {
+		value, _ := jsonx.Lookup(raw, "result")
+		res.Content[0] = TextContent{Text: string(value)}
+	}
+	return res, err
 }
 
 // badResult is the error for a result that breaks the tool's own schema.

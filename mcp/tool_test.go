@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -109,8 +110,9 @@ func TestNullIsAbsence(t *testing.T) {
 }
 
 // Each kind of Out becomes a result that every revision can read. A value that is not an object is
-// structured, and described by an output schema (TOOL-26-011), only since 2026-07-28 (TOOL-25-002,
-// -003). Its JSON is a text block too (TOOL-26-022).
+// the member "result" of the structured content, because that is an object before 2026-07-28
+// (TOOL-25-002, -003), and is described by an output schema (TOOL-26-011). Its JSON is a text block too
+// (TOOL-26-022).
 func TestResultsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	tests := []struct {
@@ -124,9 +126,9 @@ func TestResultsEverywhere(t *testing.T) {
 		{name: "result", text: "as it is", isError: true},
 		{name: "struct", text: `{"x":1,"y":2.5}`, structured: `{"x":1,"y":2.5}`, since: mcp.V2025_06_18},
 		{name: "pointer", text: `{"x":3,"y":4}`, structured: `{"x":3,"y":4}`, since: mcp.V2025_06_18},
-		{name: "number", text: `4.5`, structured: `4.5`, since: mcp.V2026_07_28},
-		{name: "list", text: `[1,2]`, structured: `[1,2]`, since: mcp.V2026_07_28},
-		{name: "nil_list", text: `[]`, structured: `[]`, since: mcp.V2026_07_28},
+		{name: "number", text: `4.5`, structured: `{"result":4.5}`, since: mcp.V2025_06_18},
+		{name: "list", text: `[1,2]`, structured: `{"result":[1,2]}`, since: mcp.V2025_06_18},
+		{name: "nil_list", text: `[]`, structured: `{"result":[]}`, since: mcp.V2025_06_18},
 		{name: "map", text: `{"a":1}`, structured: `{"a":1}`, since: mcp.V2025_06_18},
 		{name: "any", text: `{"b":true}`, structured: `{"b":true}`, since: mcp.V2025_06_18},
 		{name: "no_content"},
@@ -161,7 +163,7 @@ func TestResultsEverywhere(t *testing.T) {
 			}
 			has := tool.OutputSchema != nil
 			want := map[string]mcp.Revision{"struct": mcp.V2025_06_18, "map": mcp.V2025_06_18, "pointer": mcp.V2025_06_18,
-				"number": mcp.V2026_07_28, "list": mcp.V2026_07_28, "nil_list": mcp.V2026_07_28}[tool.Name]
+				"number": mcp.V2025_06_18, "list": mcp.V2025_06_18, "nil_list": mcp.V2025_06_18}[tool.Name]
 			if expected := want != "" && s.Revision() >= want; has != expected {
 				t.Errorf("%s has the output schema %s", tool.Name, tool.OutputSchema)
 			}
@@ -181,6 +183,82 @@ func TestResultsEverywhere(t *testing.T) {
 			t.Error("CallAs of a text that is no JSON is no error")
 		}
 	})
+}
+
+// A value that is not an object is structured as the member "result", also where the Go type is not
+// that of a plain scalar, and CallAs reads it back. A string is text alone.
+func TestScalarResults(t *testing.T) {
+	type color string
+	type tree []tree
+	type none = struct{}
+	s := &mcp.Server{Name: "s", Version: "1"}
+	seven, noon := 7, time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	add := func(name string, v any) {
+		tool := mcp.Tool{Name: name}
+		switch v := v.(type) {
+		case bool:
+			mcp.AddTool(s, tool, func(context.Context, none) (bool, error) { return v, nil })
+		case color:
+			mcp.AddTool(s, tool, func(context.Context, none) (color, error) { return v, nil })
+		case *int:
+			mcp.AddTool(s, tool, func(context.Context, none) (*int, error) { return v, nil })
+		case tree:
+			mcp.AddTool(s, tool, func(context.Context, none) (tree, error) { return v, nil })
+		case time.Duration:
+			mcp.AddTool(s, tool, func(context.Context, none) (time.Duration, error) { return v, nil })
+		case time.Time:
+			mcp.AddTool(s, tool, func(context.Context, none) (time.Time, error) { return v, nil })
+		case []byte:
+			mcp.AddTool(s, tool, func(context.Context, none) ([]byte, error) { return v, nil })
+		case []point:
+			mcp.AddTool(s, tool, func(context.Context, none) ([]point, error) { return v, nil })
+		}
+	}
+	tests := []struct {
+		name string
+		v    any
+		text string // and the value of result
+	}{
+		{"bool", true, `true`},
+		{"named_string", color("red"), `"red"`},
+		{"pointer", &seven, `7`},
+		{"nil_pointer", (*int)(nil), `null`},
+		{"recursive", tree{{}, {{}}}, `[[],[[]]]`},
+		{"duration", 90 * time.Second, `"1m30s"`},
+		{"time", noon, `"2026-01-02T12:00:00Z"`},
+		{"bytes", []byte{1, 2}, `"AQI="`},
+		{"objects", []point{{1, 2}}, `[{"x":1,"y":2}]`},
+	}
+	for _, tt := range tests {
+		add(tt.name, tt.v)
+	}
+	for _, rev := range []mcp.Revision{mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2026_07_28} {
+		session := mcptest.Connect(t, s, nothing(), rev)
+		for _, err := range session.Tools(t.Context()) { // CallTool compares results with the output schemas from here on
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tt := range tests {
+			want := `{"result":` + tt.text + `}`
+			if rev == mcp.V2025_03_26 {
+				want = ""
+			}
+			res, err := session.CallTool(t.Context(), tt.name, nil)
+			if err != nil || res.Text() != tt.text || string(res.Structured) != want {
+				t.Errorf("%s: %s = %+v, %v; want the text %s and the structured content %s", rev, tt.name, res, err, tt.text, want)
+			}
+		}
+		if got, err := mcp.CallAs[time.Time](t.Context(), session, "time", nil); err != nil || !got.Equal(noon) {
+			t.Errorf("%s: CallAs = %v, %v", rev, got, err)
+		}
+		if got, err := mcp.CallAs[*int](t.Context(), session, "nil_pointer", nil); err != nil || got != nil {
+			t.Errorf("%s: CallAs = %v, %v", rev, got, err)
+		}
+		if got, err := mcp.CallAs[int](t.Context(), session, "objects", nil); err == nil {
+			t.Errorf("%s: CallAs of a list as a number = %v", rev, got)
+		}
+	}
 }
 
 // T-60 to T-68, INIT-25-014: content that a revision lacks becomes the nearest thing it has.

@@ -30,6 +30,17 @@ func OrObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// Only returns the value of a member of a valid object that has no other members; else nil.
+func Only(obj json.RawMessage, name string) (value json.RawMessage) {
+	for n, v := range Members(obj) {
+		if value != nil || string(n) != name {
+			return nil
+		}
+		value = v
+	}
+	return value
+}
+
 // Members yields the members of a valid object in order. The name is unescaped and valid only
 // until the next step; the value is a sub-slice of obj. Anything but an object has no members.
 func Members(obj []byte) iter.Seq2[[]byte, json.RawMessage] {

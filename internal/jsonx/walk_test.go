@@ -141,3 +141,11 @@ func TestSkipString(t *testing.T) {
 		}
 	}
 }
+
+func TestOnly(t *testing.T) {
+	for obj, want := range map[string]string{`{"result":[1]}`: `[1]`, ` { "result" : null } `: `null`, `{"result":1,"a":2}`: "", `{"a":1}`: "", `{}`: "", `[1]`: "", `"result"`: ""} {
+		if got := Only([]byte(obj), "result"); string(got) != want {
+			t.Errorf("Only(%s) = %q, want %q", obj, got, want)
+		}
+	}
+}
