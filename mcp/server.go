@@ -47,7 +47,10 @@ type Server struct {
 	Extensions map[string]json.RawMessage
 
 	// Handler answers requests in place of the server's own registry. It puts a gateway or a
-	// [Session] behind a transport. It is also called with the method
+	// [Session] behind a transport. If it answers server/discover with [jsonrpc.CodeMethodNotFound],
+	// the server answers for it, and for initialize: with its own fields, and the capabilities tools,
+	// prompts and resources as far as the Handler answers their lists, which it is asked for with empty
+	// params. A Handler with more capabilities answers server/discover itself. It is also called with the method
 	// "notifications/roots/list_changed" when the client of a session before 2026-07-28 sends that
 	// notification; its result is then ignored.
 	Handler Handler
@@ -297,7 +300,7 @@ func (s *Server) init() error {
 func (s *Server) build() error {
 	s.chain = HandlerFunc(s.dispatch)
 	if s.Handler != nil {
-		s.chain = s.Handler
+		s.chain = s.introducing(s.Handler)
 	}
 	return s.eng.User.Run(context.Background(), "a middleware", func() error {
 		for i := len(s.middleware) - 1; i >= 0; i-- {
@@ -587,13 +590,7 @@ func (s *Server) discover() *ServerInfo {
 	if now.prompts || now.templates {
 		caps["completions"] = json.RawMessage(`{}`)
 	}
-	s.declareExtensions(caps)
-	names := revision.Names(s.eng.Revisions)
-	revs := make([]Revision, len(names))
-	for i, n := range names {
-		revs[i] = Revision(n)
-	}
-	info := &ServerInfo{Implementation: s.implementation(), Capabilities: caps, Instructions: s.Instructions, Revisions: revs}
+	info := s.describe(caps)
 	info.memo = engine.NewMemo(info, info.encode())
 	s.introduced.Store(&introduction{now, info})
 	return info

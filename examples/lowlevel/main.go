@@ -13,14 +13,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// handle gets each request in the form of 2026-07-28, whatever revision the caller speaks.
+// handle gets each request in the form of 2026-07-28, whatever revision the caller speaks. The server
+// itself answers initialize and server/discover: it has tools, because handle answers tools/list.
 func handle(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 	switch req.Method {
-	case "server/discover": // initialize arrives as this too
-		return &mcp.ServerInfo{
-			Implementation: mcp.Implementation{Name: "lowlevel", Version: "1.0.0"},
-			Capabilities:   mcp.Capabilities{"tools": json.RawMessage("{}")},
-		}, nil
 	case "tools/list":
 		return mcp.RawResult(`{"tools": [{"name": "echo", "description": "Returns its arguments", "inputSchema": {"type": "object"}}]}`), nil
 	case "tools/call":

@@ -22,6 +22,8 @@ var behind = map[string]string{
 	"Server.visible":      "called in dispatch",
 	"Server.serveCall":    "the engine's handler, called in Run",
 	"exactNames":          "part of the chain, called in Run",
+	"Server.introducing":  "part of the chain, called in Run",
+	"Server.introduce":    "called by introducing",
 	"localWire.serve":     "the engine's handler, called in Run",
 	"Server.principalOf":  "called by serveWeb, in Run",
 	"Server.Handle":       "calls contained.Handle",
