@@ -45,6 +45,9 @@ type contained struct {
 
 // Handle implements [Handler].
 func (h contained) Handle(ctx context.Context, req *Request) (res Result, err error) {
+	if req, err = req.exact(); err != nil {
+		return nil, err
+	}
 	err = h.s.eng.User.Run(ctx, req.Method, func() (err error) {
 		if res, err = h.next.Handle(ctx, req); err == nil {
 			usable(res)

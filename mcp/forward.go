@@ -35,6 +35,10 @@ import (
 // A call waits for its turn at most 5 minutes, and at most 2 seconds for calls of its own
 // principal.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
+	req, err := req.exact()
+	if err != nil {
+		return nil, err
+	}
 	if s.local != nil {
 		var res Result
 		err := s.user.Run(ctx, req.Method, func() (err error) { res, err = s.local.h.Handle(ctx, req); return err })

@@ -1,8 +1,11 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -43,16 +46,18 @@ type Request struct {
 
 	// Params is the params object as received, or nil if there was none. It must not be modified. A
 	// [Server.Handler] or a [Middleware] never gets a member that a reader ignoring case could take
-	// for one of the protocol, such as "Name" for "name": a Server refuses such a request, so that
-	// all readers of a request agree. The names of a tool's arguments are not checked.
+	// for one of the protocol, such as "Name" for "name", nor two members of one name in any object,
+	// nor invalid JSON. Such a request is refused with CodeInvalidParams at each of them, wherever it
+	// comes from: a wire, a Session of [Client.Open], or a middleware that has made it. So all
+	// readers of a request agree. The names of a tool's arguments are not compared without case.
 	Params json.RawMessage
 
-	msg *jsonrpc.Message // the decoded message, if the request came off a wire
+	msg *jsonrpc.Message // the message of these Method and Params, whose JSON was checked; nil, or of others, in a request that was not
 }
 
 // Param returns the raw value of one member of Params, or nil if there is none.
 func (r *Request) Param(name string) json.RawMessage {
-	if r.msg != nil {
+	if r.checked() {
 		v, _ := r.msg.Param(name)
 		return v
 	}
@@ -73,7 +78,7 @@ func exactNames(next Handler) Handler {
 
 // checkNames is revision.CheckParams; it does not parse the params of a decoded message again.
 func (r *Request) checkNames() error {
-	if r.msg == nil || r.Method == revision.MethodComplete {
+	if !r.checked() || r.Method == revision.MethodComplete {
 		return revision.CheckParams(r.Method, r.Params)
 	}
 	known := revision.ParamNames(r.Method)
@@ -84,6 +89,51 @@ func (r *Request) checkNames() error {
 	}
 	return nil
 }
+
+// checked reports whether msg is the message of the request. It is not if a middleware has made the
+// request, or has copied one and changed the copy.
+func (r *Request) checked() bool {
+	m := r.msg
+	return m != nil && m.Method == r.Method && len(m.Params) == len(r.Params) && (len(m.Params) == 0 || &m.Params[0] == &r.Params[0])
+}
+
+// exact returns the request for code of the user: r itself if it was checked, or else a checked
+// copy. The error is for params that two readers could read differently, or that are not an object.
+func (r *Request) exact() (*Request, error) {
+	switch {
+	case r == nil:
+		return nil, errNilRequest
+	case r.checked():
+		return r, nil
+	}
+	params, err := r.validParams()
+	if err == nil {
+		err = revision.CheckParams(r.Method, params)
+	}
+	if err != nil {
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(r.Method), err)
+	}
+	return &Request{Method: r.Method, Params: params, msg: &jsonrpc.Message{Method: r.Method, Params: params}}, nil
+}
+
+// validParams returns the params, nil for null, if they are valid JSON without two members of one name.
+func (r *Request) validParams() (json.RawMessage, error) {
+	if len(r.Params) == 0 {
+		return r.Params, nil
+	}
+	if err := jsonx.Valid(r.Params, maxOwnDepth); err != nil {
+		return nil, fmt.Errorf("params: %w", err)
+	}
+	switch jsonx.KindOf(r.Params) {
+	case '{':
+		return bytes.TrimSpace(r.Params), nil
+	case 'n':
+		return nil, nil
+	}
+	return nil, errors.New("params must be a JSON object")
+}
+
+var errNilRequest = errors.New("mcp: the Request is nil; give one with a Method")
 
 // paramString returns a member of Params that must be a string.
 func (r *Request) paramString(name string) (string, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +30,8 @@ import (
 // A call ends with its context even if the handler does not return; the handler then goes on by
 // itself. Close ends the contexts of the calls but does not end h.
 func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
-	if h == nil {
-		return nil, errors.New("open: the Handler is nil")
+	if v := reflect.ValueOf(h); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
+		return nil, fmt.Errorf("open: the Handler is nil (%T); give a Server, a Session or a function", h)
 	}
 	s := c.newSession()
 	if _, _, err := s.eras(); err != nil {
@@ -85,6 +86,9 @@ type guarded struct {
 
 // Handle implements [Handler].
 func (g guarded) Handle(ctx context.Context, req *Request) (res Result, err error) {
+	if req, err = req.exact(); err != nil {
+		return nil, err
+	}
 	err = g.user.Run(ctx, req.Method, func() (err error) {
 		if res, err = g.next.Handle(ctx, req); err == nil {
 			usable(res)

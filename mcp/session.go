@@ -18,7 +18,9 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -357,11 +359,22 @@ func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix str
 // the request. The params must be a JSON object; nil stands for an empty one. Errors are those of
 // [Session.CallTool].
 func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Result, error) {
-	params := jsonx.OrObject(req.Params)
-	if jsonx.KindOf(params) != '{' {
-		return nil, fmt.Errorf("%s: params must be a JSON object", req.Method)
+	var params json.RawMessage
+	var err error
+	switch {
+	case req == nil:
+		return nil, errNilRequest
+	case s.local != nil: // there may be middleware
+		if req, err = req.exact(); err != nil {
+			return nil, err
+		}
+		params = req.Params
+	default:
+		if params, err = req.validParams(); err != nil {
+			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(req.Method), err)
+		}
 	}
-	raw, err := s.request(ctx, req.Method, params, opts)
+	raw, err := s.request(ctx, req.Method, jsonx.OrObject(params), opts)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", req.Method, err)
 	}
