@@ -1,21 +1,20 @@
-// Package docs_test runs the code of the pages about the SDK.
+// Package docs_test compiles the code of the pages, and runs most of it.
 package docs_test
 
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The pages whose Go code is all part of a program, an example or a test.
-var pages = []string{"server.md", "client.md", "testing.md", "wire.md"}
-
 // TestPages finds each block of Go of the pages in a Go file, so that it is compiled and run, and
-// checks that the files of links exist.
+// checks that the files and headings of links exist.
 func TestPages(t *testing.T) {
-	var code strings.Builder
+	var all strings.Builder
 	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -27,33 +26,51 @@ func TestPages(t *testing.T) {
 			return nil
 		}
 		file, err := os.ReadFile("../" + path)
-		code.WriteString(unindented(string(file)))
+		all.WriteString(unindented(string(file)))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	block, link := regexp.MustCompile("(?s)```go\r?\n(.*?)```"), regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := block.FindAllSubmatch(text, -1)
-		if len(blocks) == 0 {
-			t.Errorf("%s has no Go", page)
-		}
-		for _, b := range blocks {
-			if !strings.Contains(code.String(), unindented(string(b[1]))) {
+		for _, b := range block.FindAllSubmatch(text, -1) {
+			found++
+			if !strings.Contains(all.String(), unindented(string(b[1]))) {
 				t.Errorf("%s: no Go file of docs, examples, mcp or mcptest has this code:\n%s", page, b[1])
 			}
 		}
-		for _, l := range link.FindAllSubmatch(block.ReplaceAll(text, nil), -1) {
-			if _, err := os.Stat(string(l[1])); err != nil {
+		for _, l := range link.FindAllSubmatch(code.ReplaceAll(text, nil), -1) {
+			target, err := os.ReadFile(string(l[1]))
+			if info, _ := os.Stat(string(l[1])); err != nil && (info == nil || !info.IsDir()) {
 				t.Errorf("%s: link %s: %v", page, l[1], err)
+			} else if len(l[2]) > 0 && !slices.Contains(anchors(string(target)), string(l[2])) {
+				t.Errorf("%s: %s has no heading %s", page, l[1], l[2])
 			}
 		}
 	}
+	if found < 40 {
+		t.Errorf("the pages have only %d blocks of Go; the search is broken", found)
+	}
+}
+
+// anchors returns the links to the headings of a page, such as "#as-a-server".
+func anchors(page string) (links []string) {
+	for _, h := range regexp.MustCompile(`(?m)^#+ (.*?)\r?$`).FindAllStringSubmatch(page, -1) {
+		text := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		links = append(links, "#"+strings.ReplaceAll(text, " ", "-"))
+	}
+	return links
 }
 
 // unindented returns the lines of a text without the white space around them and without empty
