@@ -36,7 +36,8 @@ type Document struct {
 }
 
 // Open reads a file; use [Edit] to change one. A missing file counts as empty. The error is
-// [Problems] if the file as a whole is wrong; faults of single servers are not errors.
+// [Problems] if the file as a whole is wrong, or a server has no name or that of another one; other
+// faults of single servers are not errors.
 func Open(path string) (*Document, error) {
 	data, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +62,7 @@ func (d *Document) set(data []byte) error {
 	}
 	l.unfinished = true
 	l.load()
-	if whole := slices.DeleteFunc(l.problems, func(p Problem) bool { return p.Server != "" || p.Model != "" }); len(whole) > 0 {
+	if whole := slices.DeleteFunc(l.problems, func(p Problem) bool { return !p.unnamed && (p.Server != "" || p.Model != "") }); len(whole) > 0 {
 		return whole
 	}
 	root, err := parseTree(strip(data))
@@ -105,6 +106,16 @@ func (d *Document) Entries() []Entry {
 		}
 	}
 	return out
+}
+
+// Entries returns the servers of the file unchanged, also those with faults, as [Document.Entries]
+// does. Of several with one name it returns the first.
+func (f *File) Entries() []Entry {
+	root, err := parseTree(strip(f.Text))
+	if err != nil || root.kind != '{' {
+		return nil
+	}
+	return (&Document{data: f.Text, root: root}).Entries()
 }
 
 func compact(raw []byte) json.RawMessage { return jsonx.Compact(nil, raw) }

@@ -282,17 +282,28 @@ func (l *loader) servers(list member, seen map[string]int) {
 		return
 	}
 	for _, m := range list.value.members {
-		if l.twice(seen, m, "server") {
-			continue
-		}
+		faults := len(l.problems)
+		l.about = cmp.Or(m.name, NoName)
 		switch {
+		case l.twice(seen, m, "server"):
+			l.unnamed(faults)
+			l.file.Servers = slices.DeleteFunc(l.file.Servers, func(s Server) bool { return s.Name == m.name })
 		case strings.TrimSpace(m.name) == "":
 			l.fail(m.pos, "a server without a name", "put a name between the quotes")
+			l.unnamed(faults)
 		case m.value.kind != '{':
 			l.fail(m.value.pos, "the server "+quote(m.name)+" is not an object", `write {"command": "..."} or {"url": "..."}`)
 		default:
 			l.server(m, false)
 		}
+	}
+	l.about = ""
+}
+
+// unnamed marks the problems from an index on.
+func (l *loader) unnamed(from int) {
+	for i := from; i < len(l.problems); i++ {
+		l.problems[i].unnamed = true
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -429,5 +430,29 @@ func TestFind(t *testing.T) {
 		if got, ok := config.Find(dir); !ok || got != path {
 			t.Errorf("Find = %q, %v, want %q", got, ok, path)
 		}
+	}
+}
+
+// A name that is empty or here twice is a fault of that entry: the other servers stay.
+func TestLoadUnnamed(t *testing.T) {
+	text := `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}, "a": {"command": "y"}, "": {"command": "z"}},
+"patchbay": {"servers": {"b": {"command": "w"}, "c": {"command": "v"}}}}`
+	file, faults, err := config.Parse("mcp.json", []byte(text), nil)
+	if err != nil || len(file.Servers) != 1 || file.Servers[0].Name != "c" {
+		t.Errorf("servers %v, error %v", file.Servers, err)
+	}
+	var of []string
+	for _, p := range faults {
+		of = append(of, p.Server)
+	}
+	if want := []string{"a", config.NoName, "b"}; !slices.Equal(of, want) {
+		t.Errorf("the faults are of %q, want %q\n%v", of, want, faults)
+	}
+	var names []string
+	for _, e := range file.Entries() {
+		names = append(names, e.Name)
+	}
+	if want := []string{"a", "b", "", "c"}; !slices.Equal(names, want) {
+		t.Errorf("Entries = %q, want %q", names, want)
 	}
 }

@@ -231,7 +231,12 @@ func (l *loader) alone(lists map[string]int) {
 		_, listed := lists[name]
 		switch {
 		case listed && whole:
+			faults := len(l.problems)
+			l.about = name
+			l.file.Servers = slices.DeleteFunc(l.file.Servers, func(s Server) bool { return s.Name == name })
 			l.fail(m.pos, "the server "+quote(name)+" is here and in a list", "keep only its settings here, or rename one")
+			l.unnamed(faults)
+			l.about = ""
 		case listed:
 		case whole:
 			l.server(m, true)

@@ -15,11 +15,16 @@ type Problem struct {
 	Column int    // in characters, from 1
 	Text   string // what is wrong
 	Fix    string // what to do about it
-	Server string // the server it is about
+	Server string // the server it is about; NoName: an entry whose name is empty
 	Model  string // the model it is about; both empty: the file as a whole
 
 	Disabled bool // it is about a server that is disabled, which nothing would start
+
+	unnamed bool // the entry has no name of its own: a Document cannot say which entry is meant
 }
+
+// NoName is the Server of a problem about an entry whose name is empty.
+const NoName = `""`
 
 // String returns "path:line:column: text: fix".
 func (p Problem) String() string {

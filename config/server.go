@@ -307,7 +307,7 @@ func (v values) expand(n *node, member, name string) string {
 		}
 		pieces = []piece{{text: n.text}}
 	}
-	value := Value{Member: member, Name: name, Written: n.text, Source: v.source(n.pos), pieces: pieces}
+	value := Value{Member: member, Name: name, Written: n.text, Source: v.source(n.pos), pieces: pieces, place: v.at(n.pos, "", "")}
 	v.into.values = append(v.into.values, value)
 	for _, p := range pieces {
 		if p.input != "" && !slices.ContainsFunc(v.into.inputs, func(in Input) bool { return in.ID == p.input }) {

@@ -18,6 +18,14 @@ type Value struct {
 	Source  string // "path:line"
 
 	pieces []piece
+	place  Problem
+}
+
+// Problem returns a problem at the place of the value, unless that is an envFile.
+func (v Value) Problem(text, fix string) Problem {
+	p := v.place
+	p.Text, p.Fix = text, fix
+	return p
 }
 
 // Text returns the value with its variables replaced. Inputs stay ${input:ID}.

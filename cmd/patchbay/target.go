@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -62,13 +63,14 @@ func (a *app) named(name string) (config.Server, error) {
 	builtin := slices.Contains(servers.Names(), name)
 	read, err := a.inspectConfig()
 	if err == nil && len(read.about(""))+len(read.about(name)) > 0 {
-		err = read.faults
+		err = slices.Concat(read.about(""), read.about(name)) // the faults that decide
 	}
-	if err != nil && (!builtin || a.Config != "") {
-		return config.Server{}, err
-	} else if err != nil {
-		a.talk.Note("warning: ignored mcp.json: %v", err)
-		return config.Server{Name: name, Builtin: name}, nil
+	if err != nil {
+		f := &fault{err: err}
+		if builtin && a.Config == "" { // the file may mean another server by the name
+			f.hint("correct the file; for the built-in server: " + a.withBuiltin(name))
+		}
+		return config.Server{}, f
 	}
 	for _, s := range read.servers {
 		switch {
@@ -98,6 +100,13 @@ func (a *app) named(name string) (config.Server, error) {
 	}
 	names := a.knownServers()
 	return config.Server{}, usagef("no server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
+}
+
+// withBuiltin returns this command with a built-in server that runs as a command, which does not
+// depend on mcp.json.
+func (a *app) withBuiltin(name string, args ...string) string {
+	words := slices.Concat([]string{"patchbay", a.verb}, a.sub, a.words, a.typedFlags(nil, nil))
+	return shell(slices.Concat(words, []string{"--", "patchbay", "serve", name}, args))
 }
 
 // chosen reports whether the command line names the one server that a verb uses, and the name can
@@ -201,7 +210,8 @@ func (a *app) inspectConfig() (*inspected, error) {
 		for _, w := range file.Warnings {
 			a.talk.Note("warning: %s", w)
 		}
-		read.servers, read.faults, read.file = file.Servers, faults, file
+		read.faults = entry.Unbuilt(file, faults)
+		read.servers, read.file = file.Servers, file
 	}
 	a.file = read
 	return read, nil

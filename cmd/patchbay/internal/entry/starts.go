@@ -56,11 +56,7 @@ func Starts(file *config.File, faults config.Problems) []string {
 			lines = append(lines, inOneLine("model "+m.Name+": "+m.Provider+"/"+m.Model+" at "+secrets.ShownURL(m.BaseURL)+" (gets conversations)"))
 		}
 	}
-	doc, err := config.Open(file.Path)
-	if err != nil {
-		return lines
-	}
-	for _, e := range doc.Entries() {
+	for _, e := range file.Entries() {
 		if !slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == e.Name }) {
 			continue
 		}
