@@ -129,6 +129,7 @@ type Server struct {
 
 	connMu sync.Mutex
 	conns  map[*serving]struct{} // guarded by connMu
+	direct direct
 }
 
 // serving is one connection being served.
@@ -436,12 +437,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveWeb(s.http, w, r)
 }
 
-// Handle answers one request through the server's middleware. Without a transport in front,
-// questions and forward.Notify fail with [ErrNoCall], and progress and log messages are dropped.
+// Handle answers one request through the server's middleware. Without a transport or [Client.Open]
+// in front, questions and forward.Notify fail with [ErrNoCall], progress and log messages are
+// dropped, and only ctx cancels the request: Shutdown waits for it. After Shutdown the error is
+// [ErrClosed].
 func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err := s.init(); err != nil {
 		return nil, err
 	}
+	ctx, part, ok := s.direct.enter(ctx, req.Method)
+	if !ok {
+		return nil, fmt.Errorf("server %q is shut down: %w", s.Name, ErrClosed)
+	}
+	defer s.direct.leave(part)
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
@@ -491,7 +499,8 @@ func (s *Server) start(ctx context.Context) error {
 
 // Shutdown ends serving. New requests are refused and subscriptions end; requests in progress may
 // finish until ctx ends and are cancelled then. After the last request, Shutdown calls OnShutdown.
-// It does not close listeners; they are the caller's.
+// It does not close listeners; they are the caller's. The same holds for requests of [Client.Open]
+// and of [Server.Handle].
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.init(); err != nil {
 		return err
@@ -500,8 +509,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopOnce.Do(func() { close(s.stopped) })
 	open := slices.Collect(maps.Keys(s.conns))
 	s.connMu.Unlock()
+	over := s.direct.drain()
 	err := s.http.Shutdown(ctx)
-	late := false
+	late := s.direct.wait(ctx, over)
 	for _, v := range open {
 		select {
 		case <-v.done:
