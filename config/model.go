@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,6 +27,10 @@ type Model struct {
 	Audio     *bool // sounds
 	Files     *bool // PDF files
 	Price     Price
+
+	// Parameters are further members of each request, by the names of the provider's API, such as
+	// "temperature" and "top_p". Nil: none.
+	Parameters map[string]json.RawMessage
 
 	// Rank and Hints are for the model preferences in sampling requests: how good the model is,
 	// and names that servers may use for it.
@@ -168,15 +173,19 @@ func (l *loader) model(m member) {
 	out := Model{Name: m.name, Source: l.source(m.pos)}
 	faults := len(l.problems)
 	seen, members := make(map[string]int), make(map[string]*node)
+	sampling, spelled := samplingNames()
 	for _, field := range m.value.members {
 		if l.twice(seen, field, "member") {
 			continue
 		}
 		members[field.name] = field.value
+		if slices.Contains(spelled, field.name) {
+			continue
+		}
 		if word := elsewhereInModels[field.name]; word != "" {
 			l.warn(field.pos, "the member "+quote(field.name)+" of a model is not read", "did you mean "+quote(word)+"?")
 		} else {
-			l.unknown(field, " of a model", modelMembers)
+			l.unknown(field, " of a model", slices.Concat(modelMembers, sampling))
 		}
 	}
 	v := values{loader: l, into: &out.filled, missing: func(n *node, wrong *unreplaced) bool {
@@ -219,6 +228,7 @@ func (l *loader) model(m member) {
 		map[string]*float64{"input": &out.Price.Input, "output": &out.Price.Output, "cached": &out.Price.Cached, "stored": &out.Price.Stored})
 	l.numbers("rank", `{"cost": 0.9, "speed": 0.8, "intelligence": 0.3}, each from 0 to 1`, 1, members,
 		map[string]*float64{"cost": &out.Rank.Cost, "speed": &out.Rank.Speed, "intelligence": &out.Rank.Intelligence})
+	l.sampling(members, &out)
 	if n := members["hints"]; n != nil {
 		out.Hints = l.names(member{name: "hints", value: n})
 	}

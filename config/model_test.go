@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -249,5 +250,51 @@ func TestEditModels(t *testing.T) {
 	}
 	if err := doc.RemoveModel("one"); err == nil {
 		t.Error("a model can be removed twice")
+	}
+}
+
+// Members for sampling become members of the API; "parameters" are passed as they are.
+func TestLoadSampling(t *testing.T) {
+	file, faults, _ := load(t, `{"patchbay": {"models": {
+  "chat": {"provider": "openai", "name": "x", "temperature": 0.70, "topP": 1, "topK": 40, "seed": -7, "stop": "END", "presencePenalty": -0.5, "frequency_penalty": 2,
+           "parameters": {"reasoning_effort": "low", "logit_bias": {"5": 1}, /* as it is */ "x": null}},
+  "claude": {"provider": "anthropic", "name": "x", "temperature": 1, "top_p": 0.5, "stop_sequences": ["a", "b"]},
+  "responses": {"provider": "openai-responses", "name": "x", "temperature": 2}
+}}}`, nil)
+	if faults != nil || len(file.Warnings)+len(file.Unread) > 0 {
+		t.Fatal(faults, file.Warnings, file.Unread)
+	}
+	for i, want := range []string{
+		`{"frequency_penalty":2,"logit_bias":{"5":1},"presence_penalty":-0.5,"reasoning_effort":"low","seed":-7,"stop":["END"],"temperature":0.70,"top_k":40,"top_p":1,"x":null}`,
+		`{"stop_sequences":["a","b"],"temperature":1,"top_p":0.5}`,
+		`{"temperature":2}`,
+	} {
+		if got, err := json.Marshal(file.Models[i].Parameters); err != nil || string(got) != want {
+			t.Errorf("parameters of %v are %s, %v, want %s", file.Models[i], got, err, want)
+		}
+	}
+	_, faults, _ = load(t, `{"patchbay": {"models": {
+  "a": {"provider": "openai", "name": "x", "temperature": "0.7", "topP": 1.5, "seed": 1.5, "stop": [], "topK": 0},
+  "b": {"provider": "anthropic", "name": "x", "temperature": 1.5, "seed": 1},
+  "c": {"provider": "openai-responses", "name": "x", "stop": "x"},
+  "d": {"provider": "openai", "name": "x", "topP": 1, "top_p": 1, "seed": 1, "parameters": {"seed": 2, "a": 1, "a": 2}},
+  "e": {"provider": "openai", "name": "x", "parameters": []}
+}}}`, nil)
+	want := []string{
+		`2:59: "temperature" of a model has a wrong value`,
+		`2:74: "topP" of a model has a wrong value`,
+		`2:87: "seed" of a model has a wrong value`,
+		`2:100: "stop" of a model has a wrong value`,
+		`2:112: "topK" of a model has a wrong value`,
+		`3:62: "temperature" of a model has a wrong value`,
+		`3:75: the API of "anthropic" has no "seed"`,
+		`4:62: the API of "openai-responses" has no "stop"`,
+		`5:64: "topP" and "top_p" set the same`,
+		`5:93: "seed" and "parameters.seed" set the same`,
+		`5:112: the parameter "a" is here twice, first in line 5`,
+		`6:58: "parameters" is not an object`,
+	}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }

@@ -92,7 +92,7 @@ func (a *app) configured(m config.Model) (model.Model, error) {
 		return nil, err
 	}
 	opened, err := provider.Open(m.Provider+"/"+m.Model, provider.Options{
-		BaseURL: m.BaseURL, Key: m.Key, Header: header, HTTPClient: reach, MaxTokens: m.MaxTokens,
+		BaseURL: m.BaseURL, Key: m.Key, Header: header, HTTPClient: reach, MaxTokens: m.MaxTokens, Parameters: m.Parameters,
 		Env: func(string) string { return "" },
 		Info: func(info *model.Info) {
 			if m.Window > 0 {

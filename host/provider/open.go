@@ -3,8 +3,10 @@ package provider
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -37,6 +39,11 @@ type Options struct {
 	// this package knows by the model's name, which is nothing for most models and never includes
 	// prices. If nil, the description is that.
 	Info func(*model.Info)
+
+	// Parameters are further members of each request, by their names in the API: "temperature",
+	// "top_p", "seed", "reasoning_effort" and others. A member that a request has of its own, such
+	// as a temperature from [model.Request], takes precedence.
+	Parameters map[string]json.RawMessage
 
 	MaxTokens int           // of an answer, where the request does not say; 0: as many as the model has
 	Timeout   time.Duration // of a request and its answer; 0: none
@@ -91,6 +98,14 @@ func Open(name string, o Options) (model.Model, error) {
 	if api == "messages" && !strings.HasSuffix(base.Path, "/v1") {
 		base = base.JoinPath("v1") // base URLs of Anthropic leave it out
 	}
+	for _, parameter := range slices.Sorted(maps.Keys(o.Parameters)) {
+		switch {
+		case slices.Contains(ownMembers, parameter):
+			return nil, fmt.Errorf("model %q: the parameter %q is part of every request and cannot be set", name, parameter)
+		case !json.Valid(o.Parameters[parameter]):
+			return nil, fmt.Errorf("model %q: the value of the parameter %q is not JSON", name, parameter)
+		}
+	}
 	own, _ := url.Parse(official)
 	c := &client{
 		id:        id,
@@ -99,6 +114,7 @@ func Open(name string, o Options) (model.Model, error) {
 		provider:  api,
 		header:    o.Header,
 		maxTokens: o.MaxTokens,
+		more:      maps.Clone(o.Parameters),
 		timeout:   o.Timeout,
 		info:      known(id),
 	}
@@ -156,6 +172,9 @@ func Open(name string, o Options) (model.Model, error) {
 	return m, nil
 }
 
+// ownMembers are the members of requests that only this package sets.
+var ownMembers = []string{"model", "messages", "input", "system", "instructions", "tools", "tool_choice", "stream", "stream_options", "store", "include"}
+
 // client is the common part of the three APIs.
 type client struct {
 	id        string // of the model, as the provider knows it
@@ -167,6 +186,7 @@ type client struct {
 	header    http.Header // of the caller, over those
 	http      *http.Client
 	maxTokens int
+	more      map[string]json.RawMessage // further members of a request
 	timeout   time.Duration
 	info      model.Info
 }

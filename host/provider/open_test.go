@@ -1,8 +1,10 @@
 package provider_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -288,5 +290,44 @@ func TestMessagesAreTranslated(t *testing.T) {
 	got := body(t, "anthropic/x", provider.Options{}, req)
 	if choice, _ := json.Marshal(got["tool_choice"]); string(choice) != `{"type":"none"}` || got["tools"] == nil {
 		t.Errorf("a conversation with calls and no tools was sent tools %v and the choice %s", got["tools"], choice)
+	}
+}
+
+// Parameters are members of each request, unless the request has its own.
+func TestParameters(t *testing.T) {
+	for name, want := range map[string]string{
+		"openai/x": `"stop"`, "openai-responses/x": `"max_output_tokens"`, "anthropic/x": `"max_tokens"`, "text/x": `"stream"`,
+	} {
+		var sent []byte
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent, _ = io.ReadAll(r.Body)
+			w.WriteHeader(http.StatusTeapot)
+		}))
+		defer srv.Close()
+		m, err := provider.Open(name, provider.Options{BaseURL: srv.URL, MaxTokens: 5, Parameters: map[string]json.RawMessage{
+			"temperature": json.RawMessage(`0.25`), "x": json.RawMessage(`{"y":[1]}`), "stop": json.RawMessage(`["a"]`),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Generate(t.Context(), &model.Request{Messages: hello.Messages}, nil)
+		for _, part := range []string{`"temperature":0.25`, `"x":{"y":[1]}`, want} {
+			if !bytes.Contains(sent, []byte(part)) {
+				t.Errorf("%s sent %s, want %s in it", name, sent, part)
+			}
+		}
+		warm := 0.75
+		m.Generate(t.Context(), &model.Request{Messages: hello.Messages, Temperature: &warm}, nil)
+		if !bytes.Contains(sent, []byte(`"temperature":0.75`)) || bytes.Contains(sent, []byte("0.25")) {
+			t.Errorf("%s sent %s, want the temperature of the request", name, sent)
+		}
+	}
+	for want, parameters := range map[string]map[string]json.RawMessage{
+		`the parameter "messages" is part of every request`:    {"messages": json.RawMessage(`[]`)},
+		`the value of the parameter "temperature" is not JSON`: {"temperature": json.RawMessage(`warm`)},
+	} {
+		if _, err := provider.Open("openai/x", provider.Options{BaseURL: "http://h", Parameters: parameters}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open with %s: %v, want %q", parameters, err, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 const maxAnswer = 64 << 20 // bytes of an answer
@@ -101,6 +102,11 @@ func (x *exchange) post(path string, body any) (*http.Response, error) {
 	sent, err := encode(body)
 	if err != nil {
 		return nil, x.error(model.Rejected, 0, "the request cannot be written as JSON: "+x.clean(err.Error()), err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.more)) {
+		if _, there := jsonx.Lookup(sent, name); !there {
+			sent = jsonx.With(nil, sent, name, x.more[name])
+		}
 	}
 	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.base.JoinPath(path).String(), bytes.NewReader(sent))
 	if err != nil {
