@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -151,6 +152,18 @@ func size(tools []Tool) (sum int) {
 		sum += t.tokens()
 	}
 	return sum
+}
+
+// listed returns the offered tools of servers, one a line, for a system prompt. Descriptions are
+// quoted, as they are from servers.
+func (cat *catalog) listed() string {
+	var lines []string
+	for _, t := range cat.offered {
+		if t.Server != "" {
+			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("- %s: %q", t.Name, bounded(t.Description, 300)), `: ""`))
+		}
+	}
+	return cmp.Or(strings.Join(lines, "\n"), "(none)")
 }
 
 // byServer returns the number of tools of each server, for the model.

@@ -545,6 +545,31 @@ func TestOwnNamesAreTheHosts(t *testing.T) {
 	}
 }
 
+// {tools} in the system prompt is replaced by the offered tools.
+func TestToolsInSystemPrompt(t *testing.T) {
+	srv := &mcp.Server{Name: "x", Version: "1"}
+	for name, description := range map[string]string{"a": "Adds \"two\"\nnumbers.", "b": ""} {
+		mcp.AddTool(srv, mcp.Tool{Name: name, Description: description}, func(context.Context, struct{}) (string, error) { return "", nil })
+	}
+	for _, tt := range []struct {
+		servers []host.Server
+		want    string
+	}{
+		{[]host.Server{inMemory("s", srv)}, "Use:\n- s_a: \"Adds \\\"two\\\" numbers.\"\n- s_b\nonly."},
+		{nil, "Use:\n(none)\nonly."},
+	} {
+		m := &talker{answers: []answer{say("a")}}
+		talk := newHost(t, &host.Host{Model: m}, tt.servers...).NewConversation()
+		talk.System = "Use:\n{tools}\nonly."
+		if _, err := talk.Send(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.request(t, 0).System; got != tt.want {
+			t.Errorf("system prompt %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // Tools for the pages of a server are not offered to models (extension ui, visibility).
 func TestToolsForPagesAreNotOffered(t *testing.T) {
 	srv := clock()

@@ -241,7 +241,7 @@ const (
 func (c *Conversation) system(cat *catalog) string {
 	var parts []string
 	if c.System != "" {
-		parts = append(parts, c.System)
+		parts = append(parts, strings.ReplaceAll(c.System, "{tools}", cat.listed()))
 	}
 	if cat.searching {
 		parts = append(parts, "There are more tools than the listed ones: "+cat.byServer()+". Find them with search_tools.")

@@ -28,8 +28,11 @@ var ErrBusy = errors.New("the conversation is in the middle of a turn")
 type Conversation struct {
 	ID      string
 	Model   model.Model // nil: Host.Model
-	System  string      // system prompt; the instructions of servers follow it
 	Entries []Entry     // set it to resume a conversation; during a turn, use Snapshot to read it
+
+	// System is the system prompt. In it, {tools} stands for the list of the offered tools, with
+	// their descriptions. The instructions of servers follow it.
+	System string
 
 	// Usage and Cost are totals. Set them to resume a conversation. They include answers that Undo
 	// removed and completions for servers. During a turn, use Used to read them.

@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chatmemory"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
+	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -126,6 +127,11 @@ func (c *chatCmd) lines(a *app, h *hosting, plan *plan, o chat.Options) error {
 		return err
 	}
 	o.Color, o.Person = false, who
+	h.Model = a.noted(h.Model)
+	o.OpenModel = func(name string) (model.Model, error) {
+		m, err := a.openModel(name)
+		return a.noted(m), err
+	}
 	ui := chat.New(h.Host, o)
 	if o.NoModel != "" {
 		a.talk.Note("%s", o.NoModel)

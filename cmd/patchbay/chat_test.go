@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
@@ -103,5 +104,36 @@ turns:
 	}
 	if found, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_DATA_HOME"), "patchbay", "conversations*")); len(found) > 0 {
 		t.Errorf("--no-memory keeps %v", found)
+	}
+}
+
+// Without a terminal, chat says that it waits for a silent model. The model gets the parameters of
+// mcp.json, and the tools in place of {tools}.
+func TestChatLinesWaits(t *testing.T) {
+	was := silentTime
+	silentTime = 50 * time.Millisecond
+	t.Cleanup(func() { silentTime = was })
+	alone(t)
+	model := scripted(t, modeltest.MustParse(`rules: [{answer: [text: "So it is, and always was."], fault: {slow: 300ms}}]`))
+	config := strings.ReplaceAll(`{"mcpServers": {"shop": {"builtin": "shop"}}, "patchbay": {"model": "own", "models": {
+  "own": {"provider": "openai", "name": "own", "baseUrl": "BASE", "key": "${OPENAI_API_KEY}", "temperature": 0.125, "parameters": {"top_p": 0.5}}
+}}}`, "BASE", os.Getenv("OPENAI_BASE_URL"))
+	if err := os.WriteFile("mcp.json", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	typed(t, "", "config", "trust")
+	out := typed(t, "is it so?\n", "chat", "--no-memory", "--system", "You have:\n{tools}")
+	if line := "patchbay: waiting for openai/own, which has sent nothing for 50ms\n"; out.code != exitOK || !strings.Contains(out.stderr, line) || strings.Contains(out.stdout, "waiting") {
+		t.Errorf("exit code %d, stdout %q, stderr %q; want %q on stderr", out.code, out.stdout, out.stderr, line)
+	}
+	requests := model.Requests()
+	if len(requests) != 1 {
+		t.Fatalf("%d requests", len(requests))
+	}
+	if body := string(requests[0].Body); !strings.Contains(body, `"temperature":0.125`) || !strings.Contains(body, `"top_p":0.5`) {
+		t.Errorf("the request is %s", body)
+	}
+	if system := requests[0].System; !strings.HasPrefix(system, "You have:\n- shop_add-to-cart: \"") {
+		t.Errorf("the system prompt is %q", system)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/config"
@@ -20,7 +21,7 @@ import (
 // modelFlags name the language model and its system prompt.
 type modelFlags struct {
 	Model  string `short:"m" placeholder:"MODEL" help:"A name in mcp.json, or PROVIDER/NAME."`
-	System string `placeholder:"TEXT|@FILE" help:"System prompt."`
+	System string `placeholder:"TEXT|@FILE" help:"System prompt; {tools}: the list of tools."`
 }
 
 // modelKeys are the variables with the keys of providers.
@@ -74,6 +75,20 @@ func (a *app) openModel(name string) (model.Model, error) {
 		return nil, &fault{code: exitUsage, err: err}
 	}
 	return model.Retry(m, nil), nil
+}
+
+// silentTime is the silence of a model after which a line says that the program waits for it. Tests
+// change it.
+var silentTime = 5 * time.Second
+
+// noted returns a model whose silence is noted; nil stays nil.
+func (a *app) noted(m model.Model) model.Model {
+	if m == nil {
+		return nil
+	}
+	return model.OnIdle(m, silentTime, func() {
+		a.talk.Note("waiting for %s, which has sent nothing for %v", m.Info().Name, silentTime)
+	})
 }
 
 // configured opens a model of the configuration. Its key is the configured one; the environment's

@@ -90,7 +90,7 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	h.Model, h.Sampler, h.Person, h.Allow, h.Limits.Steps = m, a.sampler(m), who, c.Allow, c.MaxSteps
+	h.Model, h.Sampler, h.Person, h.Allow, h.Limits.Steps = a.noted(m), a.sampler(m), who, c.Allow, c.MaxSteps
 	if err := h.start(plan.servers); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
@@ -167,5 +168,17 @@ func TestRunIsUsedWrongly(t *testing.T) {
 			}
 			typed(t, "", strings.Fields(tt.args)...).expect(t, exitUsage, "", tt.want)
 		})
+	}
+}
+
+// The program says that it waits for a silent model.
+func TestRunSaysThatItWaits(t *testing.T) {
+	was := silentTime
+	silentTime = 50 * time.Millisecond
+	t.Cleanup(func() { silentTime = was })
+	patchbay := scriptedRun(t, "rules: [{answer: [text: So], fault: {hang: true}}]")
+	got := patchbay("", "what is there?", "--within", "1s")
+	if line := "patchbay: waiting for openai/scripted, which has sent nothing for 50ms\n"; !strings.Contains(got.stderr, line) {
+		t.Errorf("stderr %q, want %q in it", got.stderr, line)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // A command without output says why (trap 25): one that waits at a terminal for a host's messages,
 // and a call whose result has no content.
-func TestSilenceIsExplained(t *testing.T) {
+func TestOnIdleIsExplained(t *testing.T) {
 	var out, stderr strings.Builder
 	a := newApp(t.Context(), strings.NewReader(""), &out, &stderr)
 	a.noteStdio()
