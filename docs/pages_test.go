@@ -64,6 +64,26 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Every example is in the list of examples.
+func TestExamplesAreListed(t *testing.T) {
+	list, err := os.ReadFile("../examples/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := filepath.Glob("../examples/*/main.go")
+	if err != nil || len(programs) < 20 {
+		t.Fatalf("found only %d examples: %v", len(programs), err)
+	}
+	for _, p := range programs {
+		if name := filepath.Base(filepath.Dir(p)); !strings.Contains(string(list), "["+name+"]("+name+"/main.go)") {
+			t.Errorf("examples/README.md does not list %s", name)
+		}
+	}
+	if links := strings.Count(string(list), "/main.go)"); links != len(programs) {
+		t.Errorf("examples/README.md has %d links to %d examples", links, len(programs))
+	}
+}
+
 // anchors returns the links to the headings of a page, such as "#as-a-server".
 func anchors(page string) (links []string) {
 	for _, h := range regexp.MustCompile(`(?m)^#+ (.*?)\r?$`).FindAllStringSubmatch(page, -1) {
