@@ -110,8 +110,10 @@ func (a *app) showPrompt(raw json.RawMessage) error {
 			text = "[resource " + oneLine(b.Resource.URI) + "]\n" + text
 		}
 		role := oneLine(m.Role) + ": "
-		// Further lines of a text are indented, so that roles are easy to see.
-		text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+strings.Repeat(" ", len(role)))
+		text = strings.TrimRight(text, "\n")
+		if a.tty.out && !a.Plain { // further lines are indented, so that roles are easy to see
+			text = strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", len(role)))
+		}
 		a.print(a.paint(role, "1") + a.shown(text))
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +37,7 @@ func (*statusCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	answered := false
 	if a.JSON {
 		reports := []*health.Report{}
 		for _, u := range ups {
@@ -43,11 +45,14 @@ func (*statusCmd) Run(a *app) error {
 				reports = append(reports, u.Report)
 			}
 		}
-		return json.NewEncoder(a.out).Encode(reports)
+		if err := json.NewEncoder(a.out).Encode(reports); err != nil {
+			return err
+		}
+		ups = slices.DeleteFunc(ups, func(u health.Found) bool { return u.Err == nil }) // what is left is a warning
+		answered = len(reports) > 0
 	}
-	answered := false
 	for i, u := range ups {
-		if i > 0 {
+		if i > 0 && !a.JSON {
 			a.print("")
 		}
 		if u.Err != nil {

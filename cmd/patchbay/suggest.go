@@ -73,6 +73,14 @@ func (a *app) suggestions(before []string, current string) []complete.Candidate 
 				out = append(out, complete.Candidate{Text: name, About: f.Help})
 			}
 		}
+		if _, serves := line.parser.command.(*serveCmd); serves && len(a.words) > 0 {
+			for text := range strings.Lines(servers.Usage(a.words[0])) {
+				if flag, ok := strings.CutPrefix(text, "  --"); ok {
+					name, about, _ := strings.Cut(flag, " ")
+					out = append(out, complete.Candidate{Text: "--" + name, About: strings.TrimSpace(about)})
+				}
+			}
+		}
 		slices.SortFunc(out, func(a, b complete.Candidate) int { return strings.Compare(a.Text, b.Text) })
 		return out
 	case line.verb == "":

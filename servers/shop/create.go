@@ -24,7 +24,7 @@ const (
 )
 
 type creation struct {
-	Name        string `json:"name,omitempty" doc:"its name, which no other product has; required, as name or as product_name" min:"1" max:"100"`
+	Name        string `json:"name,omitempty" doc:"its name, which no other product has; required, as name or as product_name" min:"1" max:"100" examples:"Trail Tent"`
 	ProductName string `json:"product_name,omitempty" doc:"another name of name" min:"1" max:"100"`
 
 	Category            string `json:"category" doc:"id of its category, such as tents" pattern:"^[a-z][a-z0-9-]{0,39}$" examples:"tents"`

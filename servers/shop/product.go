@@ -99,7 +99,7 @@ func products(ctx context.Context, tx *sql.Tx, category string, after int64, lim
 
 // whichProduct selects a product. It is embedded in arguments.
 type whichProduct struct {
-	Product     string `json:"product,omitempty" doc:"id of the product, such as prd-1001; or give product_name" max:"100"`
+	Product     string `json:"product,omitempty" doc:"id of the product, such as prd-1001; or give product_name" max:"100" examples:"prd-1001"`
 	ProductName string `json:"product_name,omitempty" doc:"name of the product, in any letter case" max:"100"`
 }
 

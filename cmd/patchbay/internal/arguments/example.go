@@ -23,7 +23,8 @@ const (
 )
 
 // Example returns arguments for a call as words of a command line: the required ones, or all if the
-// schema does not accept these alone. If no argument is required, the example has the first
+// schema does not accept these alone. Optional arguments whose schema has examples are included,
+// because a server may require one of several. If no argument is required, the example has the first
 // argument with members of its own, which is hard to guess. Example returns nil if no example fits
 // the schema or the example is too long.
 func Example(form *schema.Form, input []byte) []string {
@@ -37,7 +38,7 @@ func Example(form *schema.Form, input []byte) []string {
 		values := map[string]json.RawMessage{}
 		words, size := []string{}, 0
 		for i, m := range members {
-			if !m.Required && !all && i != teaches {
+			if _, shown := jsonx.Lookup(m.Schema, "examples"); !m.Required && !all && !shown && i != teaches {
 				continue
 			}
 			v := exampleOf(&m, all, 1)

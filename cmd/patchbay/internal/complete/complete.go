@@ -45,10 +45,12 @@ type Request struct {
 	Current string   // the word before the cursor, empty after a space
 
 	shell, breaks string
+	quote         byte // bash: the quote that is open at the cursor; 0: none
+	quoted        int  // bash: index in Current of the text behind that quote
 }
 
 // Parse reads the arguments of [Verb]. It reports false if there is nothing to complete: too few
-// arguments, or a cursor within quotes.
+// arguments.
 func Parse(args []string) (r *Request, ok bool) {
 	if len(args) < 2 {
 		return nil, false
@@ -59,7 +61,7 @@ func Parse(args []string) (r *Request, ok bool) {
 		if len(args) > 2 {
 			r.breaks = args[2]
 		}
-		if words, ok = Split(args[1]); !ok || len(words) < 2 {
+		if words, r.quote, r.quoted = split(args[1]); len(words) < 2 {
 			return nil, false
 		}
 		words = words[1:] // without the program
@@ -79,6 +81,13 @@ func (r *Request) Write(w io.Writer, list []Candidate) error {
 			continue
 		}
 		if r.shell == "bash" {
+			if r.quote == '\'' && strings.Contains(c.Text[r.quoted:], "'") {
+				continue // single quotes cannot hold it
+			}
+			if r.quote != 0 { // bash replaces the text behind the quote, and closes it
+				out.WriteString(within(c.Text[r.quoted:], r.quote) + "\n")
+				continue
+			}
 			out.WriteString(forBash(c.Text, r.Current, r.breaks) + "\n")
 		} else {
 			out.WriteString(c.Text + "\t" + screen.Cut(screen.OneLine(c.About), maxAbout) + "\n")
@@ -91,6 +100,16 @@ func (r *Request) Write(w io.Writer, list []Candidate) error {
 // does, without expanding anything. The last word is empty if the cursor follows a space. Split
 // returns false if the cursor is within quotes.
 func Split(line string) (words []string, ok bool) {
+	words, quote, _ := split(line)
+	if quote != 0 {
+		return nil, false
+	}
+	return words, true
+}
+
+// split is Split that accepts a quote which is open at the cursor. It returns that quote, and the
+// index in the last word of the text behind it.
+func split(line string) (words []string, quote byte, quoted int) {
 	var word strings.Builder
 	begun := false
 	for i := 0; i < len(line); i++ {
@@ -114,7 +133,7 @@ func Split(line string) (words []string, ok bool) {
 		case '\'', '"':
 			end := closing(line[i+1:], c)
 			if end < 0 {
-				return nil, false
+				quote, quoted, end = c, word.Len(), len(line)-i-1
 			}
 			text := line[i+1 : i+1+end]
 			if c == '"' {
@@ -127,7 +146,15 @@ func Split(line string) (words []string, ok bool) {
 		}
 		begun = true
 	}
-	return append(words, word.String()), true
+	return append(words, word.String()), quote, quoted
+}
+
+// within returns a text for the inside of quotes.
+func within(text string, quote byte) string {
+	if quote == '"' {
+		text = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(text)
+	}
+	return text
 }
 
 // closing returns the index of the quote that ends a text.

@@ -46,6 +46,27 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// A quote that is open at the cursor is completed inside.
+func TestOpenQuote(t *testing.T) {
+	list := []Candidate{{Text: "person=3rd singular"}, {Text: `person=3 "$x"`}, {Text: "person=3's"}, {Text: "tense=3"}}
+	tests := []struct{ line, want string }{
+		{`patchbay call conjugate "person=3`, "person=3rd singular\n" + `person=3 \"\$x\"` + "\nperson=3's\n"},
+		{`patchbay call conjugate person="3`, "3rd singular\n" + `3 \"\$x\"` + "\n3's\n"},
+		{`patchbay call conjugate person='3rd s`, "3rd singular\n"},
+	}
+	for _, tt := range tests {
+		var out strings.Builder
+		r, ok := Parse([]string{"bash", tt.line, " \t\n\"'><=;|&(:"})
+		if !ok {
+			t.Errorf("%s: nothing to complete", tt.line)
+			continue
+		}
+		if r.Write(&out, list); out.String() != tt.want {
+			t.Errorf("%s: got\n%swant\n%s", tt.line, out.String(), tt.want)
+		}
+	}
+}
+
 // The name of a server must not become a command of the shell.
 func TestForBash(t *testing.T) {
 	tests := []struct{ candidate, current, want string }{
