@@ -114,7 +114,7 @@ func TestChatLinesWaits(t *testing.T) {
 	silentTime = 50 * time.Millisecond
 	t.Cleanup(func() { silentTime = was })
 	alone(t)
-	model := scripted(t, modeltest.MustParse(`rules: [{answer: [text: "So it is, and always was."], fault: {slow: 300ms}}]`))
+	model := scripted(t, modeltest.MustParse(`rules: [{answer: [text: "So it is, and always was."], fault: {slow: 600ms}}]`))
 	config := strings.ReplaceAll(`{"mcpServers": {"shop": {"builtin": "shop"}}, "patchbay": {"model": "own", "models": {
   "own": {"provider": "openai", "name": "own", "baseUrl": "BASE", "key": "${OPENAI_API_KEY}", "temperature": 0.125, "parameters": {"top_p": 0.5}}
 }}}`, "BASE", os.Getenv("OPENAI_BASE_URL"))

@@ -177,7 +177,7 @@ func TestRunSaysThatItWaits(t *testing.T) {
 	silentTime = 50 * time.Millisecond
 	t.Cleanup(func() { silentTime = was })
 	patchbay := scriptedRun(t, "rules: [{answer: [text: So], fault: {hang: true}}]")
-	got := patchbay("", "what is there?", "--within", "1s")
+	got := patchbay("", "what is there?", "--within", "3s")
 	if line := "patchbay: waiting for openai/scripted, which has sent nothing for 50ms\n"; !strings.Contains(got.stderr, line) {
 		t.Errorf("stderr %q, want %q in it", got.stderr, line)
 	}

@@ -15,21 +15,21 @@ type idle struct {
 	note  func()
 }
 
-func (s *idle) Generate(ctx context.Context, req *Request, emit func(Delta)) (*Response, error) {
+func (i *idle) Generate(ctx context.Context, req *Request, emit func(Delta)) (*Response, error) {
 	heard, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		timer := time.NewTimer(s.after)
+		timer := time.NewTimer(i.after)
 		defer timer.Stop()
 		for {
 			select {
 			case <-timer.C:
-				s.note()
+				i.note()
 			case _, more := <-heard:
 				if !more {
 					return
 				}
-				timer.Reset(s.after)
+				timer.Reset(i.after)
 			}
 		}
 	}()
@@ -37,7 +37,7 @@ func (s *idle) Generate(ctx context.Context, req *Request, emit func(Delta)) (*R
 		close(heard)
 		<-done
 	}()
-	return s.Model.Generate(ctx, req, func(d Delta) {
+	return i.Model.Generate(ctx, req, func(d Delta) {
 		heard <- struct{}{}
 		if emit != nil {
 			emit(d)
