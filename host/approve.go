@@ -41,7 +41,7 @@ func (d decision) words() string {
 	}
 	text := "The person did not allow this call. Do not try it again unless they ask for it."
 	if d.reason != "" {
-		text += " They said: " + d.reason
+		text += " Reason: " + d.reason
 	}
 	return text
 }

@@ -334,7 +334,7 @@ func TestDenialWithReason(t *testing.T) {
 		}
 		return host.Verdict{Reason: "use the other one"}, nil
 	}}}, inMemory("s", tools())))
-	for id, want := range map[string]string{"c1.1": "They said: use the other one", "c2.1": "the terminal is gone"} {
+	for id, want := range map[string]string{"c1.1": "Reason: use the other one", "c2.1": "the terminal is gone"} {
 		if got := m.result(t, id); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q in it", id, got, want)
 		}

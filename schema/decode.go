@@ -551,7 +551,7 @@ func (d *decoder) custom(n *node, v reflect.Value) bool {
 		return true
 	}
 	if err := jsonx.Unmarshal(raw, v.Addr().Interface()); err != nil {
-		d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
+		d.fault("is not valid: " + excerpt(err.Error()))
 	}
 	return true
 }

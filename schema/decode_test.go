@@ -54,7 +54,7 @@ func TestDecodeFaults(t *testing.T) {
 		{"unknown, near", `{"citty":"x","age":1,"ship":{"street":"s","strete":1}}`,
 			`unknown property "citty", did you mean "city"?; ship: unknown property "strete", did you mean "street"?; missing "city"`},
 		{"unknown, joined otherwise", `{"oddOne":{},` + ok + `}`, `unknown property "oddOne", did you mean "odd one"?`},
-		{"unknown, far", `{"ship":{"street":"s","x":1},"city":"x","age":1}`, `ship: unknown property "x", known are street, number`},
+		{"unknown, far", `{"ship":{"street":"s","x":1},"city":"x","age":1}`, `ship: unknown property "x"; known: street, number`},
 		{"wrong case is unknown", `{"City":"x",` + ok + `}`, `unknown property "City", did you mean "city"?`},
 		{"null in a list", `{` + ok + `,"tags":[null]}`, `tags[0]: must be a string, got null`},
 		{"null twice", `{"gift":null,` + ok + `,"gift":null}`, `invalid JSON at byte 54: second member with the same name`},
@@ -82,7 +82,7 @@ func TestDecodeFaults(t *testing.T) {
 		{"map", `{` + ok + `,"labels":{"a":1,"b c":"x"}}`, `labels["b c"]: must be an integer, got string; labels: must have at most 1 property, got 2`},
 		{"odd name", `{` + ok + `,"odd one":{"k":1}}`, `["odd one"].k: must be a string, got number`},
 		{"unique", `{` + ok + `,"ids":[1,2,1.0]}`, `ids: items must differ, but item 2 repeats item 0`},
-		{"text type", `{` + ok + `,"addr":"nowhere"}`, `addr: is not a valid Addr: ParseAddr("nowhere"): unable to parse IP`},
+		{"text type", `{` + ok + `,"addr":"nowhere"}`, `addr: is not valid: ParseAddr("nowhere"): unable to parse IP`},
 		{"not an object", `[]`, `must be an object, got array`},
 		{"long values are cut", `{` + ok + `,"level":"` + strings.Repeat("x", 100) + `"}`, `level: must be one of "low", "high", got "` + strings.Repeat("x", 60) + `"...`},
 

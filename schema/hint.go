@@ -34,7 +34,7 @@ func hint(n *node, name string) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(", known are ")
+	b.WriteString("; known: ")
 	for i := range n.fields {
 		if i > 0 {
 			b.WriteString(", ")

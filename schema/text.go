@@ -55,7 +55,7 @@ func (d *decoder) texty(n *node, r *rules, v reflect.Value, c byte) bool {
 		}
 		err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText(raw)
 		if err != nil {
-			d.fault("is not a valid " + n.typ.Name() + ": " + excerpt(err.Error()))
+			d.fault("is not valid: " + excerpt(err.Error()))
 		}
 	}
 	return true

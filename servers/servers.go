@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/spelling"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/conjugate"
 	"github.com/patchbay-dev/patchbay/servers/everything"
@@ -205,7 +206,7 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, flag.ErrHelp
 		}
-		return nil, fmt.Errorf("server %q: %w", name, err)
+		return nil, fmt.Errorf("server %q: %s", name, wording(fs, err.Error()))
 	}
 	if err := onceEach(fs); err != nil {
 		return nil, fmt.Errorf("server %q: %w", name, err)
@@ -218,6 +219,27 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 		return nil, fmt.Errorf("server %q: %w", name, err)
 	}
 	return srv, nil
+}
+
+// wording returns an error of package flag with the flags as people write them.
+func wording(fs *flag.FlagSet, text string) string {
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		text = "unknown flag --" + name
+		fs.VisitAll(func(f *flag.Flag) {
+			if spelling.Distance(name, f.Name) < 3 {
+				text += "; did you mean --" + f.Name + "?"
+			}
+		})
+		return text
+	}
+	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
+		return "--" + name + " needs a value"
+	}
+	if value, rest, ok := strings.Cut(strings.TrimPrefix(text, "invalid boolean value "), " for -"); ok {
+		name, _, _ := strings.Cut(rest, ":")
+		return "--" + name + " takes true or false, not " + value
+	}
+	return strings.TrimSuffix(strings.Replace(text, " for flag -", " for --", 1), ": parse error")
 }
 
 // parse parses flags in any position, up to "--". All other words become the

@@ -72,7 +72,7 @@ func (c *callCmd) Run(a *app) error {
 	raw, err := p.Raw(a.ctx, "tools/call", params, a.listening()...)
 	a.talk.EndProgress()
 	if err != nil {
-		return a.unknownTool(p, c.Tool, err)
+		return a.unknown(p, feature.Tools, c.Tool, err)
 	}
 	failed, _ := jsonx.Lookup(raw, "isError")
 	if a.JSON {

@@ -55,7 +55,7 @@ func (c *chatCmd) Run(a *app) error {
 	if c.NoMemory && c.Resume != "" {
 		return usagef("--no-memory and --resume exclude each other")
 	}
-	if err := checkAllow(c.Allow); err != nil {
+	if err := a.checkAllow(c.Allow); err != nil {
 		return err
 	}
 	m, err := a.model(c.modelFlags)

@@ -79,8 +79,8 @@ func (a *app) dispatch(args []string) error {
 }
 
 func (a *app) checkGlobals(verb string) error {
-	if n := len(a.Servers); n > 1 && !a.of.takes(manyServers) {
-		return usagef("-s is given %d times; %s takes one server", n, a.verb)
+	if len(a.Servers) > 1 && !a.of.takes(manyServers) {
+		return usagef("%s takes one server, not %s", a.verb, strings.Join(a.Servers, " and "))
 	}
 	if a.Server != "" && !a.of.takes(oneServer|manyServers|loginServer|namedServer) {
 		f := usagef("%s takes no -s", verb)

@@ -128,6 +128,9 @@ func (c *configAddCmd) entry(a *app) (config.Entry, error) {
 			if guess := asURL(c.URL); guess != "" {
 				return none, usagef("%q is not a URL; did you mean %s?", c.URL, guess).hint(a.beside("config", "add", c.Name, guess))
 			}
+			if strings.Contains(c.URL, "://") {
+				return none, usagef("%q is not an http, https, ws or wss URL with a host", c.URL).hint("patchbay help config add")
+			}
 			return none, usagef("%q is not an http, https, ws or wss URL, nor a built-in server; a command goes after --", c.URL).
 				hint(shell([]string{"patchbay", "config", "add", c.Name, "--", c.URL}))
 		}

@@ -81,7 +81,7 @@ func (c *configExportCmd) Run(a *app) error {
 		a.talk.Note("%s", note)
 	}
 	if hidden > 0 {
-		a.talk.Note("%s that may be secrets became variables; --secrets prints them", quantity(hidden, "value"))
+		a.talk.Note("variables replace %s that may be secret; --secrets prints them", quantity(hidden, "value"))
 	}
 	return nil
 }

@@ -100,6 +100,9 @@ func (c *configDoctorCmd) Run(a *app) error {
 
 // exams returns the examinations. Questions to the person come before all of them.
 func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
+	if a.dashed && len(c.Names) > 0 {
+		return nil, usagef("both %s and a command after -- are given; keep one", c.Names[0])
+	}
 	if a.dashed {
 		s, err := a.target()
 		a.file = new(inspected)

@@ -111,6 +111,14 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 		f.err = fmt.Errorf("unknown flag %s%s", name, near)
 		return f.hint(help)
 	}
+	for _, server := range servers.Names() {
+		of := slices.Contains(l.flags, "-s"+server) || slices.Contains(l.flags, "--server="+server)
+		if !of || !strings.Contains(servers.Usage(server), "\n  "+name+" ") {
+			continue
+		}
+		f.err = fmt.Errorf("unknown flag %s; it is a flag of the server, which takes flags behind serve", name)
+		return f.hint(fmt.Sprintf("patchbay %s ... -- patchbay serve %s %s ...", strings.Join(l.path(), " "), server, name))
+	}
 	if slices.Contains([]string{"call", "prompt"}, l.verb) && strings.HasPrefix(name, "--") {
 		f.err = fmt.Errorf("unknown flag %s; arguments are written %s=VALUE", name, strings.TrimLeft(name, "-"))
 		return f.hint(corrected(flags, args, func(unknown, value string) []string {
@@ -270,15 +278,23 @@ func (a *app) which(of feature.List) error {
 	return usagef("which %s? %s has %s", strings.TrimSuffix(of.Member, "s"), a.serverName(), clip(strings.Join(names, ", "))).hint(a.other(of.Member))
 }
 
-// owners returns the built-in servers that have a tool of this name. It does not start servers of
-// mcp.json.
-func (a *app) owners(tool string) (out []string) {
+// owners returns the built-in servers that have the tool of call, or resources with the scheme of
+// read. It does not start servers of mcp.json.
+func (a *app) owners() (out []string) {
+	if a.verb != "call" && a.verb != "read" || len(a.words) == 0 {
+		return nil
+	}
+	of, fits := feature.Tools, func(name string) bool { return name == a.words[0] }
+	if a.verb == "read" {
+		scheme, _, ok := strings.Cut(a.words[0], "://")
+		of, fits = feature.Resources, func(uri string) bool { return ok && strings.HasPrefix(uri, scheme+"://") }
+	}
 	for _, name := range servers.Names() {
 		p, err := a.env.Open(a.ctx, config.Server{Builtin: name, Args: servers.Unattended(name)}, &mcp.Client{Name: "patchbay", Version: Version}, nil)
 		if err != nil {
 			continue
 		}
-		if l, err := a.list(p, feature.Tools); err == nil && slices.Contains(textsOf(l.items, feature.Tools.Key), tool) {
+		if l, err := a.list(p, of); err == nil && slices.ContainsFunc(textsOf(l.items, of.Key), fits) {
 			out = append(out, name)
 		}
 		p.Close()

@@ -54,7 +54,7 @@ func (c *promptCmd) Run(a *app) error {
 	}
 	raw, err := p.Raw(a.ctx, "prompts/get", params, a.listening()...)
 	if err != nil {
-		return &fault{err: err, next: a.other("prompts", c.Name)}
+		return a.unknown(p, feature.Prompts, c.Name, err)
 	}
 	if a.JSON {
 		a.print(a.shown(string(raw)))

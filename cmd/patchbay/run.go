@@ -146,14 +146,18 @@ func (c *runCmd) check(a *app) error {
 	case c.Within < 0:
 		return usagef("--within %v is negative", c.Within)
 	}
-	return checkAllow(c.Allow)
+	return a.checkAllow(c.Allow)
 }
 
-// checkAllow refuses patterns that match whole servers.
-func checkAllow(patterns []string) error {
+// checkAllow refuses patterns without a server or a tool.
+func (a *app) checkAllow(patterns []string) error {
 	for _, pattern := range patterns {
 		if !strings.Contains(pattern, "/") && pattern != "*" {
-			return usagef("--allow %s is not SERVER/TOOL", pattern).hint("--allow " + shell([]string{pattern + "/*"}))
+			full := pattern + "/*"
+			if len(a.Servers) == 1 && pattern != a.Servers[0] {
+				full = a.Servers[0] + "/" + pattern
+			}
+			return usagef("--allow %s is not SERVER/TOOL", pattern).hint("--allow " + shell([]string{full}))
 		}
 	}
 	return nil

@@ -160,7 +160,7 @@ func TestRunIsUsedWrongly(t *testing.T) {
 		{"run hello --max-steps 0", "", "--max-steps must be at least 1, not 0"},
 		{"run hello --within -1s", "", "negative"},
 		{"run hello -m openai/x -s shop -s shop", "OPENAI_API_KEY", "-s shop is given twice"},
-		{"tools -s shop -s sqlite", "", "-s is given 2 times; tools takes one server"},
+		{"tools -s shop -s sqlite", "", "tools takes one server, not shop and sqlite"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			if tt.env != "" {

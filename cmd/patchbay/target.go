@@ -38,11 +38,17 @@ func (a *app) target() (config.Server, error) {
 		}
 		return s, err
 	}
+	if server, _, ok := strings.Cut(strings.Join(a.words[:min(1, len(a.words))], ""), "/"); ok && server != "" && !strings.HasSuffix(server, ":") &&
+		slices.Contains([]string{"call", "tools", "prompt", "prompts"}, a.verb) {
+		return config.Server{}, a.noServer(server)
+	}
 	if len(names) == 0 {
-		if a.verb == "call" && len(a.words) > 0 {
-			if owners := a.owners(a.words[0]); len(owners) > 0 {
-				return config.Server{}, usagef("missing server; %s is a tool of %s", a.words[0], strings.Join(owners, ", ")).hint(a.withServer(owners[0]))
-			}
+		if a.of.takes(loginServer) {
+			return config.Server{}, usagef("missing server: use the URL of a server, or a name in mcp.json").
+				hint(shell(slices.Concat([]string{"patchbay", a.verb}, a.sub, []string{"https://example.com/mcp"})))
+		}
+		if owners := a.owners(); len(owners) > 0 {
+			return config.Server{}, usagef("missing server; %s is a %s of %s", a.words[0], map[string]string{"call": "tool", "read": "resource"}[a.verb], strings.Join(owners, ", ")).hint(a.withServer(owners[0]))
 		}
 		return config.Server{}, usagef("missing server: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
 			hint(a.withServer(servers.Names()[0]))
@@ -98,8 +104,13 @@ func (a *app) named(name string) (config.Server, error) {
 	if guess := asURL(name); guess != "" {
 		return config.Server{}, usagef("no server %q; did you mean the URL %s?", name, guess).hint(a.withServer(guess))
 	}
+	return config.Server{}, a.noServer(name)
+}
+
+// noServer returns the error for a name that no server has.
+func (a *app) noServer(name string) *fault {
 	names := a.knownServers()
-	return config.Server{}, usagef("no server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
+	return usagef("no server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names))
 }
 
 // withBuiltin returns this command with a built-in server that runs as a command, which does not

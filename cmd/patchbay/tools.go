@@ -141,18 +141,19 @@ func toolHints(h *mcp.ToolAnnotations) string {
 }
 
 // unknownTool explains the error of a call if the server does not have the tool.
-func (a *app) unknownTool(p *launch.Session, name string, err error) error {
+func (a *app) unknown(p *launch.Session, of feature.List, name string, err error) error {
 	var rpc *mcp.Error
 	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != jsonrpc.CodeInvalidParams && rpc.Code != jsonrpc.CodeMethodNotFound) {
 		return err
 	}
-	l, listErr := a.listOnce(p, feature.Tools)
+	l, listErr := a.listOnce(p, of)
 	if listErr != nil {
 		return err
 	}
 	raw, names := pick(l.items, name)
 	if raw != nil {
-		return &fault{code: exitAnswer, err: err, next: a.other("tools", name)}
+		return &fault{code: exitAnswer, err: err, next: a.other(of.Member, name)}
 	}
-	return &fault{code: exitAnswer, err: fmt.Errorf("%s has no tool %q%s", a.serverName(), name, didYouMean(name, names)), next: a.other("tools")}
+	near := didYouMean(strings.TrimPrefix(name, a.serverName()+"/"), names)
+	return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s %q%s", a.serverName(), strings.TrimSuffix(of.Member, "s"), name, near), next: a.other(of.Member)}
 }

@@ -40,7 +40,7 @@ see patchbay status, or /readyz. ctrl-C ends all within 5 s.`,
 type upCmd struct {
 	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
 	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
-	Share string `name:"share" placeholder:"CLASS" help:"Processes of older servers: auto, shared, session, principal."`
+	Share string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
 	protection
 	governed
 }

@@ -43,7 +43,7 @@ func TestUpAsksWhileItFollows(t *testing.T) {
 	x.Type("y")
 	x.Press("Enter")
 	x.Wait(`\+ three`)
-	x.Wait(`three: ready, 1 tools`)
+	x.Wait(`three: ready, 1 tool`)
 	servers("one", "four")
 	x.Wait(`four: conjugate\n  one: conjugate\n.*\[y/N\]`)
 	servers("one", "three") // the trusted content: no question

@@ -148,7 +148,7 @@ func (s *Store) Find(ctx context.Context, id string) (Conversation, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Conversation{}, s.fail("find a conversation", err)
+		return Conversation{}, err
 	case 1:
 		return found[0], nil
 	}

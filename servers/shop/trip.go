@@ -262,7 +262,7 @@ func checkDate(date, title string, now time.Time, taken map[string]bool) error {
 	reason := ""
 	switch {
 	case day.Before(first):
-		reason = date + " is over, or too soon"
+		reason = date + " is not in the future"
 	case day.After(last):
 		reason = date + " is too far ahead"
 	case taken[date]:

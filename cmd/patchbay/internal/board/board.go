@@ -43,7 +43,7 @@ func (b *Board) Tell(s gateway.Status) {
 	up := func(s gateway.Status) bool { return s.State == gateway.Ready || s.State == gateway.Idle }
 	switch {
 	case up(s) && s.Tools >= 0 && (!up(before) || before.Tools < 0):
-		b.talk.Note("%s: ready, %d tools", s.Name, s.Tools)
+		b.talk.Note("%s: ready, %s", s.Name, screen.Quantity(s.Tools, "tool"))
 	case s.State == gateway.NeedsLogin && before.State != gateway.NeedsLogin,
 		s.State == gateway.Failing && (before.State != gateway.Failing || before.Reason != s.Reason),
 		s.State == gateway.Crashing && before.State != gateway.Crashing,
