@@ -265,11 +265,16 @@ func ask(ctx context.Context, method string, params json.RawMessage, opts []AskO
 	}
 	answers, err := call.Ask(ctx, engine.Question{Method: method, Params: params, Key: o.key})
 	if err != nil {
-		var lacks *engine.LacksError
-		if errors.As(err, &lacks) {
-			return nil, fmt.Errorf("%w: %w", ErrNotSupported, err)
-		}
-		return nil, err
+		return nil, notSupported(err)
 	}
 	return answers[0], nil
+}
+
+// notSupported makes the error of a question that the caller does not support an [ErrNotSupported].
+func notSupported(err error) error {
+	var lacks *engine.LacksError
+	if errors.As(err, &lacks) {
+		return fmt.Errorf("%w: %w", ErrNotSupported, err)
+	}
+	return err
 }

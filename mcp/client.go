@@ -33,14 +33,18 @@ type Client struct {
 	Name, Title, Version string
 
 	// OnElicit answers questions to the user. If nil, elicitation is not declared. Fields that the
-	// answer leaves out get the defaults of the form. If the question belongs to a call, ctx has
+	// answer leaves out get the defaults of the form. The errors ErrDeclined and ErrDismissed stand
+	// for the answers "decline" and "cancel". Any other error fails the question at a server before
+	// 2026-07-28 and the call at a later one. If the question belongs to a call, ctx has
 	// the values of that call's context. With a server that speaks 2026-07-28 it always does. A
 	// question from an older server belongs to a call if it arrives on the stream of the call or
 	// only one call is in progress. The same holds for OnSample and Roots.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*ElicitResult, error)
 
-	// OnSample answers requests for a language model's completion. ErrDeclined says
-	// that the user refused. If nil, sampling is not declared.
+	// OnSample answers requests for a language model's completion. ErrDeclined and ErrDismissed say
+	// that the user refused: [Sample] then fails with ErrDeclined. Toward a server that speaks
+	// 2026-07-28 a refusal cannot be sent, and the call itself fails with ErrDeclined. If nil,
+	// sampling is not declared.
 	OnSample func(ctx context.Context, r *SampleRequest) (*SampleResult, error)
 
 	// Roots answers requests for the client's roots: file: URIs without ".." in their paths. With
@@ -453,8 +457,8 @@ func (c *Client) ask(ctx context.Context, user *usercode.Runner, method string, 
 		}
 		var res *SampleResult
 		err = user.Run(ctx, "Client.OnSample", func() error { res, err = c.OnSample(ctx, r); return err })
-		if errors.Is(err, ErrDeclined) {
-			return nil, Errorf(bridge.CodeDeclined, "the user declined the sampling request")
+		if errors.Is(err, ErrDeclined) || errors.Is(err, ErrDismissed) {
+			return nil, fmt.Errorf("%w: %w", ErrDeclined, Errorf(bridge.CodeDeclined, "the user declined the sampling request"))
 		}
 		if err != nil {
 			return nil, err

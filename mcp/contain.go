@@ -45,7 +45,7 @@ type contained struct {
 
 // Handle implements [Handler].
 func (h contained) Handle(ctx context.Context, req *Request) (res Result, err error) {
-	if req, err = req.exact(); err != nil {
+	if _, err = req.exact(); err != nil {
 		return nil, err
 	}
 	err = h.s.eng.User.Run(ctx, req.Method, func() (err error) {

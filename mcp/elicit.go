@@ -32,7 +32,12 @@ func (c *Client) elicit(ctx context.Context, user *usercode.Runner, params json.
 		res, err = c.OnElicit(ctx, &ElicitRequest{w.Message, w.Schema, w.URL})
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrDeclined):
+		res = &ElicitResult{Action: "decline"}
+	case errors.Is(err, ErrDismissed):
+		res = &ElicitResult{Action: "cancel"}
+	case err != nil:
 		return nil, err
 	}
 	if res == nil {

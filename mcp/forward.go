@@ -35,9 +35,12 @@ import (
 // A call waits for its turn at most 5 minutes, and at most 2 seconds for calls of its own
 // principal.
 func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
-	req, err := req.exact()
+	params, err := req.exact()
 	if err != nil {
 		return nil, err
+	}
+	if len(params) != len(req.Params) { // there was white space
+		req = &Request{Method: req.Method, Params: params}
 	}
 	if s.local != nil {
 		var res Result

@@ -97,14 +97,15 @@ func (r *Request) checked() bool {
 	return m != nil && m.Method == r.Method && len(m.Params) == len(r.Params) && (len(m.Params) == 0 || &m.Params[0] == &r.Params[0])
 }
 
-// exact returns the request for code of the user: r itself if it was checked, or else a checked
-// copy. The error is for params that two readers could read differently, or that are not an object.
-func (r *Request) exact() (*Request, error) {
+// exact checks the request for code of the user, if it was not checked yet, and returns its params
+// without white space around them. The error is for params that two readers could read differently,
+// or that are not an object.
+func (r *Request) exact() (json.RawMessage, error) {
 	switch {
 	case r == nil:
 		return nil, errNilRequest
 	case r.checked():
-		return r, nil
+		return r.Params, nil
 	}
 	params, err := r.validParams()
 	if err == nil {
@@ -113,7 +114,7 @@ func (r *Request) exact() (*Request, error) {
 	if err != nil {
 		return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(r.Method), err)
 	}
-	return &Request{Method: r.Method, Params: params, msg: &jsonrpc.Message{Method: r.Method, Params: params}}, nil
+	return params, nil
 }
 
 // validParams returns the params, nil for null, if they are valid JSON without two members of one name.

@@ -86,7 +86,7 @@ type guarded struct {
 
 // Handle implements [Handler].
 func (g guarded) Handle(ctx context.Context, req *Request) (res Result, err error) {
-	if req, err = req.exact(); err != nil {
+	if _, err = req.exact(); err != nil {
 		return nil, err
 	}
 	err = g.user.Run(ctx, req.Method, func() (err error) {

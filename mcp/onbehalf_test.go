@@ -161,3 +161,50 @@ func TestOnBehalfOfTask(t *testing.T) {
 		}
 	}
 }
+
+// A tool that calls another server on behalf of a caller that cannot be asked gets ErrNotSupported,
+// and its caller one answer for it: -32021 in 2026-07-28, a tool error before.
+func TestOnBehalfOfMuteCaller(t *testing.T) {
+	for _, far := range behalves {
+		t.Run(far.name, func(t *testing.T) {
+			inner := &mcp.Server{Name: "inner"}
+			mcp.AddTool(inner, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (bool, error) { return mcp.Confirm(ctx, "Go on?") })
+			s := far.open(t, inner, &mcp.Client{OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				t.Error("the client of the session was asked")
+				return nil, mcp.ErrDismissed
+			}})
+			var seen atomic.Pointer[error]
+			newServer := func() *mcp.Server {
+				srv := &mcp.Server{Name: "outer"}
+				mcp.AddTool(srv, mcp.Tool{Name: "behalf"}, func(ctx context.Context, _ struct{}) (string, error) {
+					_, err := s.CallTool(ctx, "ask", nil, mcp.OnBehalf())
+					seen.Store(&err)
+					return "", err
+				})
+				return srv
+			}
+			body := func(t *testing.T, caller *mcp.Session) {
+				res, err := caller.CallTool(t.Context(), "behalf", nil)
+				if in := *seen.Load(); !errors.Is(in, mcp.ErrNotSupported) {
+					t.Errorf("the tool got %v, want ErrNotSupported", in)
+				}
+				var rpc *mcp.Error
+				switch {
+				case caller.Revision() == mcp.V2026_07_28:
+					if !errors.As(err, &rpc) || rpc.Code != mcp.CodeMissingCapability || !strings.Contains(string(rpc.Data), "elicitation") {
+						t.Errorf("the caller got %v, want %d", err, mcp.CodeMissingCapability)
+					}
+				case err != nil || !res.IsError || !strings.Contains(res.Text(), "elicitation"):
+					t.Errorf("the caller got %v, %v, want a tool error", res, err)
+				}
+			}
+			mcptest.Every(t, newServer, func() *mcp.Client { return &mcp.Client{} }, body)
+			local, err := new(mcp.Client).Open(t.Context(), newServer())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer local.Close()
+			body(t, local)
+		})
+	}
+}

@@ -56,6 +56,9 @@ func (t *Tool) check() (*toolEntry, error) {
 	default:
 		return nil, fmt.Errorf("Execution.TaskSupport is %q; use TaskOptional, TaskRequired or nothing", text.Short(string(t.Execution.TaskSupport)))
 	}
+	if t.Execution.OnDetach && t.Execution.TaskSupport == "" {
+		return nil, errors.New("Execution.OnDetach is set, but without Execution.TaskSupport no call becomes a task; set it to TaskOptional or TaskRequired")
+	}
 	var err error
 	e.headers, err = streamable.ParamHeaders(t.InputSchema)
 	return e, err

@@ -53,6 +53,9 @@ func TestRegistrationErrors(t *testing.T) {
 		{"a name that is too long", named(strings.Repeat("a", 129)), []string{"129 characters", "128"}},
 		{"an untyped tool with a space in the name", handle(mcp.Tool{Name: "my tool"}, untyped), []string{`HandleTool "my tool"`, `' '`}},
 
+		{"OnDetach without TaskSupport", func(s *mcp.Server) {
+			mcp.AddTool(s, mcp.Tool{Name: "x", Execution: mcp.ToolExecution{OnDetach: true}}, toText)
+		}, []string{`"x"`, "Execution.OnDetach", "TaskOptional"}},
 		{"In of string", func(s *mcp.Server) {
 			mcp.AddTool(s, mcp.Tool{Name: "x"}, func(context.Context, string) (string, error) { return "", nil })
 		}, []string{`"x"`, "string cannot hold", "use a struct"}},

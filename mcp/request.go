@@ -67,7 +67,8 @@ func (x *outgoing) sendOnBehalf(ctx context.Context, s *Session, method string, 
 	if err != nil {
 		return nil, err
 	}
-	return s.remote.OnBehalf(ctx, call, method, params, bridge.Options{Idle: x.opts.idle, Header: x.opts.header})
+	raw, err := s.remote.OnBehalf(ctx, call, method, params, bridge.Options{Idle: x.opts.idle, Header: x.opts.header})
+	return raw, notSupported(err)
 }
 
 // check returns params with the _meta of the options, or what is wrong with the options.

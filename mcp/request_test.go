@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -180,5 +181,51 @@ func TestMiddlewareMakesRequest(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Do does not replace a method that the revision of the server does not have.
+func TestDoMethods(t *testing.T) {
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	mcp.AddTool(srv, mcp.Tool{Name: "x", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(context.Context, struct{}) (string, error) { return "", nil })
+	hs := httptest.NewServer(srv)
+	defer hs.Close()
+	pass := func(next mcp.Handler) mcp.Handler { return next }
+	for _, tt := range []struct {
+		method, params         string
+		legacy, modern, behind bool // 2025-11-25, 2026-07-28, and 2025-11-25 behind middleware have it
+	}{
+		{"tools/list", `{}`, true, true, true},
+		{"server/discover", `{}`, false, true, true},
+		{"tasks/update", `{"taskId":"x"}`, false, true, true},
+		{"subscriptions/listen", `{"notifications":{}}`, false, true, true},
+		{"ping", `{}`, true, false, true},
+		{"logging/setLevel", `{"level":"info"}`, true, false, true},
+	} {
+		for name, want := range map[string]bool{"legacy": tt.legacy, "modern": tt.modern, "behind": tt.behind} {
+			c := &mcp.Client{}
+			if name != "modern" {
+				c.Revisions = []mcp.Revision{mcp.V2025_11_25}
+			}
+			if name == "behind" {
+				c.Use(pass)
+			}
+			s, err := c.Dial(t.Context(), hs.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			if tt.method == "subscriptions/listen" {
+				cancel() // it would last
+				ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+			}
+			_, err = s.Do(ctx, &mcp.Request{Method: tt.method, Params: json.RawMessage(tt.params)})
+			cancel()
+			var rpc *mcp.Error
+			if refused := errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound; refused == want {
+				t.Errorf("%s at a %s server = %v", tt.method, name, err)
+			}
+			s.Close()
+		}
 	}
 }

@@ -3,9 +3,11 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/patchbay-dev/patchbay/internal/bridge"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -119,7 +121,7 @@ type sampleResultWire struct {
 }
 
 // Sample asks the client's model for a completion and waits for it. Errors: [ErrNotSupported],
-// [ErrNoCall], or the client's [*Error], for instance when the user refused. Sample refuses invalid
+// [ErrNoCall], [ErrDeclined], or the client's [*Error]. Sample refuses invalid
 // conversations: each message needs a role and content, and if one uses tools, the next holds the
 // results and nothing else.
 func Sample(ctx context.Context, r *SampleRequest, opts ...AskOption) (*SampleResult, error) {
@@ -130,6 +132,9 @@ func Sample(ctx context.Context, r *SampleRequest, opts ...AskOption) (*SampleRe
 		return nil, fmt.Errorf("sample: %w", err)
 	}
 	raw, err := ask(ctx, revision.MethodSample, r.encode(), opts)
+	if rpc := (*Error)(nil); errors.As(err, &rpc) && rpc.Code == bridge.CodeDeclined && !errors.Is(err, ErrDeclined) {
+		err = fmt.Errorf("%w: %w", ErrDeclined, err)
+	}
 	if err != nil {
 		return nil, err
 	}

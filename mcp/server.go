@@ -72,11 +72,6 @@ type Server struct {
 	OnStart    func(ctx context.Context) error
 	OnShutdown func(ctx context.Context) error
 
-	// Lenient accepts a string with a number or a boolean in it ("3", "true") for an argument of a
-	// tool of [AddTool] that is a number or a boolean, because some models write them so. Input schemas
-	// do not mention it, and a tool with an InputSchema of its own is not affected.
-	Lenient bool
-
 	// Cache says how long clients that speak 2026-07-28 may cache the lists and the description of
 	// this server, unless a result says so itself ([ReadResult.Cache]). Set Public only if all
 	// callers see the same. Public has no effect if Visible is set.
@@ -449,6 +444,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	if err := s.init(); err != nil {
 		return nil, err
+	}
+	if req == nil {
+		return nil, errNilRequest
 	}
 	ctx, part, ok := s.direct.enter(ctx, req.Method)
 	if !ok {

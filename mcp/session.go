@@ -221,7 +221,8 @@ func WithoutCache() CallOption { return func(o *callOptions) { o.fresh = true } 
 //
 // If the caller speaks 2026-07-28, it comes back with the answer, as after [Elicit]: the call fails
 // with [ErrPending], the handler returns that error, runs again, and makes the same call again,
-// which continues where it was. The functions of the Client still determine what a server before
+// which continues where it was. If the call fails because the caller does not support a question,
+// the error is [ErrNotSupported], as that of Elicit is. The functions of the Client still determine what a server before
 // 2026-07-28, or a Handler of this process, may ask. [Session.StartTask] refuses OnBehalf.
 func OnBehalf() CallOption { return func(o *callOptions) { o.onBehalf = true } }
 
@@ -353,11 +354,16 @@ func (s *Session) Complete(ctx context.Context, of Feature, argument, prefix str
 	return &CompleteResult{w.Completion.Values, w.Completion.Total, w.Completion.HasMore}, nil
 }
 
-// Do sends any request, in the form of revision 2026-07-28 whatever the server speaks, and returns
-// its result as a [RawResult]. Unlike [Session.Handle], it sends the request as the client's own:
-// the functions of the [Client] answer questions, and Do waits for a task that the server makes of
-// the request. The params must be a JSON object; nil stands for an empty one. Errors are those of
-// [Session.CallTool].
+// Do sends any request and returns its result as a [RawResult]. Params and result have the form of
+// revision 2026-07-28 whatever the server speaks, but the method is sent as it is: one that the
+// revision of the server does not have fails with the server's method-not-found error, such as
+// server/discover, subscriptions/listen and tasks/update before 2026-07-28, and ping and
+// logging/setLevel since. Behind middleware ([Client.Use]) the first three work with every server,
+// as in [Session.Handle].
+//
+// Unlike [Session.Handle], Do sends the request as the client's own: the functions of the [Client]
+// answer questions, and Do waits for a task that the server makes of the request. The params must
+// be a JSON object; nil stands for an empty one. Errors are those of [Session.CallTool].
 func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Result, error) {
 	var params json.RawMessage
 	var err error
@@ -365,10 +371,9 @@ func (s *Session) Do(ctx context.Context, req *Request, opts ...CallOption) (Res
 	case req == nil:
 		return nil, errNilRequest
 	case s.local != nil: // there may be middleware
-		if req, err = req.exact(); err != nil {
+		if params, err = req.exact(); err != nil {
 			return nil, err
 		}
-		params = req.Params
 	default:
 		if params, err = req.validParams(); err != nil {
 			return nil, Errorf(jsonrpc.CodeInvalidParams, "%s: %v", text.Short(req.Method), err)

@@ -22,7 +22,7 @@ import (
 type Task struct {
 	// ID names the task at its server; [Session.Task] finds the task again by its ID. It is empty
 	// if the server made no task: it answered at once, or the session waits for the answer in the
-	// background.
+	// background. The result can then only be had from this Task.
 	ID string
 
 	s    *Session
@@ -56,7 +56,8 @@ func (t TaskInfo) Over() bool {
 
 // StartTask calls a tool and returns when the server has begun, with a handle of the task if the
 // server made one. If it did not, because the tool or the revision has no tasks, the call goes on
-// in the background, and the same methods work within this session. A server that speaks 2026-07-28
+// in the background, and the same methods of the Task work within this session; an error of the
+// call, such as that for an unknown tool, is then that of [Task.Wait]. A server that speaks 2026-07-28
 // decides by itself, so StartTask returns with its first answer: the task, or the result.
 //
 // The functions of the [Client] answer questions that the task asks while [Task.Wait] runs.
@@ -98,6 +99,9 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	return t, nil
 }
 
+// errNoTask is the error of a Task that StartTask did not return, and that has no ID.
+var errNoTask = errors.New("the id is empty, so the server made no task; use the Task that StartTask returned")
+
 // errTaskOnBehalf refuses OnBehalf for a task, because a task may ask questions after the handler
 // has returned.
 var errTaskOnBehalf = errors.New("mcp: OnBehalf needs a call that waits for its result; use CallTool, which waits for a task")
@@ -108,7 +112,8 @@ func (t *Task) answered(raw json.RawMessage) {
 	close(t.done)
 }
 
-// Task returns a handle of a task that exists at the server. Nothing is sent.
+// Task returns a handle of a task that exists at the server. Nothing is sent. The methods of a
+// handle with an empty id return an error.
 func (s *Session) Task(id string) *Task { return &Task{ID: id, s: s} }
 
 // Tasks iterates over the tasks of this client at the server. Only 2025-11-25 has such a list, and
@@ -138,7 +143,10 @@ func taskInfo(t *engine.TaskState) TaskInfo {
 
 // Info asks the server for the state of the task.
 func (t *Task) Info(ctx context.Context) (TaskInfo, error) {
-	if t.ID == "" {
+	switch {
+	case t.ID == "" && t.done == nil:
+		return TaskInfo{}, t.fail(errNoTask)
+	case t.ID == "":
 		select {
 		case <-t.done:
 			if t.err != nil {
@@ -167,7 +175,10 @@ func (t *Task) Wait(ctx context.Context) (*ToolResult, error) {
 }
 
 func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
-	if t.ID == "" {
+	switch {
+	case t.ID == "" && t.done == nil:
+		return nil, errNoTask
+	case t.ID == "":
 		select {
 		case <-t.done:
 			return t.raw, t.err
@@ -189,7 +200,10 @@ func (t *Task) wait(ctx context.Context) (json.RawMessage, error) {
 // Cancel asks the server to cancel the task. The server may ignore that; [Task.Info] returns the
 // state.
 func (t *Task) Cancel(ctx context.Context) error {
-	if t.ID == "" {
+	switch {
+	case t.ID == "" && t.done == nil:
+		return t.fail(errNoTask)
+	case t.ID == "":
 		t.cancel()
 		return nil
 	}
@@ -201,7 +215,10 @@ func (t *Task) Cancel(ctx context.Context) error {
 }
 
 func (t *Task) fail(err error) error {
-	if t.name == "" {
+	switch {
+	case t.done != nil: // there is no task
+		return fmt.Errorf("call %q: %w", t.name, err)
+	case t.name == "":
 		return fmt.Errorf("task %q: %w", text.Short(t.ID), err)
 	}
 	return fmt.Errorf("task %q of %q: %w", text.Short(t.ID), t.name, err)

@@ -24,7 +24,7 @@ type ToolExecution struct {
 
 	// OnDetach lets the handler choose the moment: the call becomes a task when the handler calls
 	// [Detach], for instance after its questions. A caller that speaks 2025-11-25 and asks for a
-	// task gets it at once.
+	// task gets it at once. It needs TaskSupport.
 	OnDetach bool `json:"-"`
 }
 

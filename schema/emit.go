@@ -256,12 +256,7 @@ func (e *emitter) object(n *node) {
 	if required != nil {
 		e.list("required", len(required), func(i int) { e.buf = jsonx.AppendString(e.buf, required[i]) })
 	}
-	if n.rest == nil {
-		e.raw("additionalProperties", "false")
-		return
-	}
-	e.key("additionalProperties")
-	e.spec(&n.elem, false)
+	e.raw("additionalProperties", "false")
 }
 
 // hook writes the schema that a type's own method returns, with the annotations of the place.

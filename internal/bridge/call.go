@@ -199,11 +199,8 @@ func (x *Call) Forget() {
 func (x *Call) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()
-	if x.ask != nil {
-		return x.ask(ctx, qs)
-	}
-	if x.front != nil {
-		return x.front.Ask(ctx, qs...)
+	if x.ask != nil || x.front != nil {
+		return x.askFront(ctx, qs)
 	}
 	if x.ours {
 		ctx = withValues{ctx, x.ctx()}
@@ -211,11 +208,24 @@ func (x *Call) answer(ctx context.Context, qs ...engine.Question) ([]json.RawMes
 	answers := make([]json.RawMessage, len(qs))
 	for i, q := range qs {
 		var err error
-		if answers[i], err = x.r.Owner.Answer(ctx, q.Method, q.Params); err != nil {
+		if answers[i], err = x.r.ownAnswer(ctx, q.Method, q.Params); err != nil {
 			return nil, err
 		}
 	}
 	return answers, nil
+}
+
+// askFront asks the caller in front.
+func (x *Call) askFront(ctx context.Context, qs []engine.Question) (answers []json.RawMessage, err error) {
+	if x.ask != nil {
+		answers, err = x.ask(ctx, qs)
+	} else {
+		answers, err = x.front.Ask(ctx, qs...)
+	}
+	if lacks := (*engine.LacksError)(nil); x.turn != nil && errors.As(err, &lacks) {
+		x.turn.lacks.Store(lacks)
+	}
+	return answers, err
 }
 
 // withValues is a context with the values of a second context too.

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // OnBehalf sends a request from the client itself and returns its result in the inner form.
@@ -51,14 +54,37 @@ func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string,
 			raw, err = x.straight(ctx)
 		}
 	}
-	var end *unsupportedQuestion
-	switch {
-	case errors.Is(err, engine.ErrSuspended):
+	if errors.Is(err, engine.ErrSuspended) {
 		return nil, err
-	case errors.As(err, &end):
-		err = end.lacks
+	}
+	if err != nil {
+		err = x.lacking(err)
 	}
 	return raw, x.fail(err)
+}
+
+// lacking returns the error of a call on behalf of a caller that does not support its question: a
+// *engine.LacksError, whatever the server made of it. It returns any other error unchanged.
+func (x *Call) lacking(err error) error {
+	if x.turn != nil {
+		if lacks := x.turn.lacks.Load(); lacks != nil {
+			return lacks
+		}
+	}
+	var rpc *jsonrpc.Error
+	if !errors.As(err, &rpc) || rpc.Code != revision.CodeMissingCapability {
+		return err
+	}
+	// The server speaks 2026-07-28 and knows the capabilities of the caller, so it did not ask.
+	required, ok := jsonx.Lookup(rpc.Data, "requiredCapabilities")
+	if !ok {
+		return err
+	}
+	var what []string
+	for name := range jsonx.Members(required) {
+		what = append(what, text.Short(string(name)))
+	}
+	return &engine.LacksError{What: strings.Join(what, ", "), Required: required}
 }
 
 // withoutTasks removes the tasks extension.

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -329,6 +330,37 @@ func (x *Call) inSession(asking, ctx context.Context, q engine.Question) ([]json
 	return x.answer(context.WithValue(ctx, unclear{}, true), q)
 }
 
+// ownAnswer answers a question with the functions of the client. They run on a goroutine of its own,
+// because they may ignore ctx: ownAnswer returns when ctx or the session ends, and the goroutine
+// when the function does.
+func (r *Remote) ownAnswer(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	type outcome struct {
+		answer json.RawMessage
+		err    error
+	}
+	answered := make(chan outcome, 1)
+	asking, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	begun := r.Spawn(func() {
+		out := outcome{err: usercode.Failed()}
+		defer func() { answered <- out }() // the function may end the goroutine
+		out.answer, out.err = r.Owner.Answer(asking, method, params)
+	})
+	if !begun {
+		return nil, ErrClosed
+	}
+	select {
+	case out := <-answered:
+		return out.answer, out.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-r.Wire.Done():
+		err := r.Owner.Public(r.Wire.Err())
+		cancel(err)
+		return nil, err
+	}
+}
+
 // askClient answers a question that belongs to no call.
 func (r *Remote) askClient(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if err := r.mayAsk(method, params); err != nil {
@@ -339,7 +371,7 @@ func (r *Remote) askClient(ctx context.Context, method string, params json.RawMe
 	var answer json.RawMessage
 	var err error
 	if r.Front == nil {
-		answer, err = r.Owner.Answer(ctx, method, params)
+		answer, err = r.ownAnswer(ctx, method, params)
 	} else {
 		answer, err = r.askFront(ctx, engine.Question{Method: method, Params: rev.InnerQuestion(method, params)})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -39,6 +40,8 @@ type turn struct {
 	by      caller
 	session *engine.Session // nil for a caller without one
 	front   *engine.Call    // the call that may be asked
+
+	lacks atomic.Pointer[engine.LacksError] // why front could not be asked; nil: it could, or was not
 
 	open   int           // its open questions
 	same   bool          // the call has waited sameTime for calls of its principal

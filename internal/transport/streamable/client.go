@@ -49,13 +49,13 @@ type ClientOptions struct {
 // Bounds of the client.
 const (
 	defaultMaxMessage = 4 << 20
-	maxQuestions      = 64               // of the server at the same time
-	maxReplies        = 16               // to pings from the server, and to questions beyond maxQuestions
-	cancelTimeout     = 2 * time.Second  // to send a cancellation
-	deleteTimeout     = 2 * time.Second  // to end the session
-	answerTimeout     = 30 * time.Second // to post the answer to a question
-	drainTimeout      = time.Second      // to see the end of a stream after its response
-	closeGrace        = 5 * time.Second  // for goroutines to end
+	maxQuestions      = 64                      // of the server at the same time
+	maxReplies        = 16                      // to pings from the server, and to questions beyond maxQuestions
+	cancelTimeout     = 2 * time.Second         // to send a cancellation
+	deleteTimeout     = 2 * time.Second         // to end the session
+	answerTimeout     = 30 * time.Second        // to post the answer to a question
+	drainTimeout      = time.Second             // to see the end of a stream after its response
+	closeGrace        = 1500 * time.Millisecond // for goroutines to end
 )
 
 // LostError reports that the connection broke before the answer came: the call may or may not
@@ -174,7 +174,7 @@ func (c *Client) start(f func()) bool {
 }
 
 // Close ends pending calls and the GET stream, and a legacy session on the server.
-// It takes at most 7 seconds, if the server or a Question function hangs.
+// It takes at most 3.5 seconds, if the server or a Question function hangs.
 func (c *Client) Close() error {
 	var err error
 	c.close.Do(func() {
