@@ -202,6 +202,9 @@ func (*configRemoveCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 }
 
 func (c *configRemoveCmd) Run(a *app) error {
+	if found, err := a.configPath(); err == nil && found == "" && !c.User {
+		return usagef("no mcp.json was found; looked for %s", strings.Join(a.places(), ", ")).hint("patchbay config add NAME -- COMMAND")
+	}
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if names := namesOf(doc.Entries()); !slices.Contains(names, c.Name) {
 			return usagef("%s has no server %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "list"))

@@ -54,7 +54,10 @@ func (g *governed) rules(a *app) (*ruleFile, error) {
 		return nil, nil
 	}
 	f := &ruleFile{path: g.Policy, log: a.logger()}
-	if _, err := f.read(); err != nil {
+	var bad rules.Problems
+	if _, err := f.read(); err != nil && !errors.As(err, &bad) {
+		return nil, (&fault{code: exitLocal, err: fmt.Errorf("--policy: %w", err)}).hint("patchbay help policy")
+	} else if err != nil {
 		return nil, policyFault(err)
 	}
 	return f, nil

@@ -111,7 +111,7 @@ func (p *protection) secure(a *app) (*tlsfiles.Server, error) {
 	}
 	f, err := tlsfiles.Open(p.TLSCert, p.TLSKey, p.ClientCA, a.logger())
 	if err != nil {
-		return nil, usagef("TLS: %w", err)
+		return nil, usagef("--tls-cert: %w", err).hint("patchbay help auth")
 	}
 	return f, nil
 }

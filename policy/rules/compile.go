@@ -102,6 +102,9 @@ var (
 
 // reword rewrites an error of CEL in the style of this program.
 func reword(message string) (text, fix string) {
+	if strings.Contains(message, "token recognition error at: '=") {
+		return "= is not an operator", "write == to compare"
+	}
 	if m := undeclared.FindStringSubmatch(message); m != nil {
 		return "there is no " + yamlfile.Quote(m[1]), yamlfile.Nearest(m[1], variables)
 	}
