@@ -126,7 +126,7 @@ func traced(file io.Writer) *mcp.Server {
 	return srv
 }
 
-func served() *mcp.Server {
+func served() (*mcp.Server, *os.Root) {
 	root, err := os.OpenRoot("skills")
 	if err != nil {
 		log.Fatal(err)
@@ -135,7 +135,7 @@ func served() *mcp.Server {
 	if _, err := skills.Serve(srv, root.FS()); err != nil {
 		log.Fatal(err) // names each skill that breaks a rule
 	}
-	return srv
+	return srv, root
 }
 
 func TestServersOfPages(t *testing.T) {
@@ -155,7 +155,9 @@ func TestServersOfPages(t *testing.T) {
 	if err := os.WriteFile(filepath.Join("skills", "tea", "SKILL.md"), []byte(skill), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, srv := range []*mcp.Server{served(), permitted(newLibrary(), slog.Default()), viewed("<!DOCTYPE html>"), {Name: "gw", Handler: ruled(nil, slog.Default())}} {
+	docs, root := served()
+	defer root.Close() // before its folder is removed, which Windows wants
+	for _, srv := range []*mcp.Server{docs, permitted(newLibrary(), slog.Default()), viewed("<!DOCTYPE html>"), {Name: "gw", Handler: ruled(nil, slog.Default())}} {
 		if err := srv.Check(); err != nil {
 			t.Errorf("%s: %v", srv.Name, err)
 		}

@@ -72,6 +72,11 @@ type Server struct {
 	OnStart    func(ctx context.Context) error
 	OnShutdown func(ctx context.Context) error
 
+	// Lenient accepts a string with a number or a boolean in it ("3", "true") for an argument of a
+	// tool of [AddTool] that is a number or a boolean, because some models write them so. Input schemas
+	// do not mention it, and a tool with an InputSchema of its own is not affected.
+	Lenient bool
+
 	// Cache says how long clients that speak 2026-07-28 may cache the lists and the description of
 	// this server, unless a result says so itself ([ReadResult.Cache]). Set Public only if all
 	// callers see the same. Public has no effect if Visible is set.

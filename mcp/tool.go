@@ -61,7 +61,7 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 	}
 	e.call = func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
 		var v In
-		if err := decode(args, &v, decoded(ctx, args)); err != nil {
+		if err := decode(args, &v, decoded(ctx, args), s.Lenient); err != nil {
 			return nil, err
 		}
 		res, err := h(ctx, v)
@@ -133,7 +133,7 @@ func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMes
 }
 
 // decodeFunc reads arguments. If valid is set, they are known to be valid JSON.
-type decodeFunc[In any] func(args json.RawMessage, v *In, valid bool) error
+type decodeFunc[In any] func(args json.RawMessage, v *In, valid, lenient bool) error
 
 // decoderOf returns the decoder of arguments into an In, and their schema.
 func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, error) {
@@ -146,8 +146,11 @@ func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, 
 			return nil, nil, err
 		}
 		if typ.IsObject() {
-			return func(args json.RawMessage, v *In, valid bool) error {
-				if valid {
+			return func(args json.RawMessage, v *In, valid, lenient bool) error {
+				switch {
+				case lenient:
+					return typ.DecodeLenient(args, v)
+				case valid:
 					return typ.DecodeValid(args, v)
 				}
 				return typ.Decode(args, v)
@@ -160,7 +163,7 @@ func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("input schema: %w", err)
 	}
-	return func(args json.RawMessage, v *In, _ bool) error {
+	return func(args json.RawMessage, v *In, _, _ bool) error {
 		if err := check.Validate(args); err != nil {
 			return err
 		}

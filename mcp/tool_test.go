@@ -109,6 +109,36 @@ func TestNullIsAbsence(t *testing.T) {
 	}
 }
 
+// A lenient server reads numbers and booleans in strings, as some models write them.
+func TestLenientArguments(t *testing.T) {
+	type in struct {
+		Days int  `json:"days" max:"9"`
+		Big  bool `json:"big,omitempty"`
+	}
+	newServer := func(lenient bool) *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1", Lenient: lenient}
+		mcp.AddTool(s, mcp.Tool{Name: "plan"}, func(_ context.Context, in in) (string, error) { return fmt.Sprint(in.Days, in.Big), nil })
+		return s
+	}
+	bothEras(t, func(t *testing.T, rev mcp.Revision) {
+		for _, tt := range []struct {
+			lenient    bool
+			args, want string
+		}{
+			{true, `{"days":"3","big":"true"}`, "3 true"},
+			{true, `{"days":3}`, "3 false"},
+			{true, `{"days":"30"}`, "days: must be at most 9, got 30"},
+			{true, `{"days":"few"}`, "days: must be an integer, got string"},
+			{false, `{"days":"3"}`, "days: must be an integer, got string"},
+		} {
+			res, err := mcptest.Connect(t, newServer(tt.lenient), nothing(), rev).CallTool(t.Context(), "plan", json.RawMessage(tt.args))
+			if err != nil || res.Text() != tt.want {
+				t.Errorf("lenient %v, %s: %+v, %v; want %s", tt.lenient, tt.args, res, err, tt.want)
+			}
+		}
+	})
+}
+
 // Each kind of Out becomes a result that every revision can read. A value that is not an object is
 // the member "result" of the structured content, because that is an object before 2026-07-28
 // (TOOL-25-002, -003), and is described by an output schema (TOOL-26-011). Its JSON is a text block too

@@ -20,6 +20,7 @@ type decoder struct {
 	faults []Fault
 	extra  int  // faults past maxFaults
 	answer bool // unknown properties are stepped over
+	asText bool // a number or a boolean may be in a string
 }
 
 // decodeInto reads data, one JSON value, into v, a place with spec s. If valid is set, the syntax
@@ -83,6 +84,9 @@ func (d *decoder) value(s *spec, v reflect.Value) bool {
 		v = v.Elem()
 	}
 	n, r := s.node, s.rules
+	if c == '"' && d.asText && n.kind != kindString && n.literal() {
+		return d.inText(s, v)
+	}
 	switch n.kind {
 	case kindStruct:
 		return d.object(n, v, c)
@@ -177,6 +181,16 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 			return false
 		}
 		i := n.find(name, next)
+		if i < 0 && n.rest != nil && !d.answer {
+			m := at(v, n.rest)
+			if m.IsNil() {
+				m.Set(reflect.MakeMap(m.Type()))
+			}
+			if !d.entry(n, name, m, reflect.New(m.Type().Elem()).Elem()) {
+				return false
+			}
+			continue
+		}
 		if i < 0 {
 			switch {
 			case d.answer:
@@ -459,20 +473,9 @@ func (d *decoder) mapping(n *node, r *rules, v reflect.Value, c byte) bool {
 		if !ok {
 			return false
 		}
-		key := reflect.ValueOf(string(name)).Convert(t.Key())
-		if m.MapIndex(key).IsValid() {
-			return d.repeated()
-		}
-		before := len(d.faults)
-		elem.SetZero()
-		ok = d.value(&n.elem, elem)
-		if len(d.faults) > before {
-			under(d.faults[before:], string(name))
-		}
-		if !ok {
+		if !d.entry(n, name, m, elem) {
 			return false
 		}
-		m.SetMapIndex(key, elem)
 	}
 	if d.err != nil {
 		return false
@@ -480,6 +483,56 @@ func (d *decoder) mapping(n *node, r *rules, v reflect.Value, c byte) bool {
 	v.Set(m)
 	d.size(r, m.Len(), "property", "properties")
 	return true
+}
+
+// entry reads the value for a key into a map. It uses elem as space.
+func (d *decoder) entry(n *node, name []byte, m, elem reflect.Value) bool {
+	key := reflect.ValueOf(string(name)).Convert(m.Type().Key())
+	if m.MapIndex(key).IsValid() {
+		return d.repeated()
+	}
+	before := len(d.faults)
+	elem.SetZero()
+	ok := d.value(&n.elem, elem)
+	if len(d.faults) > before {
+		under(d.faults[before:], key.String())
+	}
+	if ok {
+		m.SetMapIndex(key, elem)
+	}
+	return ok
+}
+
+// literal reports whether the values are numbers or booleans.
+func (n *node) literal() bool {
+	switch n.kind {
+	case kindBool, kindInt, kindUint, kindFloat, kindNumber:
+		return true
+	}
+	return false
+}
+
+// inText reads a string that holds a number or a boolean. Any other string is read as usual, which
+// is a fault.
+func (d *decoder) inText(s *spec, v reflect.Value) bool {
+	start := d.pos
+	str, ok := d.str()
+	if !ok {
+		return false
+	}
+	plain := spec{node: s.node, rules: s.rules}
+	word := decoder{scanner: scanner{data: []byte(str)}}
+	if jsonx.Valid(word.data, 1) == nil && (numeric(word.peek()) != (s.node.kind == kindBool)) {
+		word.value(&plain, v)
+		for _, f := range word.faults {
+			d.fault(f.Problem)
+		}
+		return true
+	}
+	d.pos, d.asText = start, false
+	ok = d.value(&plain, v)
+	d.asText = true
+	return ok
 }
 
 // custom reads a value that decodes itself.

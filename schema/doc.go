@@ -14,7 +14,9 @@
 // # From Go types to schemas
 //
 // Schemas are JSON Schema 2020-12 and valid in it. A struct is an object with
-// "properties" in the order of its fields, and no other properties. Nested
+// "properties" in the order of its fields, and no other properties, unless a
+// field with the tag json:",embed" takes them: a map such as
+// map[string]json.RawMessage, whose values they are. Nested
 // types are written where they are used; types that contain themselves go to
 // $defs, and so do repeated types once a schema would pass 64 KiB.
 //

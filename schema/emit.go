@@ -256,7 +256,12 @@ func (e *emitter) object(n *node) {
 	if required != nil {
 		e.list("required", len(required), func(i int) { e.buf = jsonx.AppendString(e.buf, required[i]) })
 	}
-	e.raw("additionalProperties", "false")
+	if n.rest == nil {
+		e.raw("additionalProperties", "false")
+		return
+	}
+	e.key("additionalProperties")
+	e.spec(&n.elem, false)
 }
 
 // hook writes the schema that a type's own method returns, with the annotations of the place.

@@ -17,15 +17,20 @@ type candidate struct {
 	through bool // a pointer to an embedded struct leads here
 
 	omitempty, omitzero bool
+	rest                bool // a map with the properties that have no field
 }
 
 // collect returns the properties of a struct in the order of their
 // declaration. Embedded structs are flattened and names that collide are
 // resolved as encoding/json does it: the shallowest field wins, then the one
-// whose name comes from a tag, then none.
-func (b *builder) collect(t reflect.Type) ([]field, error) {
+// whose name comes from a tag, then none. A map for all other properties becomes the rest of n.
+func (b *builder) collect(n *node) ([]field, error) {
 	var all []candidate
-	if err := candidates(t, nil, false, map[reflect.Type]bool{}, &all); err != nil {
+	if err := candidates(n.typ, nil, false, map[reflect.Type]bool{}, &all); err != nil {
+		return nil, err
+	}
+	all, err := b.takeRest(n, all)
+	if err != nil {
 		return nil, err
 	}
 	byName := map[string][]int{}
@@ -42,6 +47,24 @@ func (b *builder) collect(t reflect.Type) ([]field, error) {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// takeRest makes the map among the candidates the rest of n, and returns the other candidates.
+func (b *builder) takeRest(n *node, all []candidate) (fields []candidate, err error) {
+	for _, c := range all {
+		switch {
+		case !c.rest:
+			fields = append(fields, c)
+			continue
+		case n.rest != nil:
+			return nil, fmt.Errorf("%s: a struct has one map for other properties at most", c.Name)
+		}
+		n.rest = c.index
+		if n.elem, err = b.place(c.Type.Elem()); err != nil {
+			return nil, fmt.Errorf("%s: {}: %w", c.Name, err)
+		}
 	}
 	return fields, nil
 }
@@ -88,10 +111,11 @@ func candidates(t reflect.Type, at []int, through bool, open map[reflect.Type]bo
 			case "omitzero":
 				c.omitzero = true
 			case "embed":
-				if embedded.Kind() != reflect.Struct {
-					return fmt.Errorf("%s.%s: json option %q works for structs only", t, sf.Name, option)
+				c.rest = sf.Type.Kind() == reflect.Map && sf.Type.Key().Kind() == reflect.String
+				if !c.rest && embedded.Kind() != reflect.Struct {
+					return fmt.Errorf("%s.%s: json option %q works for structs, and maps with strings as keys", t, sf.Name, option)
 				}
-				flatten = true
+				flatten = !c.rest
 			case "string", "format", "case":
 				return fmt.Errorf("%s.%s: json option %q is not supported", t, sf.Name, option)
 			}

@@ -46,9 +46,10 @@ type node struct {
 	typ  reflect.Type
 	bits int // of numbers; the length of arrays, -1 of []byte
 
-	elem spec // of slices, arrays and maps
+	elem spec // of slices, arrays and maps, and of rest
 
 	fields []field        // of structs
+	rest   []int          // of structs: the index of the map with all other properties; nil: there is none
 	index  map[string]int // of structs with many fields: by JSON name
 
 	enum []string // of types with an Enum method
@@ -258,7 +259,7 @@ func (n *node) readHook() error {
 
 // fields fills in the fields of a struct.
 func (b *builder) fields(n *node) error {
-	list, err := b.collect(n.typ)
+	list, err := b.collect(n)
 	if err != nil {
 		return err
 	}

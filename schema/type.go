@@ -143,6 +143,12 @@ func (t *Type) DecodeValid(data []byte, v any) error {
 	return t.decodeTo(decoder{scanner: scanner{data: data, valid: true}}, v)
 }
 
+// DecodeLenient is [Type.Decode] for arguments as some models write them: a number or a boolean may
+// be in a string ("3", "true"). Where the Go type is a string, nothing changes.
+func (t *Type) DecodeLenient(data []byte, v any) error {
+	return t.decodeTo(decoder{scanner: scanner{data: data}, asText: true}, v)
+}
+
 // DecodeAnswer is [Type.Decode] for the answer to the form that [Type.Elicitation] describes.
 // Properties that the form does not ask for are ignored, because the schema of a form
 // cannot forbid them.

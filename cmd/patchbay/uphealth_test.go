@@ -41,10 +41,10 @@ func TestHealth(t *testing.T) {
 		want              string
 	}{
 		{"alive", "GET", r.url + "/../healthz", nil, 200, `^{"program":"patchbay","state":"alive"}\n$`},
-		{"ready", "GET", r.url + "/../readyz", nil, 200, `"state":"degraded".*"name":"dies","state":"failing".*exit status 3.*"said":\["stub: no configuration","stub: giving up"\].*"name":"stub","state":"ready"`},
+		{"ready", "GET", r.url + "/../readyz", nil, 200, `"state":"degraded".*"name":"dies","state":"(failing|crashing)".*exit status 3.*"said":\["stub: no configuration","stub: giving up"\].*"name":"stub","state":"ready"`},
 		{"alive though nothing works", "GET", broken.url + "/../healthz", nil, 200, `alive`},
 		{"nothing works", "GET", broken.url + "/../readyz", nil, 503, `"state":"failing"`},
-		{"a required server is away", "GET", lacking.url + "/../readyz", nil, 503, `"state":"failing".*"name":"dies","state":"failing",.*"required":true.*"name":"stub","state":"ready"`},
+		{"a required server is away", "GET", lacking.url + "/../readyz", nil, 503, `"state":"failing".*"name":"dies","state":"(failing|crashing)",.*"required":true.*"name":"stub","state":"ready"`},
 		{"through a proxy", "GET", r.url + "/../readyz", map[string]string{"X-Forwarded-For": "203.0.113.9"}, 200, `^{"program":"patchbay","state":"degraded"}\n$`},
 		{"a page elsewhere", "GET", r.url + "/../readyz", map[string]string{"Origin": "https://evil.example"}, 403, `origin`},
 		{"a rebound name", "GET", r.url + "/../healthz", map[string]string{"Host": "evil.example"}, 403, `host`},
@@ -108,7 +108,7 @@ func TestStatus(t *testing.T) {
 	text := patchbay(exitOK, "status")
 	matches(text, `(?m)^patchbay \S+, `+one.url+`: degraded$`)
 	matches(text, `(?m)^stub +ready +\ds +0 +shared +- +1 +5  stub 7, 2026-07-28$`)
-	matches(text, `(?m)^dies +failing +\ds +\d+ +auto +- +0 +-  .*exit status 3\n  \| stub: no configuration\n  \| stub: giving up$`)
+	matches(text, `(?m)^dies +(failing|crashing) +\d+s +\d+ +auto +- +0 +-  .*exit status 3\n  \| stub: no configuration\n  \| stub: giving up$`)
 	matches(text, `(?m)^all +ready .* 47  everything `)
 	matches(patchbay(exitOK, "status", "-s", two.url), `^patchbay .*`+two.url)
 	matches(patchbay(exitUnreachable, "status", "-s", "http://127.0.0.1:1"), `refused`)
