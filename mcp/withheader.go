@@ -12,7 +12,8 @@ import (
 // WithHeader adds headers to the HTTP requests of one call, in place of headers of the same names
 // in [Client.Header]: to the request itself and to its retries with answers to questions, but not
 // to polls of a task. The result is neither taken from a cache nor cached. Other transports do not
-// send them; middleware of the client and a Handler of [Client.Open] read them as [Call.Header].
+// send them; middleware of the client and a Handler of [Client.Open] read them as [Call.Header],
+// which there holds only these headers and not those of [Client.Header].
 // The call fails before anything is sent if the transport sets the header itself, such as
 // Content-Type and all that begin with Mcp-.
 func WithHeader(h http.Header) CallOption {
