@@ -18,7 +18,7 @@ type Call struct {
 	Client       Implementation // as the caller names itself
 	Capabilities Capabilities   // what the caller can answer
 	Principal    string         // who the caller is, or "" if nobody was authenticated
-	Header       http.Header    // of the HTTP request, nil on other transports
+	Header       http.Header    // of the HTTP request of the call; nil on other transports and in a session's context
 	Meta         Meta           // the request's _meta
 	Round        int            // rounds of questions answered before this run; 0 in the first run
 
@@ -28,7 +28,8 @@ type Call struct {
 // Session returns a context that stands for the session of the caller: it is the same for all calls
 // of one session, differs between sessions, and ends with the session. Pass it to forward.Notify
 // to send a notification outside of any call, and to [Roots] to ask for the roots, if the client can
-// be reached outside of its calls. Session returns nil for a caller without a session, such as every
+// be reached outside of its calls. While [Server.OnSession] runs, the client does not answer yet,
+// and Roots fails at once. Session returns nil for a caller without a session, such as every
 // caller that speaks 2026-07-28.
 func (c *Call) Session() context.Context {
 	if c.session == nil {

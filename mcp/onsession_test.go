@@ -2,11 +2,13 @@ package mcp_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -56,6 +58,54 @@ func TestOnSession(t *testing.T) {
 		case <-all[0].session.Done():
 		case <-time.After(20 * time.Second):
 			t.Error("the session goes on for OnSession")
+		}
+	})
+}
+
+// A session cannot be asked while OnSession runs, nor notified after its end, on any transport. Both
+// fail at once.
+func TestOnSessionAsks(t *testing.T) {
+	type told struct {
+		session context.Context
+		header  bool
+		asked   error
+		took    time.Duration
+	}
+	sessions := make(chan told, 10)
+	newServer := func() *mcp.Server {
+		srv := &mcp.Server{Name: "s", Version: "1", OnSession: func(session context.Context) {
+			began := time.Now()
+			_, err := mcp.Roots(session)
+			sessions <- told{session, mcp.CallFrom(session).Header != nil, err, time.Since(began)}
+		}}
+		mcp.AddTool(srv, mcp.Tool{Name: "roots"}, func(ctx context.Context, _ struct{}) (int, error) {
+			roots, err := mcp.Roots(ctx)
+			return len(roots), err
+		})
+		return srv
+	}
+	client := func() *mcp.Client {
+		return &mcp.Client{Name: "c", Version: "1", Roots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///r"}}, nil }}
+	}
+	mcptest.Every(t, newServer, client, func(t *testing.T, s *mcp.Session) {
+		if !s.Revision().Sessions() {
+			return
+		}
+		if n, err := mcp.CallAs[int](t.Context(), s, "roots", nil); err != nil || n != 1 {
+			t.Errorf("roots in a call = %d, %v", n, err)
+		}
+		told := <-sessions
+		if told.header || told.took > 400*time.Millisecond || told.asked == nil || !strings.Contains(told.asked.Error(), "OnSession") {
+			t.Errorf("in OnSession: a header %v, Roots = %v after %v; want an error that names OnSession, at once", told.header, told.asked, told.took)
+		}
+		s.Close()
+		select {
+		case <-told.session.Done():
+		case <-time.After(20 * time.Second):
+			t.Fatal("the session goes on")
+		}
+		if err := forward.Notify(told.session, "notifications/x", nil); err == nil || !strings.Contains(err.Error(), "the session has ended") {
+			t.Errorf("Notify after the end = %v", err)
 		}
 	})
 }

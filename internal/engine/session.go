@@ -25,7 +25,8 @@ type Session struct {
 	// NoAsking reports that this transport cannot carry the server's requests.
 	NoAsking bool
 
-	level atomic.Pointer[string] // of log messages
+	level   atomic.Pointer[string] // of log messages
+	opening atomic.Bool            // OnSession runs, and initialize is not answered
 	loose bool                   // made by Loose
 
 	// Events gets the messages outside of requests. The transport sets it before the first
@@ -127,6 +128,8 @@ func (e *Engine) Opened(s *Session) {
 		return
 	}
 	session := s.Context()
+	s.opening.Store(true)
+	defer s.opening.Store(false)
 	_ = e.User.Run(session, "Server.OnSession", func() error { e.OnSession(session); return nil })
 }
 

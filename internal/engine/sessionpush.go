@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/revision"
@@ -26,7 +27,11 @@ type sessionContext struct {
 func (c *sessionContext) Value(key any) any {
 	switch key.(type) {
 	case callKey:
-		return c.s.pushCall("")
+		call := c.s.pushCall("")
+		if c.Err() != nil {
+			call.ex = endedSession{context.Cause(c)}
+		}
+		return call
 	case principal.Key:
 		return &c.s.Peer.Principal
 	}
@@ -43,10 +48,26 @@ func (s *Session) pushCall(method string) *Call {
 	return c
 }
 
+// endedSession is the Exchange of a session that is over.
+type endedSession struct{ cause error }
+
+func (x endedSession) err() error { return fmt.Errorf("the session has ended: %w", x.cause) }
+
+// Notify implements [Exchange].
+func (x endedSession) Notify(string, json.RawMessage) error { return x.err() }
+
+// Request implements [Exchange].
+func (x endedSession) Request(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return nil, x.err()
+}
+
 // rootsAsker asks for roots and nothing else.
 type rootsAsker struct{ live }
 
 func (a *rootsAsker) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
+	if c.session.opening.Load() {
+		return nil, &LacksError{What: "way to be asked before OnSession returns; ask in the first call of the session"}
+	}
 	for _, q := range qs {
 		if q.Method != revision.MethodRoots {
 			return nil, &LacksError{What: "way to be asked outside of a call"}

@@ -44,7 +44,7 @@ func Outlive(ctx context.Context) context.Context {
 // Notify sends a notification on the stream of the call, for instance one that an extension
 // defines. The params must marshal to a JSON object; nil stands for an empty one. A log message
 // below the level that the caller asked for is dropped. Outside of a call Notify returns
-// [mcp.ErrNoCall].
+// [mcp.ErrNoCall], and with the context of a session that has ended an error.
 func Notify(ctx context.Context, method string, params any) error {
 	c := engine.From(ctx)
 	if c == nil {
