@@ -9,26 +9,22 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 )
 
-// direct are the calls of [Server.Handle] in progress: those without a transport of the server.
+// direct are the requests in progress that come without a transport: those of [Server.Handle], and
+// those of [Session.Handle] to a Handler of this process.
 type direct struct {
 	mu    sync.Mutex
-	n     int                   // calls; guarded by mu
-	parts map[*engine.Part]bool // contexts of the calls that have one; true: a subscription; guarded by mu
-	over  chan struct{}         // closed when no call is left after drain; nil before drain; guarded by mu
+	n     int                   // requests; guarded by mu
+	parts map[*engine.Part]bool // contexts of the requests that have one; true: a subscription; guarded by mu
+	over  chan struct{}         // closed when no request is left after drain; nil before drain; guarded by mu
 }
 
-// enter begins a call, which leave ends. A call from a transport or Client.Open, such as every
-// subscription, gets a context that wait can cancel. After drain, enter returns false.
-func (d *direct) enter(ctx context.Context, method string) (_ context.Context, p *engine.Part, ok bool) {
-	if engine.From(ctx) != nil {
-		p = new(engine.Part)
-		p.Init(ctx, nil)
-		ctx = p
-	}
+// enter begins a request, which leave ends. A request with a context p can be cancelled; p may be
+// nil. After drain, enter returns false.
+func (d *direct) enter(p *engine.Part, method string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over != nil {
-		return nil, nil, false
+		return false
 	}
 	d.n++
 	if p != nil {
@@ -37,10 +33,10 @@ func (d *direct) enter(ctx context.Context, method string) (_ context.Context, p
 		}
 		d.parts[p] = method == revision.MethodListen
 	}
-	return ctx, p, true
+	return true
 }
 
-// leave ends a call.
+// leave ends a request.
 func (d *direct) leave(p *engine.Part) {
 	if p != nil {
 		p.Cancel(nil)
@@ -53,8 +49,9 @@ func (d *direct) leave(p *engine.Part) {
 	}
 }
 
-// drain ends subscriptions and refuses new calls. The channel is closed when no call is left.
-func (d *direct) drain() (over <-chan struct{}) {
+// drain refuses new requests and ends subscriptions, with the other requests if all is set. The
+// channel is closed when no request is left.
+func (d *direct) drain(cause error, all bool) (over <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.over == nil {
@@ -63,15 +60,15 @@ func (d *direct) drain() (over <-chan struct{}) {
 		}
 	}
 	for p, subscription := range d.parts {
-		if subscription {
-			p.Cancel(errShutdown)
+		if all || subscription {
+			p.Cancel(cause)
 		}
 	}
 	return d.over
 }
 
-// wait waits for the calls in progress after drain. When ctx ends it cancels them, gives up those
-// that do not end soon, and returns true.
+// wait waits for the requests in progress after drain. When ctx ends it cancels them, gives up
+// those that do not end soon, and returns true.
 func (d *direct) wait(ctx context.Context, over <-chan struct{}) (late bool) {
 	select {
 	case <-over:
@@ -83,11 +80,7 @@ func (d *direct) wait(ctx context.Context, over <-chan struct{}) (late bool) {
 		return false
 	case <-ctx.Done():
 	}
-	d.mu.Lock()
-	for p := range d.parts {
-		p.Cancel(errShutdown)
-	}
-	d.mu.Unlock()
+	d.drain(errShutdown, true)
 	select {
 	case <-over:
 	case <-time.After(closeGrace):

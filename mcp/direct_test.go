@@ -111,3 +111,44 @@ func TestShutdownBoundsDirectCalls(t *testing.T) {
 		s.Close()
 	})
 }
+
+// Close of a session of Client.Open ends the requests that it forwards, and refuses new ones.
+func TestClosedSessionForwardsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkshop()
+		inner, err := (&mcp.Client{}).Open(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outer, err := (&mcp.Client{}).Open(t.Context(), inner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer outer.Close()
+		served, err := (&mcp.Client{}).Open(t.Context(), &mcp.Server{Name: "front", Handler: inner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer served.Close()
+		answered := make(chan error, 2)
+		for _, s := range []*mcp.Session{outer, served} {
+			go func() { _, err := s.CallTool(t.Context(), "wait", nil); answered <- err }()
+			<-w.started
+		}
+		inner.Close()
+		for range 2 {
+			if cause := <-w.causes; !errors.Is(cause, mcp.ErrClosed) {
+				t.Errorf("the cause of the call in progress is %v, want ErrClosed", cause)
+			}
+			<-answered
+		}
+		for _, s := range []*mcp.Session{inner, outer, served} {
+			if _, err := s.CallTool(t.Context(), "wait", nil); !errors.Is(err, mcp.ErrClosed) {
+				t.Errorf("a call after Close = %v, want ErrClosed", err)
+			}
+		}
+		if _, err := inner.Handle(t.Context(), &mcp.Request{Method: "tools/list"}); !errors.Is(err, mcp.ErrClosed) {
+			t.Errorf("Handle after Close = %v, want ErrClosed", err)
+		}
+	})
+}

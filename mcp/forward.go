@@ -43,9 +43,7 @@ func (s *Session) Handle(ctx context.Context, req *Request) (Result, error) {
 		req = &Request{Method: req.Method, Params: params}
 	}
 	if s.local != nil {
-		var res Result
-		err := s.user.Run(ctx, req.Method, func() (err error) { res, err = s.local.h.Handle(ctx, req); return err })
-		return res, err
+		return s.local.forward(ctx, req)
 	}
 	call := engine.From(ctx)
 	hops, err := s.remote.Hops(call, req.Params)

@@ -28,7 +28,8 @@ import (
 // that the handler returned.
 //
 // A call ends with its context even if the handler does not return; the handler then goes on by
-// itself. Close ends the contexts of the calls but does not end h.
+// itself. Close ends the contexts of the calls, and of the requests of [Session.Handle], but does
+// not end h. Handle then fails with [ErrClosed].
 func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 	if v := reflect.ValueOf(h); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
 		return nil, fmt.Errorf("open: the Handler is nil (%T); give a Server, a Session or a function", h)
@@ -149,6 +150,23 @@ type localWire struct {
 	once sync.Once
 
 	asking atomic.Int32 // calls of info in progress
+	direct direct
+}
+
+// forward passes a request that was not made with Call to the handler. Its context ends with the
+// session.
+func (w *localWire) forward(ctx context.Context, req *Request) (res Result, err error) {
+	part := new(engine.Part)
+	part.Init(ctx, nil)
+	if !w.direct.enter(part, req.Method) {
+		return nil, publicError(w.err)
+	}
+	defer w.direct.leave(part)
+	err = w.s.user.Run(part, req.Method, func() (err error) { res, err = w.h.Handle(part, req); return err })
+	if err != nil && w.Err() != nil {
+		err = publicError(w.err) // as for a session over a wire
+	}
+	return res, err
 }
 
 // serve is the engine's handler.
@@ -322,7 +340,13 @@ func (w *localWire) Err() error {
 }
 
 // end ends the calls in progress and refuses new ones.
-func (w *localWire) end(err error) { w.once.Do(func() { w.err = err; close(w.done) }) }
+func (w *localWire) end(err error) {
+	w.once.Do(func() {
+		w.err = err
+		close(w.done)
+		w.direct.drain(err, true)
+	})
+}
 
 // Close implements [engine.Wire].
 func (w *localWire) Close() error {

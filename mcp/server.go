@@ -91,8 +91,9 @@ type Server struct {
 	// OnSession is called when a client before 2026-07-28 has opened a session. The client's answer
 	// to initialize waits until OnSession returns. Its argument is the context that [Call.Session]
 	// returns in the calls of the session. This context ends with the session, so
-	// [context.AfterFunc] can run code at the end; [CallFrom] describes the client. OnSession is
-	// not called for sessions of [Client.Open] or for callers that speak 2026-07-28, which have no
+	// [context.AfterFunc] can run code at the end; [CallFrom] describes the client, without a
+	// Header. A client can be asked only after initialize, so [Roots] fails in OnSession: ask in the
+	// first call. OnSession is not called for sessions of [Client.Open] or for callers that speak 2026-07-28, which have no
 	// session. If nil, nothing is called.
 	OnSession func(session context.Context)
 
@@ -453,8 +454,13 @@ func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 	if req == nil {
 		return nil, errNilRequest
 	}
-	ctx, part, ok := s.direct.enter(ctx, req.Method)
-	if !ok {
+	var part *engine.Part
+	if engine.From(ctx) != nil { // a bare request must not allocate, and cannot be a subscription
+		part = new(engine.Part)
+		part.Init(ctx, nil)
+		ctx = part
+	}
+	if !s.direct.enter(part, req.Method) {
 		return nil, fmt.Errorf("server %q is shut down: %w", s.Name, ErrClosed)
 	}
 	defer s.direct.leave(part)
@@ -517,7 +523,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopOnce.Do(func() { close(s.stopped) })
 	open := slices.Collect(maps.Keys(s.conns))
 	s.connMu.Unlock()
-	over := s.direct.drain()
+	over := s.direct.drain(errShutdown, false)
 	err := s.http.Shutdown(ctx)
 	late := s.direct.wait(ctx, over)
 	for _, v := range open {
