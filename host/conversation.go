@@ -138,10 +138,10 @@ var (
 // no person wrote, because it is never searched for mentions.
 //
 // The conversation can always go on afterwards: each call in it has a result. The error is
-// ErrNoModel, ErrBusy, ErrSteps, ErrSchema, a *model.Error, the cause of ctx, or says that Schema
-// is not valid or that something mentioned cannot be had. If the turn did not begin, as with
-// ErrNoModel, ErrBusy and the last two, nothing was said and the reply is nil. Otherwise the reply
-// holds what there was, even beside an error.
+// ErrNoModel, ErrBusy, ErrSteps, ErrSchema, a *model.Error, the cause of ctx, ErrClosed after
+// [Host.Close], or says that Schema is not valid or that something mentioned cannot be had. If the
+// turn did not begin, as with ErrNoModel, ErrBusy and the last two, nothing was said and the reply
+// is nil. Otherwise the reply holds what there was, even beside an error.
 func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part) (*Reply, error) {
 	m := c.model()
 	if m == nil {
@@ -151,14 +151,14 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.begin()
+	ctx, done, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	said, err := c.compose(ctx, text, more)
 	if err != nil {
-		return nil, err
+		return nil, c.orClosed(err)
 	}
 	c.nextTurn()
 	for _, message := range said.messages {
@@ -187,14 +187,28 @@ func (c *Conversation) validator() (*schema.Validator, error) {
 	return v, nil
 }
 
-// begin starts a turn, which lasts until done is called.
-func (c *Conversation) begin() (done func(), err error) {
+// begin starts a turn, which lasts until done is called. Its context ends with the host.
+func (c *Conversation) begin(ctx context.Context) (of context.Context, done func(), err error) {
+	c.h.start()
+	if c.h.talking.Err() != nil {
+		return nil, nil, ErrClosed
+	}
 	select {
 	case c.busy <- struct{}{}:
-		return func() { <-c.busy }, nil
 	default:
-		return nil, ErrBusy
+		return nil, nil, ErrBusy
 	}
+	of, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.h.talking, func() { end(ErrClosed) })
+	return of, func() { stop(); end(nil); <-c.busy }, nil
+}
+
+// orClosed returns the error of a turn: ErrClosed if the host is closed.
+func (c *Conversation) orClosed(err error) error {
+	if err != nil && c.h.talking.Err() != nil {
+		return ErrClosed
+	}
+	return err
 }
 
 func (c *Conversation) nextTurn() {
@@ -209,6 +223,7 @@ func (c *Conversation) nextTurn() {
 
 // ended reports the end of a turn.
 func (c *Conversation) ended(ctx context.Context, r *Reply, err error) error {
+	err = c.orClosed(err)
 	c.bill(r)
 	c.keep(ctx, len(c.Entries), nil)
 	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost, Early: r.Early}
@@ -252,9 +267,9 @@ func (c *Conversation) tell(e Event) {
 }
 
 // Undo removes the last turn and returns what the person said in it. It returns ErrBusy during a
-// turn, and an error if there is no turn.
+// turn, ErrClosed after [Host.Close], and an error if there is no turn.
 func (c *Conversation) Undo(ctx context.Context) (string, error) {
-	done, err := c.begin()
+	ctx, done, err := c.begin(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -285,7 +300,7 @@ func (c *Conversation) Summarise(ctx context.Context) (*Reply, error) {
 	if m == nil {
 		return nil, ErrNoModel
 	}
-	done, err := c.begin()
+	ctx, done, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,7 @@ const drainTime = 30 * time.Second
 func (h *Host) start() {
 	h.setUp.Do(func() {
 		h.ctx, h.cancel = context.WithCancel(context.Background())
+		h.talking, h.hush = context.WithCancelCause(context.Background())
 		h.links = &gateway.Gateway{Name: "host", Logger: h.Logger, Middleware: h.Middleware}
 	})
 }
@@ -253,11 +254,12 @@ func (h *Host) Restart(name string) {
 }
 
 // Close ends all servers and their calls in progress, and waits until they have ended. The wait is
-// bounded.
+// bounded. Turns of conversations end with [ErrClosed], and no new ones begin.
 func (h *Host) Close() error {
 	h.start()
 	h.mu.Lock()
 	h.closed = true
+	h.hush(ErrClosed)
 	talks := slices.Collect(maps.Keys(h.talks))
 	h.mu.Unlock()
 	for _, c := range talks {
