@@ -158,7 +158,7 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 	defer done()
 	said, err := c.compose(ctx, text, more)
 	if err != nil {
-		return nil, c.orClosed(err)
+		return nil, orClosed(ctx, err)
 	}
 	c.nextTurn()
 	for _, message := range said.messages {
@@ -187,25 +187,34 @@ func (c *Conversation) validator() (*schema.Validator, error) {
 	return v, nil
 }
 
-// begin starts a turn, which lasts until done is called. Its context ends with the host.
+// begin starts a turn, which lasts until done is called. Its context ends when the host is closed.
 func (c *Conversation) begin(ctx context.Context) (of context.Context, done func(), err error) {
 	c.h.start()
 	if c.h.talking.Err() != nil {
 		return nil, nil, ErrClosed
 	}
-	select {
-	case c.busy <- struct{}{}:
-	default:
-		return nil, nil, ErrBusy
+	free, err := c.hold()
+	if err != nil {
+		return nil, nil, err
 	}
 	of, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.h.talking, func() { end(ErrClosed) })
-	return of, func() { stop(); end(nil); <-c.busy }, nil
+	return of, func() { stop(); end(nil); free() }, nil
 }
 
-// orClosed returns the error of a turn: ErrClosed if the host is closed.
-func (c *Conversation) orClosed(err error) error {
-	if err != nil && c.h.talking.Err() != nil {
+// hold keeps turns from beginning until free is called.
+func (c *Conversation) hold() (free func(), err error) {
+	select {
+	case c.busy <- struct{}{}:
+		return func() { <-c.busy }, nil
+	default:
+		return nil, ErrBusy
+	}
+}
+
+// orClosed returns the error of a turn with this context: ErrClosed if Close has ended it.
+func orClosed(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == ErrClosed {
 		return ErrClosed
 	}
 	return err
@@ -223,7 +232,7 @@ func (c *Conversation) nextTurn() {
 
 // ended reports the end of a turn.
 func (c *Conversation) ended(ctx context.Context, r *Reply, err error) error {
-	err = c.orClosed(err)
+	err = orClosed(ctx, err)
 	c.bill(r)
 	c.keep(ctx, len(c.Entries), nil)
 	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost, Early: r.Early}
@@ -267,9 +276,9 @@ func (c *Conversation) tell(e Event) {
 }
 
 // Undo removes the last turn and returns what the person said in it. It returns ErrBusy during a
-// turn, ErrClosed after [Host.Close], and an error if there is no turn.
+// turn, and an error if there is no turn.
 func (c *Conversation) Undo(ctx context.Context) (string, error) {
-	ctx, done, err := c.begin(ctx)
+	done, err := c.hold()
 	if err != nil {
 		return "", err
 	}

@@ -78,6 +78,9 @@ type Host struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
+	talking context.Context // of the turns of all conversations
+	hush    context.CancelCauseFunc
+
 	schemas  schemas    // of arguments
 	eras     mcp.Eras   // of servers
 	auditing sync.Mutex // held while Audit runs

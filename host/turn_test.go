@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -530,5 +531,42 @@ func TestUndoMakesRoom(t *testing.T) {
 	send("gamma")
 	if got := given(m); !strings.Contains(got, "ALPHA") || !strings.HasSuffix(got, "gamma\n") {
 		t.Errorf("after the summary was taken back the model is given %s", got)
+	}
+}
+
+// Close ends a turn with ErrClosed, without another request to the model, and no turn begins after.
+func TestCloseEndsTurns(t *testing.T) {
+	for _, during := range []string{"call", "answer"} {
+		t.Run(during, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &talker{answers: []answer{want("n_work"), say("done")}}
+				if during == "answer" {
+					m.answers[0] = func(ctx context.Context, _ *model.Request, _ func(model.Delta)) (*model.Response, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+				}
+				n := &node{name: "n", takes: time.Hour}
+				h := &host.Host{Model: m, Allow: []string{"*"}}
+				added(t, h, n.server(""))
+				c := h.NewConversation()
+				sent := make(chan error)
+				go func() {
+					_, err := c.Send(t.Context(), "go")
+					sent <- err
+				}()
+				synctest.Wait()
+				h.Close()
+				if err := <-sent; !errors.Is(err, host.ErrClosed) || m.asked() != 1 {
+					t.Errorf("Send = %v after %d requests, want ErrClosed after 1", err, m.asked())
+				}
+				if r, err := c.Send(t.Context(), "again"); r != nil || !errors.Is(err, host.ErrClosed) || m.asked() != 1 {
+					t.Errorf("Send after Close = %v, %v; want ErrClosed and no request", r, err)
+				}
+				if _, err := h.NewConversation().Summarise(t.Context()); !errors.Is(err, host.ErrClosed) {
+					t.Errorf("Summarise after Close = %v", err)
+				}
+			})
+		})
 	}
 }
