@@ -131,12 +131,14 @@ type Session struct {
 
 // Open opens a session with the server of an entry: a built-in one runs in this process, a command
 // under a guard. The client is used for this session only: headers, TLS settings and limits of the
-// entry are added to it; the client's own settings take precedence. The standard error of a
-// command, or the log of a built-in server, goes to stderr; nil drops it. The context bounds the
-// opening only.
+// entry are added to it; the client's own settings take precedence. Nil is a client without
+// functions. The standard error of a command, or the log of a built-in server, goes to stderr; nil
+// drops it. The context bounds the opening only. When it ends, Open waits until the command has
+// ended too: at most 4 seconds, after which a command that ignores the request to terminate has
+// been killed.
 //
 // The error is an [*Error] that names the server, unless an input of the entry has no answer or
-// Builtin fails.
+// Builtin fails. It wraps [exec.ErrNotFound] or [fs.ErrNotExist] if the command does not exist.
 func (e *Env) Open(ctx context.Context, s config.Server, client *mcp.Client, stderr io.Writer) (*Session, error) {
 	s, err := e.Resolve(s)
 	if err != nil {
@@ -144,6 +146,9 @@ func (e *Env) Open(ctx context.Context, s config.Server, client *mcp.Client, std
 	}
 	if stderr == nil {
 		stderr = io.Discard
+	}
+	if client == nil {
+		client = &mcp.Client{}
 	}
 	if client.Limits.CallTimeout == 0 {
 		client.Limits.CallTimeout = s.CallTimeout

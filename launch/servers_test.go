@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -100,5 +101,25 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	e.Builtin = builtins
 	if _, err = e.Open(t.Context(), config.Server{Name: "b", Builtin: "none"}, &mcp.Client{Name: "c"}, nil); err == nil || err.Error() != "there is no none" {
 		t.Errorf("the error of Builtin: %v", err)
+	}
+}
+
+// A nil client is one without functions, and a command that does not exist is exec.ErrNotFound.
+func TestOpenNamedWithoutClient(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(path, []byte(`{"mcpServers": {"a": {"builtin": "a"}, "b": {"command": "no-such-command-7"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &Env{Builtin: builtins}
+	s, err := e.OpenNamed(t.Context(), path, "a", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Server().Name != "a" {
+		t.Errorf("the server is %q, want a", s.Server().Name)
+	}
+	s.Close()
+	if _, err := e.OpenNamed(t.Context(), path, "b", nil, nil); !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "no-such-command-7") {
+		t.Errorf("a missing command = %v, want exec.ErrNotFound and its name", err)
 	}
 }

@@ -32,14 +32,24 @@ func Check(s config.Server) error {
 	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
 		if words := strings.Fields(s.Command); len(words) > 1 {
 			list, _ := jsonx.Marshal(words[1:])
-			return fmt.Errorf("the command %q was not found or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list)
+			return &notFound{fmt.Sprintf("the command %q was not found or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list), err}
 		}
-		return fmt.Errorf("the command %q was not found or cannot be run", s.Command)
+		return &notFound{fmt.Sprintf("the command %q was not found or cannot be run", s.Command), err}
 	} else if err != nil {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
 	}
 	return CheckSelf(s.CommandLine())
 }
+
+// notFound says that there is no such command. It wraps the error of [exec.LookPath], which its
+// text leaves out.
+type notFound struct {
+	text string
+	err  error
+}
+
+func (e *notFound) Error() string   { return e.text }
+func (e *notFound) Unwrap() []error { return []error{e.err} }
 
 // CheckSelf refuses a command line that makes patchbay serve HTTP: a command is spoken to over
 // stdio, and would never answer.
