@@ -113,6 +113,25 @@ func mustBeJSON(what string, raw json.RawMessage) {
 	}
 }
 
+// checked returns a handler with results that are valid. Only a function of the user needs the check:
+// other handlers forward what was checked when it arrived.
+func checked(h Handler) Handler {
+	f, ok := h.(HandlerFunc)
+	if !ok {
+		return h
+	}
+	return HandlerFunc(func(ctx context.Context, req *Request) (Result, error) {
+		res, err := f(ctx, req)
+		if raw, ok := res.(RawResult); ok && err == nil && len(raw) > 0 {
+			mustBeJSON("a RawResult", json.RawMessage(raw))
+			if jsonx.KindOf(json.RawMessage(raw)) != '{' {
+				panic(errors.New("mcp: a RawResult of a handler is not a JSON object"))
+			}
+		}
+		return res, err
+	})
+}
+
 var errNoResult = errors.New("mcp: a handler returned no result and no error")
 
 // absent reports whether a block is nil, or a nil pointer.

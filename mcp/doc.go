@@ -50,7 +50,7 @@
 //   - A panic in a handler, in middleware, in a store or in another function of the program fails
 //     only the operation that called it: a call is answered with an internal error. The same holds
 //     for runtime.Goexit, for an error that cannot be used, such as a nil [*Error], and for a
-//     result that is not valid JSON. Middleware gets the error, except for faults that are found
+//     result that is not valid JSON (see [RawResult] for where it is checked). Middleware gets the error, except for faults that are found
 //     only when the result is encoded. Value and stack go to [Server.OnPanic], else to the Logger,
 //     else to standard error. A stack overflow and a concurrent write to a map end the process.
 //   - Notifications of a call arrive before its answer, in the order they were sent.

@@ -33,7 +33,7 @@ func (s *Server) HandleMethod(method string, h HandlerFunc) {
 	if h == nil {
 		panic(fmt.Errorf("mcp: HandleMethod %q: %w", method, errNoHandler))
 	}
-	s.methods.Store(method, h)
+	s.methods.Store(method, checked(h))
 }
 
 // extension returns the handler of an extension method, or nil if there is none.

@@ -161,10 +161,11 @@ type Result interface {
 	inner() engine.Result // in its inner form
 }
 
-// RawResult is the JSON of a result object. It must be valid JSON, which is not checked. It has no
-// resultType: the server adds that for callers that speak 2026-07-28. Parts that the caller's
-// revision does not have, such as icons, are removed or replaced, see docs/revisions.md. The rest
-// is sent unchanged.
+// RawResult is the JSON of a result object. It must be valid JSON. That is checked for a
+// [HandlerFunc] that [Server.HandleMethod], Server.Handler or [Client.Open] calls; Keep, middleware
+// and other types of Handler must see to it themselves. It has no resultType: the server adds that
+// for callers that speak 2026-07-28. Parts that the caller's revision does not have, such as icons,
+// are removed or replaced, see docs/revisions.md. The rest is sent unchanged.
 type RawResult json.RawMessage
 
 // Keep returns a result with the JSON of r for a handler that answers with it many times, such as a

@@ -38,7 +38,7 @@ func (c *Client) Open(ctx context.Context, h Handler) (*Session, error) {
 	if _, _, err := s.eras(); err != nil {
 		return nil, err
 	}
-	h, err := c.chain(h)
+	h, err := c.chain(checked(h))
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
 	}

@@ -1,14 +1,17 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,3 +176,45 @@ func unchecked(t testing.TB, s *mcp.Server, c *mcp.Client) *mcp.Session {
 
 // lineConn is a wire over standard output and what reads standard input.
 func lineConn(in io.Reader) jsonrpc.Conn { return jsonrpc.NewLineConn(in, os.Stdout, nil, 0) }
+
+// A RawResult of a function that is not a JSON object is an internal error, and never reaches a wire.
+func TestRawResultIsChecked(t *testing.T) {
+	for _, raw := range []string{`{`, `{"content":[{"type":"text","text":"x"}]`, `{"content":[]}x`, `[]`, `null`} {
+		var faults atomic.Int32
+		onPanic := func(context.Context, any, []byte) { faults.Add(1) }
+		answer := func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+			if req.Method == "tools/call" || req.Method == "example/raw" {
+				return mcp.RawResult(raw), nil
+			}
+			return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "no %s", req.Method)
+		}
+		check := func(t *testing.T, s *mcp.Session, method string) {
+			t.Helper()
+			faults.Store(0)
+			_, err := s.Raw(t.Context(), method, map[string]any{"name": "x"})
+			var rpc *mcp.Error
+			if !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || rpc.Message != "internal error" {
+				t.Errorf("%s with result %s = %v, want an internal error", method, raw, err)
+			}
+		}
+		newServer := func() *mcp.Server {
+			return &mcp.Server{Name: "s", Handler: mcp.HandlerFunc(answer), OnPanic: onPanic}
+		}
+		mcptest.Every(t, newServer, func() *mcp.Client { return &mcp.Client{Name: "c"} }, func(t *testing.T, s *mcp.Session) {
+			check(t, s, "tools/call")
+			if faults.Load() != 1 {
+				t.Errorf("OnPanic was called %d times, want 1", faults.Load())
+			}
+		})
+		own := &mcp.Server{Name: "s", OnPanic: onPanic}
+		own.HandleMethod("example/raw", answer)
+		for _, h := range []mcp.Handler{own, mcp.HandlerFunc(answer)} {
+			s, err := (&mcp.Client{Logger: slog.New(slog.DiscardHandler)}).Open(t.Context(), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, s, "example/raw")
+			s.Close()
+		}
+	}
+}

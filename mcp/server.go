@@ -307,7 +307,7 @@ func (s *Server) init() error {
 func (s *Server) build() error {
 	s.chain = HandlerFunc(s.dispatch)
 	if s.Handler != nil {
-		s.chain = s.introducing(s.Handler)
+		s.chain = s.introducing(checked(s.Handler))
 	}
 	return s.eng.User.Run(context.Background(), "a middleware", func() error {
 		for i := len(s.middleware) - 1; i >= 0; i-- {
