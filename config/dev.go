@@ -105,7 +105,8 @@ func (l *loader) debug(n *node, s *Server) {
 	}
 	s.Dev.Debug = kind.text
 	if s.Command != "" && !s.open("command") && !s.Dev.Debugs(s.Command) {
-		l.fail(kind.pos, quote(s.Dev.Debug)+" cannot debug the command "+quote(s.CommandLine()[0]),
+		// Only up debugs, and the file may have been written for another host.
+		l.warn(kind.pos, quote(s.Dev.Debug)+" cannot debug the command "+quote(s.CommandLine()[0]),
 			"start the server with "+debuggers[s.Dev.Debug]+`, or remove "debug"`)
 	}
 	if i := slices.IndexFunc(s.Args, func(arg string) bool {

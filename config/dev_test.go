@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +28,6 @@ func TestLoadDev(t *testing.T) {
 		t.Errorf("unread %v, warnings %v; want speed", file.Unread, file.Warnings)
 	}
 	_, faults, _ = load(t, `{"servers": {
-  "a": {"command": "npx", "dev": {"debug": {"type": "node"}}},
   "b": {"command": "node", "dev": {"debug": {"type": "gdb"}}},
   "c": {"command": "node", "args": ["--inspect-brk", "x"], "dev": {"debug": {"type": "node"}}},
   "d": {"command": "x", "dev": {"watch": "../*"}},
@@ -35,18 +35,23 @@ func TestLoadDev(t *testing.T) {
   "f": {"command": "x", "dev": "src"}
 }}`, nil)
 	want := []string{
-		`2:53: "node" cannot debug the command "npx"`,
-		`3:45: "debug" has no known type`,
-		`4:77: "debug" is here besides the argument "--inspect-brk"`,
-		`5:42: "watch" names files outside of the folder of the file`,
-		`6:43: "watch" has a [ or { without its end`,
-		`6:49: "watch" is not a pattern of files`,
-		`6:52: "watch" is not a pattern of files`,
-		`6:56: the environment variable NO_SUCH is not set`,
-		`7:32: "dev" is not an object`,
+		`2:45: "debug" has no known type`,
+		`3:77: "debug" is here besides the argument "--inspect-brk"`,
+		`4:42: "watch" names files outside of the folder of the file`,
+		`5:43: "watch" has a [ or { without its end`,
+		`5:49: "watch" is not a pattern of files`,
+		`5:52: "watch" is not a pattern of files`,
+		`5:56: the environment variable NO_SUCH is not set`,
+		`6:32: "dev" is not an object`,
 	}
 	if diff := cmp.Diff(want, faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	file, faults, _ = load(t, `{"servers": {
+  "a": {"command": "npx", "dev": {"debug": {"type": "node"}}}
+}}`, nil)
+	if len(faults) > 0 || len(file.Warnings) != 1 || !strings.Contains(file.Warnings[0].String(), `2:53: "node" cannot debug the command "npx"`) {
+		t.Errorf("faults %v, warnings %v", faults, file.Warnings)
 	}
 }
 

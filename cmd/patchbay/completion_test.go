@@ -121,7 +121,7 @@ func TestBash(t *testing.T) {
 		{"patchbay read -s everything test://static-t", "//static-text"},
 		{"patchbay complete -s everything test://templ", `//template/\{id\}/data`},
 		{"cd /tmp; patchbay call mine/fr", "mine/free"},
-		{"patchbay call mine/args 'size=", ""},
+		{"patchbay call mine/args 'size=", "size=small size=large"},
 		{"patchbay tools -- npx ", ""},
 	}
 	for _, tt := range tests {
