@@ -17,7 +17,7 @@ func TestShutdownFinishesDirectCalls(t *testing.T) {
 	for _, opened := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorkshop()
-			finished := false
+			finished := false // set before the call may end
 			w.OnShutdown = func(context.Context) error {
 				if !finished {
 					t.Error("OnShutdown is called with a call in progress")
@@ -44,7 +44,6 @@ func TestShutdownFinishesDirectCalls(t *testing.T) {
 			go func() {
 				if !opened {
 					_, err := w.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"stuck"}`)})
-					finished = true
 					answered <- err
 					return
 				}
@@ -66,7 +65,7 @@ func TestShutdownFinishesDirectCalls(t *testing.T) {
 				t.Fatalf("Shutdown returned %v with a call in progress", err)
 			case <-time.After(30 * time.Second):
 			}
-			finished = opened
+			finished = true
 			close(w.release)
 			if err := <-answered; err != nil {
 				t.Errorf("the call in progress = %v", err)
