@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log"
@@ -138,14 +137,27 @@ func served() (*mcp.Server, *os.Root) {
 	return srv, root
 }
 
+// firstWrite receives a value when something has been written.
+type firstWrite chan struct{}
+
+func (f firstWrite) Write(p []byte) (int, error) {
+	select {
+	case f <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
 func TestServersOfPages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := keepEvents(newLibrary()); err != nil {
 		t.Errorf("events: %v", err)
 	}
-	var file bytes.Buffer
-	mcptest.Connect(t, traced(&file), &mcp.Client{}, mcp.V2026_07_28).Close()
-	if file.Len() == 0 {
+	file := make(firstWrite, 1)
+	mcptest.Connect(t, traced(file), &mcp.Client{}, mcp.V2026_07_28).Close()
+	select {
+	case <-file:
+	case <-time.After(20 * time.Second):
 		t.Error("nothing was recorded")
 	}
 	if err := os.MkdirAll(filepath.Join("skills", "tea"), 0o700); err != nil {
