@@ -108,7 +108,7 @@ func (b *Basic) Verify(r *http.Request) (*Principal, error) {
 	return &Principal{ID: "basic#" + name, Scheme: "basic", Subject: name, Name: name, Scopes: u.scopes}, nil
 }
 
-var errNoUser = errors.New("there is no user with this password")
+var errNoUser = errors.New("the user name or the password is wrong")
 
 // password reads the name and the password of Basic credentials.
 func (c credential) password() (name, password string, ok bool) {

@@ -12,8 +12,8 @@ import (
 // Principal is the caller that a verified credential names. All requests with the same credential
 // share one Principal, so it must not be changed.
 type Principal struct {
-	// ID tells principals apart: data of one ID is given to no other. It consists of the issuer and
-	// the subject, "https://login.example.com#alice", and of the scheme where there is no issuer,
+	// ID tells principals apart: data of one ID is given to no other. It consists of the issuer, or
+	// without one of the scheme, and of the subject: "https://login.example.com#alice",
 	// "apikey#alice". It is never empty.
 	ID string
 

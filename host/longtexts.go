@@ -60,9 +60,9 @@ func (s *longTexts) get(id string) (longText, error) {
 	}
 	var n int
 	if _, err := fmt.Sscanf(id, "t%d", &n); err == nil && 0 < n && n <= s.last {
-		return longText{}, fmt.Errorf("text %s is no longer kept, as newer ones needed the room; make the call again", quoted(id))
+		return longText{}, fmt.Errorf("text %s was dropped to make room for newer ones; make the call again", quoted(id))
 	}
-	return longText{}, fmt.Errorf("there is no text %s; a cut text names its id", quoted(id))
+	return longText{}, fmt.Errorf("unknown text %s; a cut text names its id", quoted(id))
 }
 
 // cut returns a text, or its beginning and a note on how to read the rest.

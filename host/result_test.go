@@ -179,7 +179,7 @@ func TestLongResultsAreKeptInBounds(t *testing.T) {
 	if _, err := h.NewConversation().Send(t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
-	if got := lastText(m.request(t, 4)); !strings.Contains(got, `"t1" is no longer kept`) {
+	if got := lastText(m.request(t, 4)); !strings.Contains(got, `"t1" was dropped`) {
 		t.Errorf("the oldest says %.100q", got)
 	}
 	if got := lastText(m.request(t, 5)); !strings.HasPrefix(got, "56789") {

@@ -70,7 +70,7 @@ func (c *Conversation) describeTool(cat *catalog) Tool {
 		tools := cat.ofServers()
 		i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == in.Name || t.Server+"/"+t.Tool.Name == in.Name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no tool %s; search_tools finds the existing ones", quoted(in.Name))
+			return nil, fmt.Errorf("unknown tool %s; search_tools lists tools that exist", quoted(in.Name))
 		}
 		t := tools[i]
 		c.find(tools[i : i+1])

@@ -124,7 +124,7 @@ func (a *app) withBuiltin(name string, args ...string) string {
 // only mean the server in the file that was found here: the person's own file and the built-in
 // servers do not have it, and it is not an address.
 func (a *app) chosen(name string) bool {
-	if a.of.server&manyServers != 0 || a.Server != name || a.suggests || asURL(name) != "" {
+	if a.suggests || a.of == nil || a.of.server&manyServers != 0 || a.Server != name || asURL(name) != "" {
 		return false
 	}
 	others := servers.Names()

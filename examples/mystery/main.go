@@ -96,7 +96,7 @@ func (t *tower) game(id string) (*game, error) {
 	g := t.games[id]
 	switch {
 	case g == nil:
-		return nil, errors.New("there is no such game; start_game begins one and returns its handle")
+		return nil, errors.New("unknown game; start_game begins a game and returns its handle")
 	case g.over:
 		return nil, errors.New("this game is over; start_game begins another")
 	}

@@ -102,7 +102,7 @@ func (f *File) change(do func([]Approval) []Approval) error {
 	}
 	data, err := json.MarshalIndent(kept{version, do(list)}, "", "  ")
 	if err == nil && len(data) >= maxFile {
-		err = fmt.Errorf("%s would have more than %d bytes; revoke approvals that are no longer needed", f.path, maxFile)
+		err = fmt.Errorf("%s would exceed %d bytes; revoke approvals that you do not need", f.path, maxFile)
 	}
 	if err == nil {
 		err = ownfile.Replace(f.path, append(data, '\n'))
