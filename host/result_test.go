@@ -164,7 +164,7 @@ func TestReadMoreOfNothing(t *testing.T) {
 	if _, err := h.NewConversation().Send(t.Context(), "go"); err != nil {
 		t.Fatal(err)
 	}
-	if got := lastText(m.request(t, 1)); !strings.Contains(got, `there is no text "t1"`) {
+	if got := lastText(m.request(t, 1)); !strings.Contains(got, `unknown text "t1"`) {
 		t.Errorf("the model is told %q", got)
 	}
 }
