@@ -35,7 +35,8 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // nil replaces these rules: arguments are then exact JSON, and the schema accepts or refuses null.
 //
 // Out decides the result: a string becomes text; Content, or a list of one of its types, becomes
-// content; *ToolResult is used as it is; a value of any other type becomes structured content, with
+// content; *ToolResult is used as it is; a type with the methods OutputSchema and ToolResult, such as
+// structured.Result, says both itself; a value of any other type becomes structured content, with
 // its schema ([schema.ForOutput]), and its JSON as text. A number, a boolean, a list and any other
 // value that is not an object is the member "result" of the structured content, which revisions
 // before 2026-07-28 want to be an object. If t.OutputSchema or the schema of Out
@@ -83,7 +84,16 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 	if err = checkOut(out, "any, or a type of its own"); err != nil && !plain {
 		return nil, nil, nil, err
 	}
-	if t.OutputSchema != nil && plain && out != reflect.TypeFor[*ToolResult]() && out != reflect.TypeFor[any]() {
+	if own, ok := any(*new(Out)).(ownResult); ok {
+		if out.Kind() == reflect.Pointer {
+			return nil, nil, nil, fmt.Errorf("a result cannot be %s; use %s", out, out.Elem())
+		}
+		if t.OutputSchema == nil {
+			if t.OutputSchema, err = own.OutputSchema(); err != nil {
+				return nil, nil, nil, fmt.Errorf("result: %w", err)
+			}
+		}
+	} else if t.OutputSchema != nil && plain && out != reflect.TypeFor[*ToolResult]() && out != reflect.TypeFor[any]() {
 		return nil, nil, nil, fmt.Errorf("a result of type %s is never structured, but OutputSchema says that it is; use a struct, or leave OutputSchema out", out)
 	}
 	if result, t.OutputSchema, err = resultOf[Out](t.OutputSchema); err != nil {
@@ -185,6 +195,15 @@ func decoded(ctx context.Context, args json.RawMessage) bool {
 // resultOf returns the encoder of an Out as a tool result, and its schema if it is structured. A
 // result that does not fit the schema is an error (TOOL-26-023).
 func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), json.RawMessage, error) {
+	if _, ok := any(*new(Out)).(ownResult); ok {
+		return func(v Out) (*ToolResult, error) {
+			res, err := any(v).(ownResult).ToolResult()
+			if err != nil {
+				return nil, badResult(err)
+			}
+			return res, nil
+		}, given, nil
+	}
 	if isPlainOut[Out]() {
 		return func(v Out) (*ToolResult, error) {
 			if text, ok := any(v).(string); ok { // without the allocation of anyResult
@@ -219,10 +238,16 @@ func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), j
 	}, given, nil
 }
 
+// ownResult is a result type that makes its schema and its results, such as structured.Result.
+type ownResult interface {
+	OutputSchema() (json.RawMessage, error)
+	ToolResult() (*ToolResult, error)
+}
+
 // isPlainOut reports whether the values of an Out, not its type, determine the form of results.
 func isPlainOut[Out any]() bool {
 	t := reflect.TypeFor[Out]()
-	return t == reflect.TypeFor[string]() || t == reflect.TypeFor[*ToolResult]() || t == reflect.TypeFor[any]() || isContent(t) || isContents(t)
+	return t.Implements(reflect.TypeFor[ownResult]()) || t == reflect.TypeFor[string]() || t == reflect.TypeFor[*ToolResult]() || t == reflect.TypeFor[any]() || isContent(t) || isContents(t)
 }
 
 func isContent(t reflect.Type) bool { return t.Implements(reflect.TypeFor[Content]()) }
