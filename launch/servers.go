@@ -282,7 +282,11 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 			if debugger != "" {
 				f.note("%s: attach a debugger (%s) to %s", entry.Name, entry.Dev.Debug, debugger)
 			}
-			f.wg.Go(func() { s.count(u, debugger) })
+			s.count(u, debugger)
+			f.wg.Go(func() {
+				<-u.Done()
+				s.uncount(u)
+			})
 			return u, nil
 		},
 	}
@@ -332,19 +336,22 @@ func offersOf(s config.Server) func(tool string) bool {
 	return s.Offers
 }
 
-// count counts the process of a connection until the connection is over. The parameter debugger is
-// the address of its debugger; empty: it has none.
+// count counts the process of a connection. The parameter debugger is the address of its debugger;
+// empty: it has none.
 func (s *server) count(u *Upstream, debugger string) {
 	if u.pid == 0 {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.pids[u.pid] = true
 	if debugger != "" {
 		s.debug[u.pid] = debugger
 	}
-	s.mu.Unlock()
-	<-u.Done()
+}
+
+// uncount takes back what count did; the connection is over.
+func (s *server) uncount(u *Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pids, u.pid)
