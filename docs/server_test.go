@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/middleware"
 )
 
 type Loan struct {
@@ -139,6 +141,10 @@ func closeForToday(srv *mcp.Server) {
 	srv.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "borrow"})
 }
 
+func observed(srv *mcp.Server, logger *slog.Logger) {
+	srv.Use(middleware.Log(logger), middleware.MaxResult(1<<20))
+}
+
 func logged(srv *mcp.Server, log func(...any)) {
 	srv.Use(func(next mcp.Handler) mcp.Handler {
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -161,6 +167,7 @@ func TestServerPage(t *testing.T) {
 	server := func() *mcp.Server {
 		srv := newLibrary()
 		logged(srv, func(...any) { requests++ })
+		observed(srv, slog.New(slog.DiscardHandler))
 		return srv
 	}
 	mcptest.Every(t, server, client, func(t *testing.T, s *mcp.Session) {

@@ -54,6 +54,7 @@ var forbidden = []struct {
 	{"limit", []string{"./auth", "./gateway", "./config", "./cmd", "./servers", "./internal"}, "a middleware is made of the public SDK alone"},
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./servers", "./cmd", "./auth"}, "a language model knows nothing of servers"},
 	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
+	{"middleware", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport"}, "a middleware is for any server and client, and knows of no program"},
 	{"internal/listen", []string{"./config", "./gateway", "./host", "./servers", "./cmd", "./internal/engine", "./internal/health"}, "it serves a server, whichever it is, and knows of no program"},
 	{"internal/health", []string{"./config", "./auth", "./host", "./servers", "./cmd", "./internal/engine", "./internal/listen"}, "a report is made by the gateway's program; here it is served and found"},
 	{"launch", []string{"./servers", "./cmd", "./host", "./policy", "./limit", "./mcptest", "./internal/listen", "./internal/health", "./internal/engine", "./internal/transport", "./internal/revision"}, "it opens servers for any program, which brings its built-in ones along"},

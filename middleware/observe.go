@@ -1,0 +1,124 @@
+package middleware
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Outcome is how a request ended.
+type Outcome string
+
+const (
+	OK        Outcome = "ok"
+	ToolError Outcome = "tool error" // the tool failed: a result with isError
+	Question  Outcome = "question"   // the result asks the caller, which sends the request again with the answer (2026-07-28)
+	Task      Outcome = "task"       // the call goes on as a task
+	Denied    Outcome = "denied"     // by an [mcp.Denial]: no permission, or over a rate limit
+	Canceled  Outcome = "canceled"   // the caller canceled the request, or has gone; the usual end of subscriptions/listen
+	Failed    Outcome = "error"      // a JSON-RPC error
+)
+
+// Record describes a request that has ended.
+type Record struct {
+	Method   string // of revision 2026-07-28: "tools/call", and "server/discover" for initialize
+	Name     string // of the tool or prompt, URI of the resource, or id of the task; empty: the method has none
+	Caller   string // the authenticated principal; empty: there is none
+	ID       string // of the JSON-RPC request; empty: it is a request of this process
+	Duration time.Duration
+	Outcome  Outcome
+	Code     int   // of the JSON-RPC error; zero: there is none. An error without a code counts as jsonrpc.CodeInternal
+	Err      error // returned by the next Handler
+}
+
+// Observe returns a middleware that calls f at the end of each request, before the answer is sent.
+// The context is that of the request, so that [mcp.CallFrom] describes the client. f may be called
+// by several goroutines at once, and the answer waits for it.
+func Observe(f func(ctx context.Context, r Record)) mcp.Middleware {
+	if f == nil {
+		panic(errors.New("middleware: Observe: the function is nil"))
+	}
+	return func(next mcp.Handler) mcp.Handler {
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			r := Record{Method: req.Method, Name: nameOf(req), Caller: principal.From(ctx)}
+			if call := engine.From(ctx); call != nil && call.Msg != nil && !call.Msg.ID.IsZero() {
+				r.ID = call.Msg.ID.String()
+			}
+			start := time.Now()
+			res, err := next.Handle(ctx, req)
+			r.Duration, r.Err = time.Since(start), err
+			r.Outcome, r.Code = outcomeOf(ctx, res, err)
+			f(ctx, r)
+			return res, err
+		})
+	}
+}
+
+// nameOf returns the name in the params of a request, empty if there is none.
+func nameOf(req *mcp.Request) string {
+	switch req.Method {
+	case "tools/call", "prompts/get":
+		return stringOf(req.Param("name"))
+	case "resources/read":
+		return stringOf(req.Param("uri"))
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return stringOf(req.Param("taskId"))
+	case "completion/complete":
+		ref := req.Param("ref")
+		for _, member := range []string{"name", "uri"} {
+			if v, ok := jsonx.Lookup(ref, member); ok {
+				return stringOf(v)
+			}
+		}
+	}
+	return ""
+}
+
+func stringOf(raw json.RawMessage) string {
+	s, _ := jsonx.Unquote(raw)
+	return s
+}
+
+// outcomeOf returns how a request ended, and the code of its error.
+func outcomeOf(ctx context.Context, res mcp.Result, err error) (Outcome, int) {
+	if err == nil {
+		switch r := res.(type) {
+		case *mcp.ToolResult:
+			if r.IsError {
+				return ToolError, 0
+			}
+		case *mcp.CreateTaskResult:
+			return Task, 0
+		case mcp.RawResult: // of a server behind a session
+			if v, ok := jsonx.Lookup(json.RawMessage(r), "isError"); ok && string(v) == "true" {
+				return ToolError, 0
+			}
+		}
+		return OK, 0
+	}
+	var denied mcp.Denial
+	switch {
+	case errors.Is(err, mcp.ErrPending):
+		return Question, 0
+	case ctx.Err() != nil:
+		return Canceled, 0
+	case errors.As(err, &denied):
+		return Denied, codeOf(err)
+	}
+	return Failed, codeOf(err)
+}
+
+func codeOf(err error) int {
+	var rpc *mcp.Error
+	if errors.As(err, &rpc) {
+		return rpc.Code
+	}
+	return jsonrpc.CodeInternal
+}
