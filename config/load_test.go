@@ -40,7 +40,7 @@ func load(t *testing.T, text string, env map[string]string) (*config.File, []str
 	}
 	if file != nil {
 		for i := range file.Servers {
-			file.Servers[i].Source = strings.ReplaceAll(file.Servers[i].Source, dir, "DIR")
+			file.Servers[i].Source = filepath.ToSlash(strings.ReplaceAll(file.Servers[i].Source, dir, "DIR"))
 			file.Servers[i].Dir = strings.ReplaceAll(file.Servers[i].Dir, dir, "DIR")
 		}
 	}

@@ -83,7 +83,7 @@ func turn(n int) []memory.Entry {
 }
 
 func TestRoundTrip(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new folder", "what?%.db")
+	path := filepath.Join(t.TempDir(), "new folder", "what%#.db")
 	s := open(t, path)
 	c := create(t, s, memory.Conversation{Title: "About\nthe weather", Created: noon, Folder: "/home/x"})
 	want := append(turn(1), turn(2)...)

@@ -105,7 +105,7 @@ func TestForeignFiles(t *testing.T) {
 }
 
 func TestNewFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "no 100%?#.db")
+	path := filepath.Join(t.TempDir(), "no 100%#.db")
 	if err := (Options{DB: path}).Check(); err != nil {
 		t.Errorf("Check of a file to be made = %v", err)
 	}

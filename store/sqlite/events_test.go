@@ -41,7 +41,7 @@ func after(t *testing.T, v *sqlite.Events, stream string, position int64) string
 }
 
 func TestEventsSurvive(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "odd name?%20.db")
+	path := filepath.Join(t.TempDir(), "odd name%20#.db")
 	s := open(t, path)
 	for i := range 4 {
 		for _, stream := range []string{"a", "b"} {
