@@ -121,7 +121,7 @@ func (s *Server) callUntilDetach(ctx context.Context, call *engine.Call, args js
 			select {
 			case t := <-became:
 				if t != nil {
-					s.jobs.finish(t, res, err)
+					s.jobs.finish(work, t, res, err)
 				}
 			default: // no task could be made
 			}

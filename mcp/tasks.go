@@ -37,6 +37,12 @@ type TaskConfig struct {
 
 	// Max bounds the tasks of one principal that are at work; further ones are refused. Zero: 100.
 	Max int
+
+	// OnEnd is called once for each task when its handler has returned, with the outcome that the
+	// middleware of a call without a task gets: the result of the tool or an error. The error of a
+	// task that its caller cancelled is [context.Canceled]. The context has the values of the call's
+	// context, also those of middleware, so that a span of the call can end here. If nil, nothing is called.
+	OnEnd func(ctx context.Context, res Result, err error)
 }
 
 // maxTasks bounds the tasks at work of all principals.
@@ -184,10 +190,10 @@ func (m *tasks) start(ctx context.Context, call *engine.Call, t *task, run func(
 	m.adopt(t, cancel)
 	begun := m.spawn(func() {
 		defer cancel(nil)
-		m.s.runTask(work, call, run, func(res Result, err error) { m.finish(t, res, err) })
+		m.s.runTask(work, call, run, func(res Result, err error) { m.finish(work, t, res, err) })
 	})
 	if !begun {
-		m.finish(t, nil, ErrClosed)
+		m.finish(work, t, nil, ErrClosed)
 	}
 }
 
@@ -209,7 +215,7 @@ func (m *tasks) adopt(t *task, cancel context.CancelCauseFunc) {
 }
 
 // finish ends a task with its handler's result.
-func (m *tasks) finish(t *task, res Result, err error) {
+func (m *tasks) finish(ctx context.Context, t *task, res Result, err error) {
 	var raw json.RawMessage
 	var text string
 	if err == nil {
@@ -225,7 +231,9 @@ func (m *tasks) finish(t *task, res Result, err error) {
 	m.rest(t)
 	m.mu.Unlock()
 	t.mu.Lock()
-	if !t.state.Over() { // a cancelled task stays cancelled (TASK-25-049)
+	if t.state.Over() { // a cancelled task stays cancelled (TASK-25-049)
+		res, err = nil, context.Canceled
+	} else {
 		t.state.Requests, t.state.Updated = nil, engine.TaskTime()
 		var rpc *Error
 		switch {
@@ -239,6 +247,9 @@ func (m *tasks) finish(t *task, res Result, err error) {
 	}
 	stop := t.cancel
 	t.mu.Unlock()
+	if end := m.s.Tasks.OnEnd; end != nil {
+		_ = m.s.eng.User.Run(ctx, "Tasks.OnEnd", func() error { end(ctx, res, err); return nil }) // a panic is reported
+	}
 	stop(nil)
 	m.settle(t)
 }

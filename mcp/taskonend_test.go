@@ -1,0 +1,93 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// OnEnd gets the outcome of each task once, with the values that middleware gave the call, whether
+// the call becomes a task at its start or with Detach. A panic of OnEnd harms nothing.
+func TestTasksOnEnd(t *testing.T) {
+	type key struct{}
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		for _, onDetach := range []bool{false, true} {
+			t.Run(fmt.Sprint(rev, " ", onDetach), func(t *testing.T) {
+				var (
+					mu     sync.Mutex
+					ends   []string
+					panics int
+				)
+				srv := &mcp.Server{Name: "s", Version: "1",
+					Tasks: mcp.TaskConfig{OnEnd: func(ctx context.Context, res mcp.Result, err error) {
+						mu.Lock()
+						defer mu.Unlock()
+						end := fmt.Sprint(ctx.Value(key{}), ": ")
+						switch res, ok := res.(*mcp.ToolResult); {
+						case errors.Is(err, context.Canceled):
+							end += "cancelled"
+						case err != nil || !ok:
+							end += fmt.Sprint("not a result: ", err)
+						default:
+							end += fmt.Sprint(res.Text(), res.IsError)
+						}
+						ends = append(ends, end)
+						panic("in OnEnd")
+					}},
+					OnPanic: func(_ context.Context, v any, _ []byte) {
+						mu.Lock()
+						defer mu.Unlock()
+						panics++
+					},
+				}
+				srv.Use(func(next mcp.Handler) mcp.Handler {
+					return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+						return next.Handle(context.WithValue(ctx, key{}, "middleware"), req)
+					})
+				})
+				mcp.AddTool(srv, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired, OnDetach: onDetach}},
+					func(ctx context.Context, in struct {
+						How string `json:"how"`
+					}) (string, error) {
+						mcp.Detach(ctx)
+						switch in.How {
+						case "fail":
+							return "", errors.New("no paper")
+						case "wait":
+							<-ctx.Done()
+							return "", ctx.Err()
+						}
+						return "done", nil
+					})
+				s := mcptest.Connect(t, srv, &mcp.Client{}, rev)
+				for _, how := range []string{"work", "fail", "wait"} {
+					task, err := s.StartTask(t.Context(), "work", map[string]string{"how": how})
+					if err != nil || task.ID == "" {
+						t.Fatalf("%s: %v, task %q", how, err, task.ID)
+					}
+					if how == "wait" {
+						if err := task.Cancel(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					} else if _, err := task.Wait(t.Context()); err != nil {
+						t.Errorf("%s: %v", how, err)
+					}
+				}
+				s.Close()
+				if err := srv.Shutdown(t.Context()); err != nil { // it waits for the handlers
+					t.Fatal(err)
+				}
+				slices.Sort(ends)
+				if want := []string{"middleware: cancelled", "middleware: donefalse", "middleware: no papertrue"}; !slices.Equal(ends, want) || panics != 3 {
+					t.Errorf("the ends are %q, want %q; %d panics, want 3", ends, want, panics)
+				}
+			})
+		}
+	}
+}
