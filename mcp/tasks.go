@@ -247,11 +247,13 @@ func (m *tasks) finish(ctx context.Context, t *task, res Result, err error) {
 	}
 	stop := t.cancel
 	t.mu.Unlock()
+	defer func() { // also if OnEnd ends the goroutine
+		stop(nil)
+		m.settle(t)
+	}()
 	if end := m.s.Tasks.OnEnd; end != nil {
 		_ = m.s.eng.User.Run(ctx, "Tasks.OnEnd", func() error { end(ctx, res, err); return nil }) // a panic is reported
 	}
-	stop(nil)
-	m.settle(t)
 }
 
 // failedText returns the text of a failed tool's result, for the status.
