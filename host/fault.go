@@ -8,12 +8,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/retryafter"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -201,7 +199,7 @@ func unwritten(err error) bool {
 
 // ofHTTP classifies an HTTP response with an error status.
 func (f *fault) ofHTTP(e *mcp.HTTPError) {
-	after, wanted := retryAfter(e.Header)
+	after, wanted := retryafter.Header(e.Header)
 	switch {
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		f.kind, f.ran = fatal, never
@@ -214,26 +212,11 @@ func (f *fault) ofHTTP(e *mcp.HTTPError) {
 	}
 }
 
-// retryAfter reads Retry-After (RFC 9110, 10.2.3): a number of seconds or a date.
-func retryAfter(h http.Header) (time.Duration, bool) {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(at)), true
-	}
-	return 0, false
-}
-
 // ofRPC classifies a JSON-RPC error from the server.
 func (f *fault) ofRPC(e *mcp.Error) {
-	if raw, ok := jsonx.Lookup(e.Data, "retryAfter"); ok {
-		if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil && seconds >= 0 {
-			f.kind, f.ran = transient, never
-			f.after = time.Duration(min(seconds, 1e6) * float64(time.Second))
-			return
-		}
+	if after, ok := retryafter.Data(e.Data); ok {
+		f.kind, f.ran, f.after = transient, never, after
+		return
 	}
 	switch e.Code {
 	case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, mcp.CodeResourceNotFound, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedVersion:

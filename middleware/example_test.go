@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 
@@ -54,6 +56,38 @@ func ExampleObserve() {
 	s.CallTool(context.Background(), "echo", map[string]any{"text": "world"})
 	fmt.Println(counts)
 	// Output: map[tools/call echo: ok:2]
+}
+
+// The client sends a read again when a proxy in front of the server fails.
+func ExampleRetry() {
+	srv := &mcp.Server{Name: "clock"}
+	mcp.AddResource(srv, mcp.Resource{URI: "clock://now", Name: "now"}, func(context.Context) (string, error) { return "noon", nil })
+	failed := false
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "resources/read" && !failed {
+			failed = true
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		srv.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+
+	client := &mcp.Client{Name: "example"}
+	client.Use(middleware.Retry(nil))
+	s, err := client.Dial(context.Background(), web.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	res, err := s.ReadResource(context.Background(), "clock://now")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(failed, res.Contents[0].Text)
+	// Output: true noon
 }
 
 func ExampleMaxResult() {

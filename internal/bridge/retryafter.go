@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/retryafter"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -56,10 +55,8 @@ func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 func RetryAfter(err error) (time.Duration, bool) {
 	var rpc *jsonrpc.Error
 	if errors.As(err, &rpc) {
-		if raw, ok := jsonx.Lookup(rpc.Data, "retryAfter"); ok {
-			if seconds, err := strconv.ParseFloat(string(raw), 64); err == nil && seconds >= 0 {
-				return time.Duration(min(seconds, (24*time.Hour).Seconds()) * float64(time.Second)), true
-			}
+		if d, ok := retryafter.Data(rpc.Data); ok {
+			return d, true
 		}
 	}
 	var he *engine.HTTPError
@@ -69,20 +66,12 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// retryAfterHTTP reads the Retry-After header of an answer that refuses a request for now (RFC
-// 9110, 10.2.3): seconds, or a date.
+// retryAfterHTTP reads the Retry-After header of an answer that refuses a request for now.
 func retryAfterHTTP(status int, h http.Header) (time.Duration, bool) {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0, false
 	}
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(at)), true
-	}
-	return 0, false
+	return retryafter.Header(h)
 }
 
 // WaitText returns the result of retryAfterHTTP as text, or "" if there is none.

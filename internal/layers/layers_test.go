@@ -23,6 +23,7 @@ var forbidden = []struct {
 	{"internal/jsonx", []string{"./"}, "the codec is the ground floor"},
 	{"jsonrpc", []string{"./mcp", "./schema", "./internal/engine", "./internal/revision", "./internal/transport"}, "messages know nothing of MCP"},
 	{"internal/feature", []string{"./"}, "a table of strings"},
+	{"internal/retryafter", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/transport", "./internal/bridge"}, "a header and a member are read, whoever got them"},
 	{"internal/parallel", []string{"./"}, "one function over the standard library"},
 	{"host/mention", []string{"./host", "./gateway", "./cmd"}, "a language: who uses it says what there is to mention"},
 	{"schema", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/revision", "./internal/transport"}, "schemas know nothing of MCP's wire"},

@@ -1,0 +1,206 @@
+package middleware_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
+)
+
+// begun is the error of a call that a server had begun.
+type begun struct{ error }
+
+func (begun) Begun() bool     { return true }
+func (b begun) Unwrap() error { return b.error }
+
+// The table of what is sent again, and how long that takes.
+func TestRetry(t *testing.T) {
+	status := func(n int, after string) error {
+		h := http.Header{}
+		if after != "" {
+			h.Set("Retry-After", after)
+		}
+		return &mcp.HTTPError{Status: n, Header: h}
+	}
+	busy := func(seconds string) error {
+		return &mcp.Error{Code: jsonrpc.CodeInternal, Message: "busy", Data: json.RawMessage(`{"retryAfter":` + seconds + `}`)}
+	}
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
+	reset := &net.OpError{Op: "read", Net: "tcp", Err: errors.New("reset")}
+	for _, tt := range []struct {
+		method, name string
+		err          error
+		attempts     int
+		least, most  time.Duration
+	}{
+		{"tools/list", "", io.ErrUnexpectedEOF, 4, 1750 * time.Millisecond, 3500 * time.Millisecond},
+		{"resources/read", "", reset, 4, 1750 * time.Millisecond, 3500 * time.Millisecond},
+		{"prompts/get", "", status(502, ""), 4, 1750 * time.Millisecond, 3500 * time.Millisecond},
+		{"tools/call", "reads", status(503, ""), 4, 1750 * time.Millisecond, 3500 * time.Millisecond},
+		{"tools/call", "again", fmt.Errorf("call: %w", reset), 4, 1750 * time.Millisecond, 3500 * time.Millisecond},
+		{"tools/call", "writes", reset, 1, 0, 0},
+		{"tools/call", "unlisted", reset, 1, 0, 0},
+		{"tasks/update", "", reset, 1, 0, 0},
+		// These have not run.
+		{"tools/call", "writes", dial, 4, 1750 * time.Millisecond, 3500 * time.Millisecond},
+		{"tools/call", "writes", status(429, "2"), 4, 6 * time.Second, 10 * time.Second},
+		{"tools/call", "writes", status(503, "2"), 4, 6 * time.Second, 10 * time.Second},
+		{"tools/call", "writes", busy("3"), 4, 9 * time.Second, 13 * time.Second},
+		{"tools/call", "reads", busy("60"), 1, 0, 0},
+		// These are final.
+		{"subscriptions/listen", "", reset, 1, 0, 0},
+		{"tools/list", "", status(500, ""), 1, 0, 0},
+		{"tools/list", "", status(401, ""), 1, 0, 0},
+		{"tools/list", "", mcp.Errorf(jsonrpc.CodeInternal, "no"), 1, 0, 0},
+		{"tools/call", "reads", mcp.ErrPending, 1, 0, 0},
+		{"tools/call", "reads", mcp.ErrClosed, 1, 0, 0},
+		{"tools/call", "reads", mcp.ErrSessionLost, 1, 0, 0},
+		{"tools/call", "reads", begun{reset}, 1, 0, 0},
+		{"tools/call", "reads", context.DeadlineExceeded, 1, 0, 0},
+		{"tools/list", "", errors.New("other"), 1, 0, 0},
+	} {
+		t.Run(fmt.Sprintf("%s %s %v", tt.method, tt.name, tt.err), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				h := middleware.Retry(nil)(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+					if tt.method == "tools/call" && req.Method == "tools/list" {
+						return mcp.RawResult(`{"tools":[{"name":"reads","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"writes","inputSchema":{"type":"object"}},{"name":"again","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}}]}`), nil
+					}
+					attempts++
+					return nil, tt.err
+				}))
+				start := time.Now()
+				_, err := h.Handle(t.Context(), &mcp.Request{Method: tt.method, Params: json.RawMessage(`{"name":"` + tt.name + `"}`)})
+				if took := time.Since(start); err != tt.err || attempts != tt.attempts || took < tt.least || took > tt.most {
+					t.Errorf("%d attempts in %v, error %v; want %d attempts in %v to %v, error %v", attempts, took, err, tt.attempts, tt.least, tt.most, tt.err)
+				}
+			})
+		})
+	}
+}
+
+// The waits are bounded by MaxWait, and end with the context.
+func TestRetryWaits(t *testing.T) {
+	down := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, io.ErrUnexpectedEOF })
+	synctest.Test(t, func(t *testing.T) {
+		h := middleware.Retry(&middleware.RetryOptions{Attempts: 11, Wait: time.Second, MaxWait: 2 * time.Second})(down)
+		start := time.Now()
+		h.Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+		if took := time.Since(start); took < 9500*time.Millisecond || took > 19*time.Second {
+			t.Errorf("10 waits of at most 2 s took %v", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h := middleware.Retry(&middleware.RetryOptions{Wait: time.Hour, MaxWait: time.Hour})(down)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		if _, err := h.Handle(ctx, &mcp.Request{Method: "tools/list"}); err != io.ErrUnexpectedEOF || time.Since(start) != time.Minute {
+			t.Errorf("error %v after %v, want that of the attempt at the end of the context", err, time.Since(start))
+		}
+	})
+}
+
+// While the server cannot be reached, its hints are not known either; the call waits for both.
+func TestRetryAsksForHintsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		h := middleware.Retry(nil)(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+			log = append(log, req.Method)
+			switch {
+			case len(log) < 4:
+				return nil, io.ErrUnexpectedEOF
+			case req.Method == "tools/list" && string(req.Params) == `{}`:
+				return mcp.RawResult(`{"tools":[],"nextCursor":"2"}`), nil
+			case req.Method == "tools/list":
+				return mcp.RawResult(`{"tools":[{"name":"x","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`), nil
+			}
+			return mcp.RawResult(`{"content":[]}`), nil
+		}))
+		_, err := h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"x"}`)})
+		if got := strings.Join(log, " "); err != nil || got != "tools/call tools/list tools/list tools/list tools/list tools/call" {
+			t.Errorf("error %v, requests %s", err, got)
+		}
+	})
+}
+
+// flaky answers the first attempt of each request body with 502.
+type flaky struct {
+	next http.Handler
+	mu   sync.Mutex
+	seen map[string]int // guarded by mu
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	var m struct {
+		Method string
+		Params struct{ Name string }
+	}
+	json.Unmarshal(body, &m)
+	f.mu.Lock()
+	f.seen[m.Method+m.Params.Name]++
+	first := f.seen[m.Method+m.Params.Name] == 1
+	f.mu.Unlock()
+	if first && (m.Method == "tools/call" || m.Method == "resources/read") {
+		http.Error(w, "bad gateway", http.StatusBadGateway)
+		return
+	}
+	f.next.ServeHTTP(w, r)
+}
+
+// A client of each revision goes on when a proxy in front of the server fails once, and repeats only
+// what it may.
+func TestRetryOverHTTP(t *testing.T) {
+	yes := true
+	for _, rev := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25, mcp.V2026_07_28} {
+		t.Run(string(rev), func(t *testing.T) {
+			srv := newServer()
+			mcp.AddTool(srv, mcp.Tool{Name: "reads", Annotations: &mcp.ToolAnnotations{ReadOnly: &yes}}, func(context.Context, struct{}) (string, error) { return "read", nil })
+			f := &flaky{next: srv, seen: map[string]int{}}
+			web := httptest.NewServer(f)
+			defer web.Close()
+			c := newClient()
+			c.Revisions = []mcp.Revision{rev}
+			c.Use(middleware.Retry(&middleware.RetryOptions{Wait: time.Millisecond}))
+			s, err := c.Dial(t.Context(), web.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			want := 2
+			res, err := s.CallTool(t.Context(), "reads", nil)
+			if rev == mcp.V2024_11_05 { // it has no hints
+				want = 1
+			} else if err != nil || res.Text() != "read" {
+				t.Errorf("reads: %v, %v", res, err)
+			}
+			if _, err := s.ReadResource(t.Context(), "x://hours"); err != nil {
+				t.Error(err)
+			}
+			var he *mcp.HTTPError
+			if _, err := s.CallTool(t.Context(), "say", word{"one"}); !errors.As(err, &he) || he.Status != http.StatusBadGateway {
+				t.Errorf("say: %v, want the 502, because it may have run", err)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.seen["tools/callsay"] != 1 || f.seen["tools/callreads"] != want {
+				t.Errorf("requests %v, want one for say and %d for reads", f.seen, want)
+			}
+		})
+	}
+}
