@@ -98,6 +98,29 @@ func TestOldWiresTS(t *testing.T) {
 	}
 }
 
+// TestProgramSSE calls the servers of serve, up and bridge with --sse through the SSEClientTransport
+// of the TypeScript SDK.
+func TestProgramSSE(t *testing.T) {
+	node(t)
+	for verb, more := range map[string][]string{"serve": {"everything"}, "up": {"-s", "everything"}, "bridge": {"-s", "everything"}} {
+		t.Run(verb, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			defer cancel()
+			url := startServer(t, patchbay(t, append(append([]string{verb}, more...), "--http", "127.0.0.1:0", "--sse")...), home(t)...)
+			command := bridge("sse", strings.TrimSuffix(url, "/mcp")+"/sse")
+			s, err := (&mcp.Client{Name: "patchbay", Revisions: []mcp.Revision{mcp.V2024_11_05}}).Start(ctx, exec.CommandContext(ctx, command[0], command[1:]...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			tool := map[string]string{"serve": "echo", "up": "everything_echo", "bridge": "echo"}[verb]
+			if r, err := s.CallTool(ctx, tool, map[string]any{"message": "plug"}); err != nil || r.Text() != "plug" {
+				t.Errorf("echo = %v, %v", r, err)
+			}
+		})
+	}
+}
+
 // TestOldWiresGo runs Patchbay with HTTP+SSE of the Go SDKs.
 func TestOldWiresGo(t *testing.T) {
 	type in struct {

@@ -19,7 +19,7 @@ func TestAllowedHostsAndOrigins(t *testing.T) {
 		"up":    startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, flags...).url,
 	}
 	verbs["bridge"] = bridged(t, append([]string{"--http", "127.0.0.1:0", "--sse", "-s", "everything"}, flags...)...)
-	verbs["bridge, SSE"] = strings.TrimSuffix(verbs["bridge"], listen.Path) + sseEndpoint
+	verbs["bridge, SSE"] = strings.TrimSuffix(verbs["bridge"], listen.Path) + "/sse"
 	verbs["up, health"] = strings.TrimSuffix(verbs["up"], listen.Path) + "/healthz"
 	for verb, url := range verbs {
 		for _, tt := range []struct {

@@ -21,8 +21,7 @@ var bridgeVerb = verb{
 	name: "bridge", summary: "Serve a stdio server over HTTP, or an HTTP server over stdio.", usage: "[--http ADDR | --stdio] [SERVER]",
 	examples: []string{"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
 	server:   oneServer | wordIsServer | programIsServer | serverExplained,
-	details: `Serves a command over Streamable HTTP, or a URL (SSE too) over stdio, with any
-revision on both sides. Servers older than 2026-07-28 get a session per client.
+	details: `Serves a command over HTTP, or a URL over stdio; any revision on both sides.
 SERVER is -s NAME, -s URL or -- COMMAND; default: the only server in mcp.json.`,
 	command: func() command { return new(bridgeCmd) },
 }
@@ -33,18 +32,13 @@ SERVER is -s NAME, -s URL or -- COMMAND; default: the only server in mcp.json.`,
 type bridgeCmd struct {
 	HTTP  string        `name:"http" placeholder:"ADDR" help:"Serve HTTP; default for a command: 127.0.0.1:7421."`
 	Stdio bool          `help:"Serve stdio; default for a URL."`
-	SSE   bool          `name:"sse" help:"Also serve HTTP+SSE, as in 2024-11-05, at /sse."`
 	Share string        `placeholder:"CLASS" help:"Share connections: auto, shared, session, principal."`
 	Idle  time.Duration `placeholder:"TIME" help:"End sessions that are idle for this long."`
 	protection
 	governed
 }
 
-const (
-	bridgeAddress = "127.0.0.1:7421"
-	sseEndpoint   = "/sse"
-	ssePosts      = "/messages"
-)
+const bridgeAddress = "127.0.0.1:7421"
 
 func (c *bridgeCmd) Run(a *app) error {
 	s, err := a.target()
@@ -161,13 +155,7 @@ func (c *bridgeCmd) check(s config.Server) error {
 // serveHTTP serves the bridge over HTTP until ctx ends.
 func (c *bridgeCmd) serveHTTP(ctx context.Context, h *upServer, w *listen.Endpoint) error {
 	a := h.a
-	a.talk.Always("listening on " + w.URL)
-	if c.SSE {
-		sse := h.front.SSE(ssePosts)
-		w.Handle(sseEndpoint, sse)
-		w.Handle(ssePosts, sse)
-		a.talk.Always("and for clients of 2024-11-05 on " + w.URL[:len(w.URL)-len(listen.Path)] + sseEndpoint)
-	}
+	a.noteListening(w)
 	served := w.Serve()
 	select {
 	case err := <-served:

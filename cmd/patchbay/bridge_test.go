@@ -118,7 +118,7 @@ func TestBridgeCommand(t *testing.T) {
 				t.Run(string(r), func(t *testing.T) {
 					at := url
 					if r == mcp.V2024_11_05 {
-						at = strings.TrimSuffix(url, listen.Path) + sseEndpoint
+						at = strings.TrimSuffix(url, listen.Path) + "/sse"
 					}
 					s, err := answering(r).Dial(t.Context(), at)
 					if err != nil {
@@ -141,13 +141,13 @@ func TestBridgeURL(t *testing.T) {
 	for _, behind := range mcp.Revisions() {
 		server := everything.New()
 		server.Revisions = []mcp.Revision{behind}
-		mux, sse := http.NewServeMux(), server.SSE(ssePosts)
+		mux, sse := http.NewServeMux(), server.SSE("/messages")
 		mux.Handle(listen.Path, server)
-		mux.Handle(sseEndpoint, sse)
-		mux.Handle(ssePosts, sse)
+		mux.Handle("/sse", sse)
+		mux.Handle("/messages", sse)
 		at := listen.Path
 		if behind == mcp.V2024_11_05 { // it has no other HTTP transport
-			at = sseEndpoint
+			at = "/sse"
 		}
 		web := httptest.NewServer(mux)
 		t.Cleanup(web.Close)

@@ -21,10 +21,9 @@ var serveVerb = verb{
 	name: "serve", summary: "Serve a built-in server.", usage: "NAME [--http ADDR] [ARGUMENTS OF THE SERVER]",
 	examples: []string{"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	server:   wordsBehindDashes | foreignFlags,
-	details: `Without --http, serves stdio, for hosts that start it. With --http, serves
-Streamable HTTP at http://ADDR/mcp until ctrl-C; port 0 is any free port. Passes
-arguments after -- to the server unchanged.
-
+	details: `Serves stdio, for hosts that start it, or with --http Streamable HTTP at
+http://ADDR/mcp; port 0 is any free port. Passes arguments after -- to the
+server unchanged.
 Servers: ` + strings.Join(servers.Names(), ", ") + `
 (patchbay help serve NAME shows their arguments)`,
 	command: func() command { return new(serveCmd) },
@@ -121,7 +120,7 @@ func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, mw ...mcp
 		return err
 	}
 	srv.Use(mw...)
-	a.talk.Always("listening on " + web.URL)
+	a.noteListening(web)
 	served := web.Serve()
 	select {
 	case err := <-served:
@@ -129,6 +128,14 @@ func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, mw ...mcp
 	case <-a.ctx.Done():
 	}
 	return web.End(a.ctx, shutdownTime)
+}
+
+// noteListening prints the addresses of an endpoint.
+func (a *app) noteListening(e *listen.Endpoint) {
+	a.talk.Always("listening on " + e.URL)
+	if e.SSE != "" {
+		a.talk.Always("and for clients of 2024-11-05 on " + e.SSE)
+	}
 }
 
 // listen opens a listener for a server; Serve of the endpoint serves it.
@@ -153,7 +160,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 		f := &fault{code: exitLocal, err: netfault.Listen(address, err)}
 		return nil, f.hint("--http 127.0.0.1:0")
 	}
-	o := listen.Options{TLS: secure, Log: a.logger()}
+	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
 	if o.Guard, err = p.guard(a, l.Addr()); err == nil {
 		o.Limit, err = p.limit(srv, true)
 	}

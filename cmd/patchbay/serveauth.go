@@ -12,8 +12,10 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// protection has the flags that decide which callers may use a server over HTTP.
+// protection has the flags that decide how callers reach a server over HTTP, and which of them may
+// use it.
 type protection struct {
+	SSE      bool     `name:"sse" help:"Also serve HTTP+SSE, as in 2024-11-05, at /sse."`
 	Auth     []string `name:"auth" sep:"none" placeholder:"SPEC" help:"Authenticate callers (repeatable): patchbay help auth."`
 	Scopes   []string `name:"auth-scope" placeholder:"SCOPE" help:"Require this scope of callers (repeatable)."`
 	Resource string   `name:"auth-resource" placeholder:"URL" help:"URL of the server for clients [the address]."`
@@ -67,10 +69,11 @@ func (p *protection) shared() bool { return p.Insecure || p.knows() }
 // knows reports whether callers must authenticate. TLS alone does not require that.
 func (p *protection) knows() bool { return len(p.Auth) > 0 || p.ClientCA != "" }
 
-// check refuses flags that do not fit together, and over stdio --auth, --allow-host, --allow-origin
-// and the TLS flags.
+// check refuses flags that do not fit together, and over stdio those that need HTTP.
 func (p *protection) check(stdio bool) error {
 	switch {
+	case stdio && p.SSE:
+		return usagef("--sse needs HTTP: it serves clients of 2024-11-05 that connect to an address").hint("--http 127.0.0.1:7420")
 	case stdio && len(p.Auth) > 0:
 		return usagef("--auth needs HTTP; over stdio the caller is the user who starts the program").hint("--http 127.0.0.1:7420")
 	case stdio && p.TLSCert+p.TLSKey+p.ClientCA != "":

@@ -30,9 +30,8 @@ var upVerb = verb{
 	examples: []string{"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
 	details: `Starts every server of mcp.json, or without one some built-in servers, and
-serves all at one MCP endpoint, with tools named SERVER_NAME. Changes of the
-file take effect at once; calls in progress continue. Restarts failed servers:
-see patchbay status, or /readyz. ctrl-C ends all within 5 s.`,
+serves all at one MCP endpoint, with tools named SERVER_NAME. Follows changes of
+the file. Restarts failed servers (patchbay status, /readyz). ctrl-C ends all.`,
 	command: func() command { return new(upCmd) },
 }
 
@@ -110,6 +109,9 @@ func (c *upCmd) Run(a *app) error {
 			return a.explainTaken(c.HTTP, err)
 		}
 		h.url = w.URL
+		if w.SSE != "" {
+			p.notes = append(p.notes, "clients of 2024-11-05, over HTTP+SSE: "+w.SSE)
+		}
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
 		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)

@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -34,8 +35,12 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Path is where the server is served.
-const Path = "/mcp"
+// Paths of the server: over Streamable HTTP, and the two of HTTP+SSE.
+const (
+	Path        = "/mcp"
+	ssePath     = "/sse"
+	messagePath = "/messages"
+)
 
 // maxHeader bounds the header of a request, in bytes. It leaves room for tool arguments that travel
 // in headers.
@@ -51,12 +56,14 @@ type Options struct {
 	TLS   *tlsfiles.Server // nil: plain HTTP
 	Guard *auth.Guard      // nil: callers need no credential
 	Limit *limit.Limiter   // nil: no bounds
+	SSE   bool             // also serve HTTP+SSE, the HTTP transport of 2024-11-05
 	Log   *slog.Logger     // required
 }
 
 // Endpoint is a server behind a listener.
 type Endpoint struct {
 	URL string         // of the server
+	SSE string         // URL of the server over HTTP+SSE; empty without Options.SSE
 	Mux *http.ServeMux // for further paths, which neither the guard nor the limiter protects
 
 	srv      *mcp.Server
@@ -65,7 +72,7 @@ type Endpoint struct {
 	http     *http.Server
 }
 
-// New puts a server behind a listener, at [Path]. The hosts and origins that srv.HTTP allows also
+// New puts a server behind a listener, at [Path], and with Options.SSE at /sse and /messages too. The hosts and origins that srv.HTTP allows also
 // hold for the endpoint. If the listener is on loopback, or srv.HTTP.AllowedHosts is set, New adds
 // the host of the guard's resource to srv.HTTP.AllowedHosts, because a proxy passes on that name.
 func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
@@ -77,7 +84,13 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	if o.Guard != nil && o.Guard.Resource != nil {
 		e.handleMetadata(o.Guard)
 	}
-	e.Handle(Path, srv)
+	e.handle(Path, srv)
+	if o.SSE {
+		sse := srv.SSE(messagePath)
+		e.handle(ssePath, sse)
+		e.handle(messagePath, sse)
+		e.SSE = strings.TrimSuffix(e.URL, Path) + ssePath
+	}
 	e.Mux.HandleFunc("/", elsewhere)
 	e.http = &http.Server{
 		Handler: hop.Refuse(boundBodies(e.Mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
@@ -93,8 +106,8 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 // Guarded reports whether callers need a credential.
 func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 
-// Handle serves a path behind the limiter and the guard.
-func (e *Endpoint) Handle(path string, h http.Handler) {
+// handle serves a path behind the limiter and the guard.
+func (e *Endpoint) handle(path string, h http.Handler) {
 	if e.options.Guard != nil {
 		h = e.options.Guard.Protect(h)
 	}
