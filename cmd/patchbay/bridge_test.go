@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -228,6 +229,52 @@ func TestBridgeHealth(t *testing.T) {
 	if got := status(); !strings.Contains(got, good+": ready") || !strings.Contains(got, "bridge to everything") {
 		t.Errorf("status = %s", got)
 	}
+}
+
+// A bridge is not ready before its server answers. The health of serve needs no credential and tells nothing but the state.
+func TestReadiness(t *testing.T) {
+	runtimeFolder(t)
+	addr, err := freeport.Addr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(url string) (int, string) {
+		t.Helper()
+		req, _ := http.NewRequest("GET", strings.TrimSuffix(url, listen.Path)+"/readyz", nil)
+		req.Header.Set("Via", "1.1 proxy") // the answer is then as short as for other machines
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(body)
+	}
+	url := bridged(t, "--http", "127.0.0.1:0", "-s", "http://"+addr+"/mcp")
+	until(t, "the bridge is failing", func() bool { _, body := get(url); return strings.Contains(body, `"failing"`) })
+	if status, body := get(url); status != http.StatusServiceUnavailable || body != `{"program":"patchbay","state":"failing"}`+"\n" {
+		t.Errorf("without its server, /readyz = %d %s", status, body)
+	}
+	behind, stderr := program(t, "serve", "everything", "--http", addr, "--auth", "hmac:env:PB_READY,audience=x")
+	behind.Env = append(behind.Env, "PB_READY=0123456789abcdef0123456789abcdef")
+	if err := behind.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stderr.await(t, "listening on")
+	if status, body := get("http://" + addr + "/mcp"); status != http.StatusOK || body != `{"state":"ready"}`+"\n" {
+		t.Errorf("/readyz of serve = %d %s", status, body)
+	}
+	behind.Process.Kill()
+	behind.Wait()
+
+	open, stderr := program(t, "serve", "everything", "--http", addr)
+	if err := open.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer open.Wait()
+	defer open.Process.Kill()
+	stderr.await(t, "listening on")
+	until(t, "the bridge is ready", func() bool { status, _ := get(url); return status == http.StatusOK })
 }
 
 // A bridge whose server keeps crashing reports each state once, with the last output of the server.

@@ -120,6 +120,7 @@ func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, mw ...mcp
 		return err
 	}
 	srv.Use(mw...)
+	web.HandleHealth()
 	a.noteListening(web)
 	served := web.Serve()
 	select {

@@ -14,7 +14,6 @@
 package health
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
 	"net/netip"
@@ -137,31 +136,12 @@ const (
 // proxy on this machine. The hosts and origins that srv allows also hold for these requests, except
 // over the socket.
 func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report) {
-	var guard web.Guard
-	if srv != nil {
-		guard = web.Guard{AllowedHosts: srv.HTTP.AllowedHosts, AllowedOrigins: srv.HTTP.AllowedOrigins}
+	var guard *web.Guard
+	if way != OverSocket {
+		guard = &web.Guard{AllowedHosts: srv.HTTP.AllowedHosts, AllowedOrigins: srv.HTTP.AllowedOrigins}
 	}
-	serve := func(path string, answer func(r *http.Request) (int, any)) {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if way != OverSocket && !guard.Admit(w, r, "GET") {
-				return
-			}
-			if r.Method != http.MethodGet && r.Method != http.MethodHead {
-				w.Header().Set("Allow", "GET, HEAD")
-				http.Error(w, path+" is read with GET", http.StatusMethodNotAllowed)
-				return
-			}
-			code, v := answer(r)
-			body, err := json.Marshal(v)
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Cache-Control", "no-store")
-			w.WriteHeader(code)
-			w.Write(append(body, '\n'))
-		})
+	serve := func(path string, answer func(*http.Request) (int, any)) {
+		mux.Handle(path, web.HandleHealth(guard, answer))
 	}
 	type brief struct {
 		Program string `json:"program"`

@@ -12,6 +12,7 @@
 //     given up, on every path. A client that does not read for 30 seconds is disconnected.
 //   - The limiter runs first, because it also bounds guesses of credentials, then the guard, then
 //     the server.
+//   - Requests for the health of the server ([Endpoint.HandleHealth]) get no names and reasons.
 //   - A request that this process has sent itself, on any route, is refused (package hop).
 package listen
 
@@ -25,6 +26,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -70,6 +72,7 @@ type Endpoint struct {
 	listener net.Listener
 	options  Options
 	http     *http.Server
+	ending   atomic.Bool
 }
 
 // New puts a server behind a listener, at [Path], and with Options.SSE at /sse and /messages too. The hosts and origins that srv.HTTP allows also
@@ -117,6 +120,19 @@ func (e *Endpoint) handle(path string, h http.Handler) {
 	e.Mux.Handle(path, h)
 }
 
+// HandleHealth serves /healthz, which answers 200, and /readyz, which answers 200 until End is called
+// and 503 afterwards. Both need no credential and tell only that; hosts and origins are checked.
+func (e *Endpoint) HandleHealth() {
+	guard := &web.Guard{AllowedHosts: e.srv.HTTP.AllowedHosts, AllowedOrigins: e.srv.HTTP.AllowedOrigins}
+	e.Mux.Handle("/healthz", web.HandleHealth(guard, func(*http.Request) (int, any) { return http.StatusOK, web.Health{State: "alive"} }))
+	e.Mux.Handle("/readyz", web.HandleHealth(guard, func(*http.Request) (int, any) {
+		if e.ending.Load() {
+			return http.StatusServiceUnavailable, web.Health{State: "ending"}
+		}
+		return http.StatusOK, web.Health{State: "ready"}
+	}))
+}
+
 // Serve serves in the background; the channel receives the error that ended it.
 func (e *Endpoint) Serve() <-chan error {
 	served := make(chan error, 1)
@@ -133,6 +149,7 @@ func (e *Endpoint) Serve() <-chan error {
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
+	e.ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
 	defer cancel()
 	if err := errors.Join(e.srv.Shutdown(ctx), e.http.Shutdown(ctx)); err != nil {
