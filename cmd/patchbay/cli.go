@@ -1,18 +1,17 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 )
 
 // globals are the flags of every verb.
 type globals struct {
 	Servers    []string      `name:"server" short:"s" sep:"none" placeholder:"SERVER" help:"A name in mcp.json, a built-in server or a URL."`
-	Server     string        `kong:"-"` // the first of Servers
+	Server     string        `flag:"-"` // the first of Servers
 	Config     string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
 	JSON       bool          `name:"json" help:"Print JSON, exactly what the server sent."`
 	Plain      bool          `help:"Print text unchanged: no Markdown, no pictures."`
@@ -59,12 +58,11 @@ func (a *app) dispatch(args []string) error {
 	case line.unknown != "":
 		return a.unknownFlag(&line, args)
 	}
-	if _, err := line.parser.kong.Parse(line.forKong()); err != nil {
-		var parse *kong.ParseError
-		if errors.As(err, &parse) {
-			err = parse.Unwrap()
-		}
-		return usagef("%s", wording(err.Error(), line.of.synopsis(before))).hint("patchbay help " + before)
+	if err := line.parser.Read(line.flags); err != nil {
+		return usagef("%w", err).hint("patchbay help " + before)
+	}
+	if err := line.parser.Place(line.words); err != nil {
+		return usagef("%w; usage: %s", err, line.of.synopsis(before)).hint("patchbay help " + before)
 	}
 	if len(a.Servers) > 0 {
 		a.Server = a.Servers[0]
@@ -126,8 +124,8 @@ type line struct {
 	of     *verb   // the last of verb and sub; nil: there is no such verb
 	parser *parser // of that verb
 
-	unknown string     // the first flag that the verb does not have
-	empty   *kong.Flag // the last flag, if its value is missing; nil: none
+	unknown string      // the first flag that the verb does not have
+	empty   *flags.Flag // the last flag, if its value is missing; nil: none
 }
 
 // path returns the verb and the verbs below it.
@@ -136,12 +134,6 @@ func (l *line) path() []string {
 		return nil
 	}
 	return append([]string{l.verb}, l.sub...)
-}
-
-// forKong returns the line in an order that kong accepts: flags may stand anywhere, and a word may
-// be "-" or begin with it.
-func (l *line) forKong() []string {
-	return slices.Concat([]string{l.of.name}, l.flags, []string{"--"}, l.words)
 }
 
 // means sets the verb of the line.
@@ -178,10 +170,10 @@ func arrange(args []string) line {
 			}
 		default:
 			name, _, joined := strings.Cut(arg, "=")
-			flag := l.parser.flags[name]
+			flag := l.parser.Written(name)
 			if flag == nil && len(arg) > 2 && arg[1] != '-' {
 				// -sNAME, or -qv
-				if flag = l.parser.flags[arg[:2]]; flag != nil && !flag.IsBool() {
+				if flag = l.parser.Written(arg[:2]); flag != nil && !flag.IsBool() {
 					joined = true
 				}
 			}

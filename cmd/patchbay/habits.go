@@ -6,12 +6,10 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -68,10 +66,9 @@ func (l *line) meansCommand(words []string) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(words[1], "=")
-	flags := l.parser.flags
-	known := flags[name] != nil || name == "--" || name == "-h" || name == "--help"
+	known := l.parser.Written(name) != nil || name == "--" || name == "-h" || name == "--help"
 	if !known && len(name) > 2 && name[0] == '-' && name[1] != '-' {
-		known = flags[name[:2]] != nil // -sNAME
+		known = l.parser.Written(name[:2]) != nil // -sNAME
 	}
 	return !known
 }
@@ -84,16 +81,16 @@ var otherFlags = map[string]string{
 
 // unknownFlag returns the error for a flag that the verb does not have.
 func (a *app) unknownFlag(l *line, args []string) *fault {
-	flags, help := l.parser.flags, "patchbay help "+strings.Join(l.path(), " ")
+	of, help := &l.parser.Set, "patchbay help "+strings.Join(l.path(), " ")
 	name, _, _ := strings.Cut(l.unknown, "=")
 	f := usagef("unknown flag %s", name)
-	if meant := otherFlags[name]; flags[meant] != nil {
+	if meant := otherFlags[name]; of.Written(meant) != nil {
 		f.err = fmt.Errorf("unknown flag %s; use %s", name, meant)
-		return f.hint(corrected(flags, args, func(unknown, value string) []string {
+		return f.hint(corrected(of, args, func(unknown, value string) []string {
 			switch meant := otherFlags[unknown]; {
-			case flags[meant] == nil:
+			case of.Written(meant) == nil:
 				return nil
-			case flags[meant].IsBool() || value == "":
+			case of.Written(meant).IsBool() || value == "":
 				return []string{meant}
 			default:
 				return []string{meant, value}
@@ -101,10 +98,8 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 		}))
 	}
 	var names []string
-	for known := range flags {
-		if strings.HasPrefix(known, "--") {
-			names = append(names, known)
-		}
+	for _, known := range of.Flags {
+		names = append(names, "--"+known.Name)
 	}
 	slices.Sort(names)
 	if near := didYouMean(name, names); near != "" && strings.HasPrefix(name, "--") {
@@ -121,7 +116,7 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	}
 	if slices.Contains([]string{"call", "prompt"}, l.verb) && strings.HasPrefix(name, "--") {
 		f.err = fmt.Errorf("unknown flag %s; arguments are written %s=VALUE", name, strings.TrimLeft(name, "-"))
-		return f.hint(corrected(flags, args, func(unknown, value string) []string {
+		return f.hint(corrected(of, args, func(unknown, value string) []string {
 			if !strings.HasPrefix(unknown, "--") {
 				return nil
 			}
@@ -136,14 +131,14 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 
 // corrected returns the command line args with each unknown flag replaced by the result of put; if
 // that is nil, the flag is kept. The argument value is "" if the flag has none.
-func corrected(flags map[string]*kong.Flag, args []string, put func(unknown, value string) []string) string {
+func corrected(of *flags.Set, args []string, put func(unknown, value string) []string) string {
 	words := []string{"patchbay"}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		name, value, joined := strings.Cut(arg, "=")
-		known := flags[name]
+		known := of.Written(name)
 		if known == nil && len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
-			known, joined = flags[arg[:2]], true
+			known, joined = of.Written(arg[:2]), true
 		}
 		hasNext := i+1 < len(args) && (!strings.HasPrefix(args[i+1], "-") || args[i+1] == "-")
 		switch {
@@ -175,9 +170,9 @@ func corrected(flags map[string]*kong.Flag, args []string, put func(unknown, val
 }
 
 // withoutValue returns the error for a last flag without its value.
-func (a *app) withoutValue(l *line, f *kong.Flag) *fault {
+func (a *app) withoutValue(l *line, f *flags.Flag) *fault {
 	if f.Name != "server" {
-		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, f.PlaceHolder).hint("patchbay help flags")
+		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, f.Placeholder).hint("patchbay help flags")
 	}
 	for _, flag := range l.flags {
 		if path, ok := strings.CutPrefix(flag, "--config="); ok {
@@ -199,31 +194,6 @@ func (a *app) knownServers() (names []string) {
 		}
 	}
 	return names
-}
-
-var (
-	badValue = regexp.MustCompile(`^(--[a-z-]+): (?:expected (?:a )?(duration|valid \d+ bit u?int|an int|float|bool) but got|(bool) value must be true, 1, yes, false, 0 or no but got) ("(?:[^"\\]|\\.)*")`)
-	missing  = regexp.MustCompile(`"?<([a-z-]+)>`)
-)
-
-// valueKinds are the kinds of flag values, as kong and as people call them.
-var valueKinds = map[string]string{"duration": "a time such as 30s or 2m", "float": "a number", "bool": "true or false"}
-
-// wording rephrases an error of the parser for people; usage is that of the verb.
-func wording(text, usage string) string {
-	usage = "; usage: " + usage
-	if arg, ok := strings.CutPrefix(text, "unexpected argument "); ok {
-		return fmt.Sprintf("unexpected argument %q%s", arg, usage)
-	}
-	if m := badValue.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s takes %s, not %s", m[1], orName(valueKinds[m[2]+m[3]], "a whole number"), m[4])
-	}
-	if strings.HasPrefix(text, "expected ") || strings.HasPrefix(text, "missing positional") {
-		if m := missing.FindStringSubmatch(text); m != nil {
-			return "missing " + strings.ToUpper(m[1]) + usage
-		}
-	}
-	return text
 }
 
 // asURL returns the URL that a word without a scheme may stand for; empty: it does not look like

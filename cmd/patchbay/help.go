@@ -4,10 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
-
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -97,7 +95,7 @@ func (a *app) help(topic []string) error {
 			continue
 		case p.text == "":
 			a.print("Global flags")
-			a.flagTable(parserOf(nil).kong.Model.Flags)
+			a.flagTable(parserOf(nil).Flags)
 		default:
 			a.out.WriteString(p.text)
 		}
@@ -189,9 +187,9 @@ func (a *app) helpVerb(v *verb, path string) {
 	a.print("\nGlobal flags: patchbay help flags")
 }
 
-func (a *app) flagTable(flags []*kong.Flag) {
+func (a *app) flagTable(list []*flags.Flag) {
 	first := 0
-	rows := flagRows(flags)
+	rows := flagRows(list)
 	for _, r := range rows {
 		first = max(first, columns(r.Name))
 	}
@@ -201,17 +199,17 @@ func (a *app) flagTable(flags []*kong.Flag) {
 }
 
 // flagRows returns a row for each flag, with its description.
-func flagRows(flags []*kong.Flag) (rows []row) {
-	for _, f := range flags {
+func flagRows(list []*flags.Flag) (rows []row) {
+	for _, f := range list {
 		name := "--" + f.Name
-		if f.Short != 0 {
-			name = "-" + string(f.Short) + ", " + name
+		if f.Short != "" {
+			name = "-" + f.Short + ", " + name
 		}
 		if !f.IsBool() {
-			name += " " + f.PlaceHolder
+			name += " " + f.Placeholder
 		}
 		about := f.Help
-		if f.HasDefault && !f.IsBool() && !strings.Contains(about, "default") {
+		if f.Default != "" && !strings.Contains(about, "default") {
 			about = strings.TrimSuffix(about, ".") + " [" + f.Default + "]."
 		}
 		rows = append(rows, row{Name: name, About: about})

@@ -53,25 +53,22 @@ func (a *app) suggestions(before []string, current string) []complete.Candidate 
 	line := arrange(before)
 	a.of, a.verb, a.sub, a.words = line.of, line.verb, line.sub, line.words
 	a.takeFlags(line.flags)
-	flags := line.parser.flags
 	if len(before) > 0 { // the value of a flag
-		if f := flags[before[len(before)-1]]; f != nil && !f.IsBool() {
+		if f := line.parser.Written(before[len(before)-1]); f != nil && !f.IsBool() {
 			return a.flagValues(f.Name, "")
 		}
 	}
 	switch {
 	case strings.HasPrefix(current, "-"):
 		if name, _, joined := strings.Cut(current, "="); joined {
-			if f := flags[name]; f != nil {
+			if f := line.parser.Written(name); f != nil {
 				return a.flagValues(f.Name, name+"=")
 			}
 			return nil
 		}
 		var out []complete.Candidate
-		for name, f := range flags {
-			if strings.HasPrefix(name, "--") {
-				out = append(out, complete.Candidate{Text: name, About: f.Help})
-			}
+		for _, f := range line.parser.Flags {
+			out = append(out, complete.Candidate{Text: "--" + f.Name, About: f.Help})
 		}
 		if _, serves := line.parser.command.(*serveCmd); serves && len(a.words) > 0 {
 			for text := range strings.Lines(servers.Usage(a.words[0])) {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 )
 
 // verbs are the subcommands of the program, in the order of the overview. Each is in the file of
@@ -33,8 +31,8 @@ type verb struct {
 	verbs    []*verb        // the verbs below it
 }
 
-// command implements a verb. Its fields are the flags and arguments of the verb, as kong reads
-// them.
+// command implements a verb. Its fields are the flags and arguments of the verb, as package flags
+// reads them.
 type command interface {
 	Run(a *app) error
 }
@@ -96,33 +94,22 @@ func find(path ...string) (v *verb) {
 
 // parser reads the command line of one verb.
 type parser struct {
-	kong    *kong.Kong
+	flags.Set
 	globals globals
-	command command               // nil without a verb, and for one that only has verbs below it
-	own     []*kong.Flag          // the flags of the verb
-	flags   map[string]*kong.Flag // all flags as they are written: --name and -n
+	command command       // nil without a verb, and for one that only has verbs below it
+	own     []*flags.Flag // the flags of the verb
 }
 
 // parserOf returns the parser of a verb; for nil, one that knows only the flags of every verb. A
 // mistake in the tags of a command panics, which the tests of all verbs find.
 func parserOf(v *verb) *parser {
-	p := &parser{flags: make(map[string]*kong.Flag)}
-	options := []kong.Option{kong.Name("patchbay"), kong.NoDefaultHelp(), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard)}
+	p := &parser{}
+	p.Add(&p.globals)
 	if v != nil && v.command != nil {
+		n := len(p.Flags)
 		p.command = v.command()
-		options = append(options, kong.DynamicCommand(v.name, v.summary, "", p.command))
-	}
-	p.kong = kong.Must(&p.globals, options...)
-	all := p.kong.Model.Flags
-	if p.command != nil {
-		p.own = p.kong.Model.Children[0].Flags
-		all = slices.Concat(all, p.own)
-	}
-	for _, f := range all {
-		p.flags["--"+f.Name] = f
-		if f.Short != 0 {
-			p.flags["-"+string(f.Short)] = f
-		}
+		p.Add(p.command)
+		p.own = p.Flags[n:]
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,9 +48,9 @@ func TestVerbsAreWhole(t *testing.T) {
 		if (v.command == nil) != (len(v.verbs) > 0) {
 			t.Errorf("%s has a command and verbs below it, or neither", path)
 		}
-		for name, f := range parserOf(v).flags {
+		for _, f := range parserOf(v).Flags {
 			if f.Help == "" {
-				t.Errorf("%s: the flag %s has no help", path, name)
+				t.Errorf("%s: the flag --%s has no help", path, f.Name)
 			}
 		}
 	})
@@ -71,7 +72,7 @@ func TestExamplesParse(t *testing.T) {
 			t.Errorf("%s: the example %q names no verb, or a flag that it does not have", path, example)
 			return
 		}
-		if _, err := l.parser.kong.Parse(l.forKong()); err != nil {
+		if err := cmp.Or(l.parser.Read(l.flags), l.parser.Place(l.words)); err != nil {
 			t.Errorf("%s: the example %q: %v", path, example, err)
 		}
 	}
