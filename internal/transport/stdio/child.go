@@ -56,6 +56,9 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 		return nil, errors.New("the command's Stdin and Stdout are the connection; leave them nil")
 	}
 	c := &Child{cmd: cmd, exited: make(chan struct{})}
+	if err := c.group.prepare(cmd); err != nil {
+		return nil, fmt.Errorf("start %q: %w", Name(cmd), err)
+	}
 	if err := c.pipes(); err != nil {
 		return nil, err
 	}
@@ -71,7 +74,6 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 	cmd.Stderr = io.MultiWriter(said...)
 	// Wait must not hang on a grandchild that keeps standard error open.
 	cmd.WaitDelay = lingering
-	c.group.prepare(cmd)
 
 	started := make(chan error, 1)
 	go func() {

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "echo":
 		lines(func(line string) { fmt.Println(line) })
-	case "stubborn": // ignores the end of its input, and TERM
-		signal.Ignore(syscall.SIGTERM)
+	case "stubborn": // ignores the end of its input, and TERM or Ctrl-Break
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
 		fmt.Println(os.Getpid())
 		linger()
 	case "deaf": // ignores only the end of its input

@@ -10,12 +10,13 @@ import (
 // group is the process group of a child.
 type group struct{}
 
-func (*group) prepare(cmd *exec.Cmd) {
+func (*group) prepare(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setpgid = true
 	dieWithParent(cmd.SysProcAttr)
+	return nil
 }
 
 func (*group) started(*exec.Cmd) error { return nil }

@@ -1,7 +1,9 @@
 package stdio
 
 import (
+	"errors"
 	"os/exec"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -11,7 +13,20 @@ import (
 // when this process ends.
 type group struct{ job windows.Handle }
 
-func (*group) prepare(*exec.Cmd) {}
+func (*group) prepare(cmd *exec.Cmd) error {
+	if err := batch(cmd); err != nil {
+		return err
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	// Ctrl-C at the console goes to this program and not to its servers, as with a process group on
+	// Unix. The process is suspended until it is in the job, which its own processes join then.
+	cmd.SysProcAttr.CreationFlags |= windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED
+	return nil
+}
+
+var resumeProcess = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
 
 func (g *group) started(cmd *exec.Cmd) error {
 	job, err := windows.CreateJobObject(nil, nil)
@@ -21,17 +36,19 @@ func (g *group) started(cmd *exec.Cmd) error {
 	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
 		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE},
 	}
-	if _, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info))); err != nil {
-		windows.CloseHandle(job)
-		return err
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	if err == nil {
+		handleErr := cmd.Process.WithHandle(func(process uintptr) {
+			if err = windows.AssignProcessToJobObject(job, windows.Handle(process)); err != nil {
+				return
+			}
+			if status, _, _ := resumeProcess.Call(process); status != 0 {
+				err = windows.NTStatus(status)
+			}
+		})
+		err = errors.Join(err, handleErr)
 	}
-	p, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(cmd.Process.Pid))
 	if err != nil {
-		windows.CloseHandle(job)
-		return err
-	}
-	defer windows.CloseHandle(p)
-	if err := windows.AssignProcessToJobObject(job, p); err != nil {
 		windows.CloseHandle(job)
 		return err
 	}
@@ -39,9 +56,11 @@ func (g *group) started(cmd *exec.Cmd) error {
 	return nil
 }
 
-// terminate does nothing: Windows has no signal that asks a console process of
-// another group to end. The next step is kill.
-func (*group) terminate(*exec.Cmd) {}
+// terminate sends Ctrl-Break, which ends most programs, or lets them clean up first. A process
+// that does not share the console of this program does not get it; the next step is kill.
+func (*group) terminate(cmd *exec.Cmd) {
+	windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(cmd.Process.Pid))
+}
 
 func (g *group) kill(cmd *exec.Cmd) {
 	if g.job != 0 {
