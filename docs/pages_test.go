@@ -2,6 +2,10 @@
 package docs_test
 
 import (
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,6 +85,39 @@ func TestExamplesAreListed(t *testing.T) {
 	}
 	if links := strings.Count(string(list), "/main.go)"); links != len(programs) {
 		t.Errorf("examples/README.md has %d links to %d examples", links, len(programs))
+	}
+}
+
+// No example has a function that another one has too: such a helper belongs into the SDK.
+func TestExamplesShareNoHelper(t *testing.T) {
+	files, err := filepath.Glob("../examples/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]string{} // by the code of a function
+	for _, file := range files {
+		fset := token.NewFileSet()
+		code, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range code.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Name.Name == "main" || f.Name.Name == "TestMain" {
+				continue
+			}
+			var body strings.Builder
+			if err := format.Node(&body, fset, f.Body); err != nil {
+				t.Fatal(err)
+			}
+			if other := places[body.String()]; other != "" {
+				t.Errorf("%s: %s is in %s too", file, f.Name.Name, other)
+			}
+			places[body.String()] = file
+		}
+	}
+	if len(places) < 80 {
+		t.Errorf("the examples have only %d functions; the search is broken", len(places))
 	}
 }
 
