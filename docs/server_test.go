@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/middleware"
+	"github.com/patchbay-dev/patchbay/schema"
 )
 
 type Loan struct {
@@ -136,6 +137,19 @@ func newLibrary() *mcp.Server {
 	return srv
 }
 
+func lendFor(srv *mcp.Server, days int) error {
+	input, err := schema.For[Loan]()
+	if err != nil {
+		return err
+	}
+	input, err = input.With(fmt.Sprintf(`max:"%d"`, days), "days") // names of nested fields may follow
+	if err != nil {
+		return err
+	}
+	mcp.AddTool(srv, mcp.Tool{Name: "borrow", Input: input}, borrow)
+	return nil
+}
+
 func closeForToday(srv *mcp.Server) {
 	srv.ResourceUpdated("library://hours")
 	srv.Remove(mcp.Feature{Kind: mcp.KindTool, Name: "borrow"})
@@ -154,6 +168,23 @@ func logged(srv *mcp.Server, log func(...any)) {
 			return res, err
 		})
 	})
+}
+
+// The limit that is known at run time counts.
+func TestLendFor(t *testing.T) {
+	srv := newLibrary()
+	if err := lendFor(srv, 0); err == nil {
+		t.Error("a default above the limit is accepted")
+	}
+	if err := lendFor(srv, 40); err != nil {
+		t.Fatal(err)
+	}
+	s := mcptest.Connect(t, srv, &mcp.Client{Name: "reader"}, mcp.V2025_11_25)
+	for days, fits := range map[int]bool{40: true, 41: false} {
+		if res, err := s.CallTool(t.Context(), "borrow", Loan{Book: "Emma", Days: days}); err != nil || res.IsError == fits {
+			t.Errorf("borrow for %d days = %v, %v", days, res, err)
+		}
+	}
 }
 
 // The server of the page does what the page says, on every revision and wire.

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // Implementation identifies a client or server. It is self-reported: good for
@@ -33,6 +35,12 @@ type Tool struct {
 	// InputSchema is the JSON Schema of the arguments, an object schema.
 	// Nil: inferred by AddTool, any object with HandleTool.
 	InputSchema json.RawMessage `json:"inputSchema"`
+
+	// Input is the type of the arguments of AddTool with tags that were changed at run time
+	// ([schema.Type.With]). It makes the input schema, and checks and decodes the arguments. Its Go type
+	// must be that of the function, and InputSchema must be nil. Nil: the type with its own tags.
+	Input *schema.Type `json:"-"`
+
 	// OutputSchema is the JSON Schema of the structured result.
 	// Nil: inferred by AddTool if the result is structured, else none.
 	OutputSchema json.RawMessage `json:"outputSchema,omitzero"`

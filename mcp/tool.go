@@ -31,8 +31,9 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // In is a struct; its fields and tags (package schema) make the input schema, and arguments are
 // checked and decoded in one pass. Arguments that do not fit are answered with a tool error that
 // names every fault. In may be struct{} for no arguments. Null for an optional argument is the same
-// as no argument, because models send it for arguments they leave out. A t.InputSchema that is not
-// nil replaces these rules: arguments are then exact JSON, and the schema accepts or refuses null.
+// as no argument, because models send it for arguments they leave out. [Tool].Input changes
+// tags at run time. A t.InputSchema that is not nil replaces these rules: arguments are then exact
+// JSON, and the schema accepts or refuses null.
 //
 // Out decides the result: a string becomes text; Content, or a list of one of its types, becomes
 // content; *ToolResult is used as it is; a type with the methods OutputSchema and ToolResult, such as
@@ -77,7 +78,7 @@ func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, e
 
 // newTool completes the schemas of t from its types, and returns the first fault.
 func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*ToolResult, error), e *toolEntry, err error) {
-	if decode, t.InputSchema, err = decoderOf[In](t.InputSchema); err != nil {
+	if decode, t.InputSchema, err = decoderOf[In](t.Input, t.InputSchema); err != nil {
 		return nil, nil, nil, err
 	}
 	out, plain := reflect.TypeFor[Out](), isPlainOut[Out]()
@@ -114,6 +115,9 @@ func newTool[In, Out any](t *Tool) (decode decodeFunc[In], result func(Out) (*To
 // If the tool cannot work, HandleTool returns an error with the reason. It does not panic as AddTool
 // does, because its name and schemas may come from outside the program, such as a file or a database.
 func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMessage) (*ToolResult, error)) error {
+	if t.Input != nil {
+		return fmt.Errorf("mcp: HandleTool %q: Input is for AddTool; set InputSchema to its JSON", t.Name)
+	}
 	if t.InputSchema == nil {
 		t.InputSchema = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
@@ -146,14 +150,23 @@ func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMes
 type decodeFunc[In any] func(args json.RawMessage, v *In, valid, lenient bool) error
 
 // decoderOf returns the decoder of arguments into an In, and their schema.
-func decoderOf[In any](given json.RawMessage) (decodeFunc[In], json.RawMessage, error) {
-	if err := checkIn(reflect.TypeFor[In]()); err != nil {
+func decoderOf[In any](typ *schema.Type, given json.RawMessage) (decodeFunc[In], json.RawMessage, error) {
+	in := reflect.TypeFor[In]()
+	if err := checkIn(in); err != nil {
 		return nil, nil, err
 	}
+	switch {
+	case typ != nil && given != nil:
+		return nil, nil, errors.New("both Input and InputSchema are set; set one")
+	case typ != nil && typ.GoType() != in:
+		return nil, nil, fmt.Errorf("Input is the type of %s, but the function takes %s; make it with schema.For[%[2]s]", typ, in)
+	}
 	if given == nil {
-		typ, err := schema.For[In]()
-		if err != nil {
-			return nil, nil, err
+		var err error
+		if typ == nil {
+			if typ, err = schema.For[In](); err != nil {
+				return nil, nil, err
+			}
 		}
 		if typ.IsObject() {
 			return func(args json.RawMessage, v *In, valid, lenient bool) error {

@@ -95,6 +95,8 @@
 // [For]. The tag jsonschema is read as other packages write it: a plain description, or
 // "required,minimum=1,enum=a,enum=b" and the like.
 //
+// [Type.With] changes tags at run time.
+//
 // # Foreign schemas
 //
 // [Compile] reads 2020-12 when a schema has no $schema, and 2019-09 and drafts 7, 6 and 4 when it

@@ -112,3 +112,26 @@ func ExampleForOutput() {
 	// {"took":"1m30s","note":null} <nil>
 	// size: must be one of "s", "l", got "xl"
 }
+
+// A limit that only the running program knows changes the schema and the decoder.
+func ExampleType_With() {
+	type search struct {
+		Text  string `json:"text"`
+		Limit int    `json:"limit" default:"10" max:"20"`
+	}
+	typ, err := schema.For[search]()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	most := 50 // from a configuration
+	if typ, err = typ.With(fmt.Sprintf(`max:"%d"`, most), "limit"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(typ.JSON()))
+	fmt.Println(typ.Decode([]byte(`{"text":"go","limit":60}`), new(search)))
+	// Output:
+	// {"type":"object","properties":{"text":{"type":"string"},"limit":{"type":"integer","default":10,"maximum":50}},"required":["text"],"additionalProperties":false}
+	// limit: must be at most 50, got 60
+}

@@ -145,13 +145,10 @@ func candidates(t reflect.Type, at []int, through bool, open map[reflect.Type]bo
 
 // field compiles one property.
 func (b *builder) field(c *candidate) (field, error) {
-	f := field{name: c.name, goName: c.Name, index: c.index}
-	tags, err := readTags(c.Tag)
+	f := field{name: c.name, goName: c.Name, index: c.index, optional: c.omitempty || c.omitzero || c.through, tag: c.Tag}
+	tags, err := b.tagsOf(c.Tag)
 	if err != nil {
 		return f, err
-	}
-	if b.out {
-		tags.hasDefault, tags.header = false, "" // these are for arguments
 	}
 	if f.spec, err = b.place(c.Type); err != nil {
 		return f, err
@@ -163,6 +160,15 @@ func (b *builder) field(c *candidate) (field, error) {
 		f.written(c)
 		return f, nil
 	}
-	f.required = tags.required || !c.omitempty && !c.omitzero && !c.through && !tags.hasDefault && f.ptrs == 0
+	f.required = f.must(&tags)
 	return f, nil
+}
+
+// tagsOf reads the tags of a field.
+func (b *builder) tagsOf(tag reflect.StructTag) (tagged, error) {
+	t, err := readTags(tag)
+	if b.out {
+		t.hasDefault, t.header = false, "" // these are for arguments
+	}
+	return t, err
 }

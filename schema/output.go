@@ -63,7 +63,12 @@ func newOutput(t reflect.Type) (*Output, error) {
 		return nil, err
 	}
 	root.nullable = false
-	made := &Output{typ: t, root: root, check: b.stricter || root.ptrs > 0}
+	return b.finish(t, root)
+}
+
+// finish makes the Output for the graph of a Go type.
+func (b *builder) finish(t reflect.Type, root spec) (made *Output, err error) {
+	made = &Output{typ: t, root: root, check: b.stricter || root.ptrs > 0}
 	if made.json, _, err = emit(&made.root); err != nil {
 		return nil, err
 	}

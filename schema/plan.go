@@ -75,6 +75,13 @@ type field struct {
 	goName   string
 	index    []int // as in reflect.Value.FieldByIndex
 	required bool
+	optional bool // by the options of json, or by an embedded pointer
+	tag      reflect.StructTag
+}
+
+// must reports whether an argument is required.
+func (f *field) must(t *tagged) bool {
+	return t.required || !f.optional && !t.hasDefault && f.ptrs == 0
 }
 
 // hook is implemented by types that state their own schema.

@@ -52,11 +52,17 @@ func newType(t reflect.Type) (*Type, error) {
 	if err != nil {
 		return nil, err
 	}
+	return finish(t, root)
+}
+
+// finish makes the Type for the graph of a Go type.
+func finish(t reflect.Type, root spec) (*Type, error) {
 	made := &Type{typ: t, root: root}
-	var defs map[*node]string
-	if made.json, defs, err = emit(&made.root); err != nil {
+	raw, defs, err := emit(&made.root)
+	if err != nil {
 		return nil, err
 	}
+	made.json = raw
 	if err := checkHeaders(root.node, defs); err != nil {
 		return nil, err
 	}
@@ -109,6 +115,9 @@ func (t *Type) JSON() json.RawMessage { return t.json }
 
 // String returns the name of the Go type.
 func (t *Type) String() string { return t.typ.String() }
+
+// GoType returns the Go type.
+func (t *Type) GoType() reflect.Type { return t.typ }
 
 // IsObject reports whether the root of the schema says "type":"object".
 func (t *Type) IsObject() bool {

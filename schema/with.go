@@ -1,0 +1,133 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// With returns the type with other struct tags on one field, for what is known only at run time: a
+// limit from a configuration, an enum from a database. The schema and the decoder follow, and t
+// does not change. The path names the property with its JSON names, outermost first; it leads
+// through pointers, lists and maps. The tags are written as in a struct, and each replaces the tag of
+// its name:
+//
+//	limited, err := typ.With(fmt.Sprintf(`max:"%d" default:"20"`, most), "filter", "limit")
+//
+// With fails if there is no such property, if a tag is unknown or does not apply to the Go type of
+// the field, and on json and jsonschema: names do not change, and a field is required as before, unless it has
+// a default now. In a type that contains itself only the named place changes.
+func (t *Type) With(tags string, path ...string) (*Type, error) {
+	root, err := (&builder{}).retag(t.root, tags, path)
+	if err == nil {
+		var made *Type
+		if made, err = finish(t.typ, root); err == nil {
+			return made, nil
+		}
+	}
+	return nil, fmt.Errorf("schema of %s: %s: %w", t, pathText(path), err)
+}
+
+// With is [Type.With] for the schema of results. The tags default and header have no effect.
+func (o *Output) With(tags string, path ...string) (*Output, error) {
+	b := builder{out: true, stricter: o.check}
+	root, err := b.retag(o.root, tags, path)
+	if err == nil {
+		var made *Output
+		if made, err = b.finish(o.typ, root); err == nil {
+			return made, nil
+		}
+	}
+	return nil, fmt.Errorf("schema of %s: %s: %w", o, pathText(path), err)
+}
+
+// pathText writes a path as the faults do.
+func pathText(path []string) (text string) {
+	for _, name := range path {
+		text = joinPath(text, pathName(name))
+	}
+	return text
+}
+
+// retag returns a copy of s with other tags on the field at path. It shares the nodes beside the
+// path with s.
+func (b *builder) retag(s spec, tags string, path []string) (spec, error) {
+	if len(path) == 0 {
+		return s, errors.New("With: no property is named")
+	}
+	n := *s.node
+	s.node = &n
+	switch n.kind {
+	case kindSlice, kindArray, kindMap:
+		elem, err := b.retag(n.elem, tags, path)
+		n.elem = elem
+		return s, err
+	case kindStruct:
+	default:
+		return s, fmt.Errorf("With: %s has no property %q", n.typ, path[0])
+	}
+	i := n.find([]byte(path[0]), 0)
+	if i < 0 {
+		names := make([]string, len(n.fields))
+		for i := range n.fields {
+			names[i] = strconv.Quote(n.fields[i].name)
+		}
+		return s, fmt.Errorf("With: %s has no property %q; it has %s", n.typ, path[0], strings.Join(names, ", "))
+	}
+	n.fields = slices.Clone(n.fields)
+	f := &n.fields[i]
+	if len(path) > 1 {
+		inner, err := b.retag(f.spec, tags, path[1:])
+		f.spec = inner
+		return s, err
+	}
+	if err := checkTags(tags); err != nil {
+		return s, err
+	}
+	f.tag = reflect.StructTag(strings.TrimSpace(tags) + " " + string(f.tag)) // the first of a name counts
+	read, err := b.tagsOf(f.tag)
+	if err != nil {
+		return s, err
+	}
+	place := spec{node: f.node, ptrs: f.ptrs, nullable: f.nullable && b.out}
+	if f.node.elem.node != nil { // without the tags of the items
+		list := *f.node
+		list.elem.rules = baseRules(list.elem.node)
+		place.node = &list
+	}
+	place.rules = baseRules(place.node)
+	if err := b.refine(&place, &read); err != nil {
+		return s, err
+	}
+	f.spec = place
+	if !b.out {
+		f.required = f.must(&read)
+	}
+	return s, nil
+}
+
+// changeable are the tags that With accepts.
+var changeable = []string{"doc", "title", "enum", "enumTitles", "min", "max", "exclusiveMin", "exclusiveMax", "multipleOf", "pattern", "format", "default", "examples", "unique", "nullable", "header"}
+
+// checkTags checks the form of struct tags, which package reflect does not.
+func checkTags(tags string) error {
+	rest := strings.TrimSpace(tags)
+	if rest == "" {
+		return errors.New(`With: there are no tags; write them as in a struct, such as max:"9"`)
+	}
+	for rest != "" {
+		name, after, ok := strings.Cut(rest, ":")
+		quoted, err := strconv.QuotedPrefix(after)
+		switch {
+		case !ok || err != nil || quoted[0] != '"':
+			return fmt.Errorf(`With: %s is not a struct tag, such as max:"9"`, quote(rest))
+		case !slices.Contains(changeable, name):
+			return fmt.Errorf("With: the tag %s cannot be changed; use some of %s", quote(name), strings.Join(changeable, ", "))
+		}
+		rest = strings.TrimSpace(after[len(quoted):])
+	}
+	return nil
+}
