@@ -1,6 +1,7 @@
 package servers_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"path/filepath"
@@ -60,6 +61,7 @@ func TestUnattended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { srv.Shutdown(context.Background()) }) // Windows does not remove an open folder
 	s := mcptest.Connect(t, srv, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
 	for tool, err := range s.Tools(t.Context()) {
 		if err != nil || tool.Annotations.ReadOnly == nil || !*tool.Annotations.ReadOnly {

@@ -58,7 +58,7 @@ func TestEdit(t *testing.T) {
 	write(t, filepath.Join(dir, "latin1"), "caf\xe9")
 	write(t, filepath.Join(dir, "blob"), "\x00")
 	write(t, filepath.Join(dir, "empty"), "")
-	s := mcptest.Connect(t, New(Options{Roots: []string{dir}}), &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
+	s := mcptest.Connect(t, serving(t, Options{Roots: []string{dir}}).mcp, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
 	type args = map[string]any
 	edit := func(path string, dry bool, edits ...args) (string, bool) {
 		t.Helper()

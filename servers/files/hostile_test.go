@@ -169,7 +169,7 @@ func TestTimeout(t *testing.T) {
 func TestEditsTakeTurns(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"f": strings.Repeat("0\n", 20)})
-	srv := files.New(files.Options{Roots: []string{dir}})
+	srv := newServer(t, files.Options{Roots: []string{dir}})
 	var wg sync.WaitGroup
 	for range 4 {
 		s := mcptest.Connect(t, srv, newClient(), mcp.V2026_07_28)

@@ -56,7 +56,7 @@ func TestClientRoots(t *testing.T) {
 	put(t, outside, map[string]string{"secret": "secret"})
 	var c rooted
 	mcptest.Every(t, func() *mcp.Server {
-		return files.New(files.Options{Roots: []string{dir}})
+		return newServer(t, files.Options{Roots: []string{dir}})
 	}, c.client, func(t *testing.T, s *mcp.Session) {
 		c.set(filepath.Join(dir, "a b"))
 		before := c.asked.Load()
@@ -121,7 +121,7 @@ func TestClientRootsChoice(t *testing.T) {
 	} {
 		var c rooted
 		c.set(filepath.Join(dir, "a"))
-		srv := files.New(files.Options{Roots: []string{dir}, ClientRoots: tt.choice})
+		srv := newServer(t, files.Options{Roots: []string{dir}, ClientRoots: tt.choice})
 		s := mcptest.Connect(t, srv, c.client(), tt.rev)
 		got := as[entries](t, call(t, s, "list", nil)).paths()
 		if narrowed := slices.Equal(got, []string{"x"}); narrowed != tt.narrows || (c.asked.Load() > 0) != tt.narrows {
@@ -160,11 +160,11 @@ func TestClientRootsKeepLinksIn(t *testing.T) {
 	link(t, filepath.Join("..", "other"), filepath.Join(dir, "mine", "out"))
 	var c rooted
 	c.set(filepath.Join(dir, "mine"))
-	s := mcptest.Connect(t, files.New(files.Options{Roots: []string{dir}}), c.client(), mcp.V2025_11_25)
+	s := mcptest.Connect(t, newServer(t, files.Options{Roots: []string{dir}}), c.client(), mcp.V2025_11_25)
 	if got := refused(t, s, "read", args{"path": "out/secret"}); strings.Contains(got, "secret\n") {
 		t.Errorf("read = %q", got)
 	}
-	s = mcptest.Connect(t, files.New(files.Options{Roots: []string{dir}}), newClient(), mcp.V2025_11_25)
+	s = mcptest.Connect(t, newServer(t, files.Options{Roots: []string{dir}}), newClient(), mcp.V2025_11_25)
 	call(t, s, "read", args{"path": "mine/out/secret"}) // it stays within the server's
 }
 
@@ -254,7 +254,7 @@ func TestCheck(t *testing.T) {
 		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Check of %s = %v, want %q", path, err, want)
 		}
-		srv := files.New(o)
+		srv := newServer(t, o)
 		if _, err := srv.Handle(t.Context(), &mcp.Request{Method: "tools/list"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a request with %s = %v, want %q", path, err, want)
 		}

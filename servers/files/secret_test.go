@@ -101,7 +101,7 @@ func TestSecretRoots(t *testing.T) {
 	}
 	var c rooted
 	c.set(filepath.Join(dir, ".git"))
-	narrowed := mcptest.Connect(t, files.New(files.Options{Roots: []string{dir}}), c.client(), mcp.V2025_11_25)
+	narrowed := mcptest.Connect(t, newServer(t, files.Options{Roots: []string{dir}}), c.client(), mcp.V2025_11_25)
 	if got := refused(t, narrowed, "read", args{"path": "config"}); strings.Contains(got, "SECRET") {
 		t.Errorf("read below a root of the client = %q", got)
 	}

@@ -70,6 +70,13 @@ func quiet(events <-chan string) {
 	}
 }
 
+// serving returns a server that closes its folders with the test: Windows does not remove open ones.
+func serving(t testing.TB, o Options) *server {
+	s := newServer(o)
+	t.Cleanup(func() { s.mcp.Shutdown(context.Background()) })
+	return s
+}
+
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -85,7 +92,7 @@ func TestWatch(t *testing.T) {
 			dir := t.TempDir()
 			path, other := filepath.Join(dir, "a b.txt"), filepath.Join(dir, "other")
 			write(t, path, "one")
-			srv := newServer(Options{Roots: []string{dir}})
+			srv := serving(t, Options{Roots: []string{dir}})
 			s := mcptest.Connect(t, srv.mcp, &mcp.Client{Name: "c", Version: "1"}, rev)
 			uri := host.toURI(filepath.ToSlash(path))
 			events, stop := listen(t, s, uri)
@@ -151,7 +158,7 @@ func TestWatchEndsWithTheClient(t *testing.T) {
 	dir := t.TempDir()
 	var srv *server
 	mcptest.Every(t, func() *mcp.Server {
-		srv = newServer(Options{Roots: []string{dir}})
+		srv = serving(t, Options{Roots: []string{dir}})
 		return srv.mcp
 	}, func() *mcp.Client { return &mcp.Client{Name: "c", Version: "1"} }, func(t *testing.T, s *mcp.Session) {
 		uri := host.toURI(filepath.ToSlash(filepath.Join(dir, "x")))
@@ -174,7 +181,7 @@ func TestWatchOutside(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "in"), "")
 	in, out := host.toURI(filepath.ToSlash(filepath.Join(dir, "in"))), host.toURI(filepath.ToSlash(filepath.Join(filepath.Dir(dir), "out")))
-	srv := newServer(Options{Roots: []string{dir}})
+	srv := serving(t, Options{Roots: []string{dir}})
 	client := &mcp.Client{Name: "c", Version: "1"}
 	s := mcptest.Connect(t, srv.mcp, client, mcp.V2025_11_25)
 	for _, err := range s.Watch(t.Context(), out) {
@@ -206,7 +213,7 @@ func honoured(t testing.TB, e mcp.Event) []string {
 func TestWatchFolderComesBack(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sub", "file")
-	srv := newServer(Options{Roots: []string{dir}})
+	srv := serving(t, Options{Roots: []string{dir}})
 	srv.watcher.patrol = 2 * settle
 	s := mcptest.Connect(t, srv.mcp, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
 	uri := host.toURI(filepath.ToSlash(path))
@@ -228,7 +235,7 @@ func TestWatchFolderComesBack(t *testing.T) {
 
 func TestWatchIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	srv := newServer(Options{Roots: []string{dir}})
+	srv := serving(t, Options{Roots: []string{dir}})
 	var err error
 	if srv.roots, err = openRoots([]string{dir}); err != nil {
 		t.Fatal(err)
