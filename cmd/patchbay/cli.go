@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
+	"github.com/patchbay-dev/patchbay/config"
 )
 
 // globals are the flags of every verb.
@@ -104,6 +105,9 @@ func (a *app) checkGlobals(verb string) error {
 	}
 	if a.ClientKey != "" && a.ClientCert == "" {
 		return usagef("--client-key needs --client-cert")
+	}
+	if _, err := clientTLS(config.Server{CA: a.ServerCA, Cert: a.ClientCert, Key: a.ClientKey}); err != nil {
+		return usagef("%w", err)
 	}
 	if a.Verbose && a.Quiet {
 		return usagef("--verbose and --quiet exclude each other")

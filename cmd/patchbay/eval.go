@@ -42,7 +42,7 @@ type evalCmd struct {
 	File     string   `arg:"" help:"Tasks and expectations, in YAML or JSON."`
 	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Replace the models of the file (repeatable)."`
 	Judge    string   `placeholder:"MODEL" help:"Judge answers with this model."`
-	Runs     int      `short:"n" placeholder:"N" help:"Repetitions of each task with each model."`
+	Runs     int      `short:"n" placeholder:"N" help:"Repetitions of each task with each model; 0: as in FILE."`
 	Parallel int      `placeholder:"N" help:"Number of parallel runs [4]."`
 	Task     []string `sep:"none" placeholder:"NAME" help:"Run only this task; * matches any text (repeatable)."`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a JUnit report."`

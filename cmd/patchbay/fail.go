@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
@@ -158,6 +159,9 @@ func (a *app) explain(err error) *fault {
 	case errors.As(err, &status), errors.Is(err, context.DeadlineExceeded):
 		out.code = exitUnreachable
 	case errors.Is(err, fs.ErrNotExist):
+		if a.names(err) {
+			out.code = exitUsage
+		}
 	case netfault.Is(err):
 		out.code = exitUnreachable
 	}
@@ -165,6 +169,12 @@ func (a *app) explain(err error) *fault {
 		out.next = a.reachHint(err)
 	}
 	return out
+}
+
+// names reports whether the command line names the file that an error is about.
+func (a *app) names(err error) bool {
+	var file *fs.PathError
+	return errors.As(err, &file) && slices.ContainsFunc(slices.Concat(a.words, a.flags), func(word string) bool { return strings.HasSuffix(word, file.Path) })
 }
 
 // missingHint names the flag that provides a capability that the server requires.

@@ -60,7 +60,8 @@ mcp.json, or some built-in ones.`
 const helpExits = `Exit codes
   0  success
   1  a local failure
-  2  wrong command line, or an argument does not fit the tool
+  2  wrong command line, a file that it names is missing, or an argument does
+     not fit the tool
   3  the server requires authorization (HTTP 401 or 403)
   4  the server cannot be reached: refused, unknown host, command not found, or
      it ended or timed out before its first answer

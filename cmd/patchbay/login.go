@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
+	"github.com/patchbay-dev/patchbay/launch"
 )
 
 var loginVerb = verb{
@@ -79,7 +80,7 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 		f := &fault{code: exitUnauthorized, err: err}
 		switch {
 		case netfault.Is(err):
-			f.code = exitUnreachable
+			f.code, f.err, f.next = exitUnreachable, &launch.Error{Server: s.Name, Err: err}, a.reachHint(err)
 		case errors.Is(err, login.ErrNotRegistered):
 			f.detail = "Register a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
 			f.next = shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})

@@ -80,6 +80,8 @@ func (c *modelAddCmd) object() (object, input []byte, err error) {
 	switch {
 	case strings.TrimSpace(c.Name) == "" || strings.Contains(c.Name, "/"):
 		return nil, nil, usagef("a model needs a name without a /")
+	case c.Provider == "":
+		return nil, nil, usagef("missing --provider: %s", strings.Join(config.Providers, ", ")).hint("patchbay help config model add")
 	case !slices.Contains(config.Providers, c.Provider):
 		return nil, nil, usagef("--provider %q is not one of %s%s", c.Provider, strings.Join(config.Providers, ", "), didYouMean(c.Provider, config.Providers))
 	case c.KeyInput && c.KeyEnv != "":

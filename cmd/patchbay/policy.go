@@ -56,7 +56,7 @@ func (g *governed) rules(a *app) (*ruleFile, error) {
 	f := &ruleFile{path: g.Policy, log: a.logger()}
 	var bad rules.Problems
 	if _, err := f.read(); err != nil && !errors.As(err, &bad) {
-		return nil, (&fault{code: exitLocal, err: fmt.Errorf("--policy: %w", err)}).hint("patchbay help policy")
+		return nil, (&fault{err: fmt.Errorf("--policy: %w", err)}).hint("patchbay help policy")
 	} else if err != nil {
 		return nil, policyFault(err)
 	}
@@ -65,7 +65,7 @@ func (g *governed) rules(a *app) (*ruleFile, error) {
 
 // policyFault explains an error in a policy file.
 func policyFault(err error) error {
-	f := &fault{code: exitLocal, err: err}
+	f := &fault{err: err}
 	var bad rules.Problems
 	if errors.As(err, &bad) {
 		return f.hint("patchbay help policy")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"slices"
 	"strings"
@@ -168,7 +170,11 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 		return nil, usagef("--auth: tokens need the URL of the server, which %s does not tell", at).hint("--auth-resource https://mcp.example.com/mcp")
 	}
 	if err := g.Check(); err != nil {
-		return nil, usagef("--auth: %s", strings.TrimPrefix(err.Error(), "auth: Guard: ")).hint("patchbay help auth")
+		f := usagef("--auth: %s", strings.TrimPrefix(err.Error(), "auth: Guard: ")).hint("patchbay help auth")
+		if errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "APIKeys") {
+			f.next = "patchbay token key NAME --file FILE makes a key and the file"
+		}
+		return nil, f
 	}
 	return g, nil
 }

@@ -43,8 +43,7 @@ func (c *traceCmd) Run(a *app) error {
 		in = f
 	}
 	v := &timeline.View{Method: c.Method, Conn: c.Conn, Full: c.Full, Width: a.tty.width, Faint: func(s string) string { return a.paint(s, "2") }}
-	frames := 0
-	bad := 0
+	frames, shown, bad := 0, 0, 0
 	for f, err := range trace.Read(in) {
 		var line *trace.LineError
 		switch {
@@ -55,11 +54,14 @@ func (c *traceCmd) Run(a *app) error {
 			return err
 		default:
 			frames++
-			switch lines, ok := v.Lines(&f); {
-			case !ok:
-			case a.JSON:
+			lines, ok := v.Lines(&f)
+			if !ok {
+				break
+			}
+			shown++
+			if a.JSON {
 				a.print(a.shown(string(f.Append(nil))))
-			default:
+			} else {
 				a.print(strings.Join(lines, "\n"))
 			}
 		}
@@ -69,6 +71,9 @@ func (c *traceCmd) Run(a *app) error {
 	}
 	if frames == 0 && bad > 0 {
 		return &fault{code: exitLocal, err: fmt.Errorf("%s is not a recording: it has no frames", c.File)}
+	}
+	if shown == 0 && frames > 0 {
+		a.talk.Note("none of the %d frames fits %s", frames, strings.Join(a.flags, " "))
 	}
 	return nil
 }

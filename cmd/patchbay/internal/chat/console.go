@@ -147,6 +147,14 @@ func (u *ui) readResource(rest string, _ []string) tea.Cmd {
 		u.note("which resource? /read SERVER:URI; /resources lists them")
 		return nil
 	}
+	if strings.HasPrefix(uri, "//") { // the URI alone
+		if servers := u.c.h.Servers(); len(servers) == 1 {
+			server, uri = servers[0].Name, server+":"+uri
+		} else {
+			u.note("which server has it? /read SERVER:%s", screen.OneLine(rest))
+			return nil
+		}
+	}
 	u.run("reading "+uri, func(ctx context.Context) error {
 		var res *mcp.ReadResult
 		err := u.c.h.Use(ctx, server, func(s *mcp.Session) error {

@@ -483,6 +483,7 @@ func TestNoModel(t *testing.T) {
 			`/call theatre/say '{"text":"by hand"}'`: "by hand",
 			"/call theatre/none":                     `has no tool "none"`,
 			"/read theatre:play://programme":         "Hamlet",
+			"/read play://programme":                 "Hamlet",
 			"/tools":                                 "Books seats.",
 			"/servers":                               "ready",
 			"/servers retry theatre":                 "retrying theatre",
