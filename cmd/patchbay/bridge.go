@@ -83,7 +83,7 @@ func (c *bridgeCmd) Run(a *app) error {
 		}
 		h.url = w.URL
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
-	} else if _, err := c.limit(h.front, false); err != nil {
+	} else if err := c.inFront(a, h.front, nil); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(a.ctx)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -78,8 +79,8 @@ const helpExits = `Exit codes
 // helpPages are the topics of help that are not verbs.
 var helpPages = []struct{ name, summary, text string }{
 	{"flags", "Global flags.", ""}, // generated from globals
-	{"auth", "Authentication of callers.", helpAuth},
-	{"limits", "Rate limits for callers.", helpLimits},
+	{"auth", "Authentication of callers.", listen.HelpAuth},
+	{"limits", "Rate limits for callers.", listen.HelpLimits},
 	{"exits", "Exit codes.", helpExits},
 }
 

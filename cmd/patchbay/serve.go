@@ -21,9 +21,8 @@ var serveVerb = verb{
 	name: "serve", summary: "Serve a built-in server.", usage: "NAME [--http ADDR] [ARGUMENTS OF THE SERVER]",
 	examples: []string{"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	server:   wordsBehindDashes | foreignFlags,
-	details: `Serves stdio, for hosts that start it, or with --http Streamable HTTP at
-http://ADDR/mcp; port 0 is any free port. Passes arguments after -- to the
-server unchanged.
+	details: `Serves stdio, or with --http Streamable HTTP at http://ADDR/mcp; port 0 is any
+free port. Passes arguments after -- to the server unchanged.
 Servers: ` + strings.Join(servers.Names(), ", ") + `
 (patchbay help serve NAME shows their arguments)`,
 	command: func() command { return new(serveCmd) },
@@ -86,7 +85,7 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 	if err := p.check(true); err != nil {
 		return err
 	}
-	if _, err := p.limit(srv, false); err != nil {
+	if err := p.inFront(a, srv, nil); err != nil {
 		return err
 	}
 	srv.Use(mw...)
@@ -163,7 +162,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 	}
 	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
 	if o.Guard, err = p.guard(a, l.Addr()); err == nil {
-		o.Limit, err = p.limit(srv, true)
+		err = p.inFront(a, srv, &o)
 	}
 	if err != nil {
 		l.Close()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -28,34 +29,8 @@ type protection struct {
 	Hosts    []string `name:"allow-host" placeholder:"NAME" help:"Accept this host name, of a proxy (repeatable)."`
 	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Accept web pages of http://HOST:PORT (repeatable)."`
 	limits
+	Log string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
 }
-
-// helpAuth describes the values of --auth.
-const helpAuth = `Authentication of callers, with --auth of serve, up, bridge and mock. The first
-SPEC that recognizes a credential decides.
-
-  apikeys:FILE                 API keys; patchbay token key adds them to FILE
-  basic:FILE                   users with passwords, of htpasswd -B or patchbay
-                               token password
-  hmac:env:NAME | hmac:FILE    JWTs signed with a secret: patchbay token jwt
-  jwt:ISSUER                   access tokens of an authorization server
-  introspect:ISSUER            tokens that the authorization server checks
-
-Options, with commas: issuer=, audience=, keys=FILE|URL, algorithm=,
-azp=CLIENT, leeway=30s, scopes=CLAIM, roles=CLAIM (hmac, jwt), url=, client=ID,
-secret=env:NAME|FILE, ttl=30s (introspect). The audience of a token must be
-audience=, else the URL of --auth-resource, else the address of the server.
-scopes= names a claim with an array, or a text with blanks; a.b is b in a.
-An API key may also be the password of Basic credentials whose user name is
-empty, "key", or the id or subject of the key.
-
---client-ca FILE accepts callers with a certificate of that CA, by its URI, host
-name, mail address or distinguished name.
-
-Plain HTTP exposes credentials to the network: for other machines use
---tls-cert FILE --tls-key FILE, or a proxy with TLS in front. All these files
-are reread when they change.
-`
 
 // scheme returns the start of the server's URLs.
 func (p *protection) scheme() string {
@@ -107,6 +82,42 @@ func (p *protection) admit(a *app, srv *mcp.Server) {
 	if slices.Contains(p.Origins, "*") && !p.knows() {
 		a.talk.Always("patchbay: warning: any web page in a browser here can use the server, without authentication")
 	}
+}
+
+// inFront puts the access log, and behind it the limits, in front of a server. The options are those
+// of its listener; nil: it serves stdio.
+func (p *protection) inFront(a *app, srv *mcp.Server, o *listen.Options) error {
+	if p.Log != "" {
+		log, err := p.accessLog(a)
+		if err != nil {
+			return usagef("--log: %w", err).hint("--log -")
+		}
+		a.atEnd = slices.Insert(a.atEnd, 0, log.Close)
+		srv.Use(log.Middleware())
+		if o != nil {
+			o.Around = log.Handler
+		}
+	}
+	l, err := p.limiter(o != nil)
+	if err != nil || l == nil {
+		return err
+	}
+	srv.Use(l.Limit)
+	if o != nil {
+		o.Limit = l
+	}
+	return nil
+}
+
+// accessLog opens the log of --log.
+func (p *protection) accessLog(a *app) (*accesslog.Log, error) {
+	fault := func(err error) {
+		a.talk.Always("patchbay: warning: --log: lines are lost: " + visible(err.Error()))
+	}
+	if p.Log == "-" {
+		return accesslog.New(talkLines{a.talk}, fault), nil
+	}
+	return accesslog.Open(p.Log, fault)
 }
 
 // secure reads the files for TLS; nil without --tls-cert.

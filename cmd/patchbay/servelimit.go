@@ -3,41 +3,11 @@ package main
 import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/limit"
-	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // limits has the flag for rate limits of callers.
 type limits struct {
 	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"Rate limit (repeatable): patchbay help limits."`
-}
-
-// helpLimits describes the values of --limit.
-const helpLimits = `Rate limits for callers, with --limit of serve, up, bridge, mock, run and chat.
-Default: unlimited.
-
-  100/s                        requests of each caller; also 5/m, 1000/h, 10/30s
-  100/s,burst=200              a burst after a pause; default: the same number
-  tool:NAME=5/m                calls of a tool, of each caller; NAME* counts all
-                               tools with this prefix together
-  concurrent=20                requests of each caller in progress
-  address=50/s                 HTTP requests of an address, authenticated or not
-  proxy=10.0.0.0/8             trust X-Forwarded-For of these proxies
-
-A caller is the authenticated principal, without --auth an address, and over
-stdio the one client. Excess requests get an error with the time to retry
-(data.retryAfter, seconds), over HTTP with 429 and Retry-After. Pings and
-cancellations do not count; answers to questions and requests about tasks have
-limits of their own.
-`
-
-// limit applies the limits to the requests to a server; nil: there are none. Limits by address are
-// refused over stdio.
-func (c *limits) limit(srv *mcp.Server, overHTTP bool) (*limit.Limiter, error) {
-	l, err := c.limiter(overHTTP)
-	if l != nil {
-		srv.Use(l.Limit)
-	}
-	return l, err
 }
 
 // limiter returns the limits; nil: there are none.

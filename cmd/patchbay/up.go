@@ -29,9 +29,8 @@ var upVerb = verb{
 	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
 	examples: []string{"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
-	details: `Starts every server of mcp.json, or without one some built-in servers, and
-serves all at one MCP endpoint, with tools named SERVER_NAME. Follows changes of
-the file. Restarts failed servers (patchbay status, /readyz). ctrl-C ends all.`,
+	details: `Starts every server of mcp.json, else some built-in ones, with tools named
+SERVER_NAME. Follows the file, and restarts failed servers (patchbay status).`,
 	command: func() command { return new(upCmd) },
 }
 
@@ -101,7 +100,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	var w *listen.Endpoint
 	if c.Stdio {
-		if _, err := c.limit(h.front, false); err != nil {
+		if err := c.inFront(a, h.front, nil); err != nil {
 			return err
 		}
 	} else {

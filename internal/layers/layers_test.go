@@ -60,6 +60,7 @@ var forbidden = []struct {
 	{"internal/health", []string{"./config", "./auth", "./host", "./servers", "./cmd", "./internal/engine", "./internal/listen"}, "a report is made by the gateway's program; here it is served and found"},
 	{"launch", []string{"./servers", "./cmd", "./host", "./policy", "./limit", "./mcptest", "./internal/listen", "./internal/health", "./internal/engine", "./internal/transport", "./internal/revision"}, "it opens servers for any program, which brings its built-in ones along"},
 	{"cmd/patchbay/internal/doctor", []string{"./host", "./gateway", "./servers", "./policy", "./limit", "./auth", "./internal/engine", "./internal/transport"}, "it goes the way to a server that launch goes, and no other"},
+	{"cmd/patchbay/internal/accesslog", []string{"./config", "./launch", "./gateway", "./host"}, "requests are logged, whoever serves them"},
 	{"cmd/patchbay/internal/arguments", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "words and schemas, whoever calls"},
 	{"cmd/patchbay/internal/terminal", []string{"./config", "./launch", "./gateway", "./host", "./auth"}, "it asks and says, whatever it is about"},
 	{"cmd/patchbay/internal/answers", []string{"./config", "./launch", "./gateway", "./host", "./cmd/patchbay/internal/terminal"}, "it answers without a person"},

@@ -19,6 +19,33 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
+// HelpAuth describes the values of --auth.
+const HelpAuth = `Authentication of callers, with --auth of serve, up, bridge and mock. The first
+SPEC that recognizes a credential decides.
+
+  apikeys:FILE                 API keys; patchbay token key adds them to FILE
+  basic:FILE                   users with passwords, of htpasswd -B or patchbay
+                               token password
+  hmac:env:NAME | hmac:FILE    JWTs signed with a secret: patchbay token jwt
+  jwt:ISSUER                   access tokens of an authorization server
+  introspect:ISSUER            tokens that the authorization server checks
+
+Options, with commas: issuer=, audience=, keys=FILE|URL, algorithm=,
+azp=CLIENT, leeway=30s, scopes=CLAIM, roles=CLAIM (hmac, jwt), url=, client=ID,
+secret=env:NAME|FILE, ttl=30s (introspect). The audience of a token must be
+audience=, else the URL of --auth-resource, else the address of the server.
+scopes= names a claim with an array, or a text with blanks; a.b is b in a.
+An API key may also be the password of Basic credentials whose user name is
+empty, "key", or the id or subject of the key.
+
+--client-ca FILE accepts callers with a certificate of that CA, by its URI, host
+name, mail address or distinguished name.
+
+Plain HTTP exposes credentials to the network: for other machines use
+--tls-cert FILE --tls-key FILE, or a proxy with TLS in front. All these files
+are reread when they change.
+`
+
 // Verifier makes the verifier for a SPEC of --auth:
 //
 //	apikeys:FILE  basic:FILE  hmac:env:NAME  hmac:FILE  jwt:ISSUER  introspect:ISSUER

@@ -10,6 +10,25 @@ import (
 	"github.com/patchbay-dev/patchbay/limit"
 )
 
+// HelpLimits describes the values of --limit.
+const HelpLimits = `Rate limits for callers, with --limit of serve, up, bridge, mock, run and chat.
+Default: unlimited.
+
+  100/s                        requests of each caller; also 5/m, 1000/h, 10/30s
+  100/s,burst=200              a burst after a pause; default: the same number
+  tool:NAME=5/m                calls of a tool, of each caller; NAME* counts all
+                               tools with this prefix together
+  concurrent=20                requests of each caller in progress
+  address=50/s                 HTTP requests of an address, authenticated or not
+  proxy=10.0.0.0/8             trust X-Forwarded-For of these proxies
+
+A caller is the authenticated principal, without --auth an address, and over
+stdio the one client. Excess requests get an error with the time to retry
+(data.retryAfter, seconds), over HTTP with 429 and Retry-After. Pings and
+cancellations do not count; answers to questions and requests about tasks have
+limits of their own.
+`
+
 // AddLimit adds a SPEC of --limit to a limiter:
 //
 //	RATE  tool:NAME=RATE  concurrent=N  address=RATE  proxy=NETWORK

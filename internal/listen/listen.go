@@ -60,6 +60,10 @@ type Options struct {
 	Limit *limit.Limiter   // nil: no bounds
 	SSE   bool             // also serve HTTP+SSE, the HTTP transport of 2024-11-05
 	Log   *slog.Logger     // required
+
+	// Around is called for each handler that clients reach, before the limiter and the guard. The
+	// transport is "http" or "sse". It may be nil.
+	Around func(transport string, h http.Handler) http.Handler
 }
 
 // Endpoint is a server behind a listener.
@@ -87,11 +91,11 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	if o.Guard != nil && o.Guard.Resource != nil {
 		e.handleMetadata(o.Guard)
 	}
-	e.handle(Path, srv)
+	e.handle("http", Path, srv)
 	if o.SSE {
 		sse := srv.SSE(messagePath)
-		e.handle(ssePath, sse)
-		e.handle(messagePath, sse)
+		e.handle("sse", ssePath, sse)
+		e.handle("sse", messagePath, sse)
 		e.SSE = strings.TrimSuffix(e.URL, Path) + ssePath
 	}
 	e.Mux.HandleFunc("/", elsewhere)
@@ -110,12 +114,15 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 
 // handle serves a path behind the limiter and the guard.
-func (e *Endpoint) handle(path string, h http.Handler) {
+func (e *Endpoint) handle(transport, path string, h http.Handler) {
 	if e.options.Guard != nil {
 		h = e.options.Guard.Protect(h)
 	}
 	if e.options.Limit != nil {
 		h = e.options.Limit.Protect(h)
+	}
+	if e.options.Around != nil {
+		h = e.options.Around(transport, h)
 	}
 	e.Mux.Handle(path, h)
 }

@@ -1,0 +1,140 @@
+// Package accesslog writes a JSON line for each request to a server.
+//
+//	{"time":"2026-07-28T10:00:00.000Z","transport":"http","address":"192.0.2.7","caller":"apikey#alice","id":"7","method":"tools/call","tool":"echo","ms":1.25,"outcome":"ok"}
+//
+// Begin with [Open] or [New]. [Log.Middleware] goes in front of all other middleware of a server, and
+// [Log.Handler] around its HTTP handlers.
+//
+// # Guarantees
+//
+//   - Each request of MCP has one line, and so has each HTTP request that is refused before the server
+//     reads it, by authentication for instance. Event streams have a line at their end.
+//   - Arguments, results, the texts of errors and credentials are never written.
+//   - Requests do not wait for the file. If it cannot be written, lines are lost: the first fault is
+//     reported, and a line with "lost" counts them when the file can be written again.
+package accesslog
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
+)
+
+// Log is an access log. Its methods may be used by several goroutines.
+type Log struct{ lines *lines }
+
+// line is a line of the log.
+type line struct {
+	Time      string             `json:"time"` // when the request ended
+	Transport string             `json:"transport,omitempty"`
+	Address   string             `json:"address,omitempty"` // that the HTTP connection comes from
+	Caller    string             `json:"caller,omitempty"`  // the authenticated principal
+	ID        string             `json:"id,omitempty"`      // of the JSON-RPC request; a string is in quotes
+	HTTP      string             `json:"http,omitempty"`    // method and path of a request that is not one of MCP
+	Status    int                `json:"status,omitempty"`  // of its answer
+	Method    string             `json:"method,omitempty"`
+	Tool      string             `json:"tool,omitempty"`
+	Prompt    string             `json:"prompt,omitempty"`
+	URI       string             `json:"uri,omitempty"` // of the resource, without its user and the values of its query
+	MS        float64            `json:"ms"`
+	Outcome   middleware.Outcome `json:"outcome"`
+	Code      int                `json:"code,omitempty"` // of the JSON-RPC error
+}
+
+// exchange is an HTTP request in the contexts of the requests of MCP that it carries.
+type exchange struct {
+	transport, address string
+	logged             atomic.Bool // a request of MCP has a line
+}
+
+type exchangeKey struct{}
+
+// Middleware returns a middleware that writes a line for each request. It must be the outermost, to
+// see the requests that others deny.
+func (l *Log) Middleware() mcp.Middleware {
+	return middleware.Observe(func(ctx context.Context, r middleware.Record) {
+		out := line{Caller: r.Caller, ID: r.ID, Method: text.Short(r.Method), MS: milliseconds(r.Duration), Outcome: r.Outcome, Code: r.Code}
+		if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+			e.logged.Store(true)
+			out.Transport, out.Address = e.transport, e.address
+		} else if r.ID != "" {
+			out.Transport = "stdio"
+		}
+		switch r.Method {
+		case "tools/call":
+			out.Tool = text.Short(r.Name)
+		case "prompts/get":
+			out.Prompt = text.Short(r.Name)
+		case "resources/read":
+			out.URI = text.Short(secrets.ShownURL(r.Name))
+		}
+		l.write(out)
+	})
+}
+
+// Handler returns a handler that writes a line for each HTTP request that is refused before it is one
+// of MCP, and for each event stream. The transport is "http" or "sse".
+func (l *Log) Handler(transport string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		address, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			address = r.RemoteAddr
+		}
+		e, start := &exchange{transport: transport, address: address}, time.Now()
+		answer := &answer{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			// A POST that was accepted carried a notification or an answer.
+			if e.logged.Load() || r.Method == http.MethodPost && answer.status < http.StatusBadRequest {
+				return
+			}
+			out := line{Transport: transport, Address: address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
+			switch {
+			case answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden || answer.status == http.StatusTooManyRequests:
+				out.Outcome = middleware.Denied
+			case answer.status >= http.StatusBadRequest:
+				out.Outcome = middleware.Failed
+			}
+			l.write(out)
+		}()
+		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+	})
+}
+
+// answer notes the status of an answer.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets event streams and deadlines through.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (l *Log) write(out line) {
+	out.Time = now()
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return // no member of it can fail
+	}
+	l.lines.add(append(raw, '\n'))
+}
+
+// Close writes the remaining lines, for at most a second, and closes the file. It is called once.
+// Requests that end later have no line.
+func (l *Log) Close() { l.lines.close() }

@@ -1,0 +1,211 @@
+package accesslog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+// noFault fails the test when a log has a fault.
+func noFault(t *testing.T) func(error) {
+	return func(err error) { t.Error("the log has a fault: ", err) }
+}
+
+// Each request of every revision has a line with its caller and outcome, and so have requests that
+// are refused before; arguments, results and credentials have none.
+func TestLines(t *testing.T) {
+	key, entry := auth.NewAPIKey("alice")
+	for _, rev := range mcp.Revisions() {
+		t.Run(string(rev), func(t *testing.T) {
+			var out bytes.Buffer
+			log := New(&out, noFault(t))
+			srv := &mcp.Server{Name: "s"}
+			mcp.AddTool(srv, mcp.Tool{Name: "say"}, func(_ context.Context, in struct {
+				Word string `json:"word"`
+			}) (string, error) {
+				return in.Word, nil
+			})
+			mcp.AddTool(srv, mcp.Tool{Name: "fail"}, func(context.Context, struct{}) (string, error) { return "", errors.New("secret text") })
+			mcp.AddResourceTemplate(srv, mcp.ResourceTemplate{URITemplate: "x://{+rest}", Name: "any"}, func(_ context.Context, in struct {
+				Rest string `json:"rest"`
+			}) (string, error) {
+				return in.Rest, nil
+			})
+			srv.Use(log.Middleware())
+			guard := &auth.Guard{Verifiers: []auth.Verifier{&auth.APIKeys{Keys: []auth.APIKey{entry}}}}
+			hs := httptest.NewServer(log.Handler("http", guard.Protect(srv)))
+			defer hs.Close()
+
+			res, err := http.Post(hs.URL+"/mcp?secret=text", "application/json", strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			s, err := (&mcp.Client{Revisions: []mcp.Revision{rev}, Header: http.Header{"Authorization": {"Bearer " + key}}}).Dial(t.Context(), hs.URL+"/mcp")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.CallTool(t.Context(), "say", map[string]any{"word": "secret text"})
+			s.CallTool(t.Context(), "fail", nil)
+			s.CallTool(t.Context(), "no\nsuch", nil)
+			s.ReadResource(t.Context(), "x://user:secret@host/page?token=secret")
+			s.Close()
+			hs.Close()
+			log.Close()
+
+			got := out.String()
+			for _, line := range strings.Split(strings.TrimSuffix(got, "\n"), "\n") {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("not a line of JSON: %q", line)
+				}
+			}
+			const head, who = `(?m)^{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","transport":"http","address":"127\.0\.0\.1"`, `,"caller":"apikey#alice","id":"\d+"`
+			for _, want := range []string{
+				head + `,"http":"POST /mcp","status":401,"ms":[0-9.]+,"outcome":"denied"}$`,
+				head + who + `,"method":"tools/call","tool":"say","ms":[0-9.]+,"outcome":"ok"}$`,
+				head + who + `,"method":"tools/call","tool":"fail","ms":[0-9.]+,"outcome":"tool error"}$`,
+				head + who + `,"method":"tools/call","tool":"no\\nsuch","ms":[0-9.]+,"outcome":"error","code":-32602}$`,
+				head + who + `,"method":"resources/read","uri":"x://[^"]*host/page[^"]*","ms":[0-9.]+,"outcome":"ok"}$`,
+			} {
+				if n := len(regexp.MustCompile(want).FindAllString(got, -1)); n != 1 {
+					t.Errorf("%d lines match %s in\n%s", n, want, got)
+				}
+			}
+			if strings.Contains(got, "secret") || strings.Contains(got, key) {
+				t.Errorf("the log has a secret:\n%s", got)
+			}
+		})
+	}
+}
+
+// A log is a file for its user alone. It is appended to, and continues in a new file when it is renamed.
+func TestRotation(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not rename an open file")
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	for range 2 {
+		log, err := Open(path, noFault(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.write(line{Method: "first"})
+		log.Close()
+	}
+	content, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(content), `"first"`) != 2 {
+		t.Fatalf("the file has %s, %v", content, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+	log, err := Open(path, noFault(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		log.write(line{Method: "second"})
+		if content, err = os.ReadFile(path); len(content) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the log does not continue in a new file: ", err)
+		}
+	}
+	log.Close()
+	if first, _ := os.ReadFile(path + ".1"); strings.Count(string(first), `"first"`) != 2 || strings.Contains(string(content), `"first"`) {
+		t.Errorf("lines of before the rename are in the wrong file:\n%s\n%s", first, content)
+	}
+}
+
+// A path that cannot be opened is an error at once.
+func TestOpenBadPath(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "no", "such", "folder", "log"), ""} {
+		if log, err := Open(path, noFault(t)); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("Open(%q) = %v, %v", path, log, err)
+		}
+	}
+}
+
+// disk is a writer that is full at times.
+type disk struct {
+	mu   sync.Mutex
+	full bool // guarded by mu
+	out  bytes.Buffer
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.full {
+		n, _ := d.out.Write(p[:len(p)/2])
+		return n, errors.New("no space left on device")
+	}
+	return d.out.Write(p)
+}
+
+// A full disk is reported once. Lines are whole again as soon as it has room, and the first one counts
+// those that were lost.
+func TestFullDisk(t *testing.T) {
+	d, faults := new(disk), make(chan error, 100)
+	l := start(&lines{sink: d, fault: func(err error) { faults <- err }})
+	l.write(line{Method: "before"})
+	l.lines.close() // the test writes in place of the goroutine
+	d.full = true
+	for range 3 {
+		l.lines.write([]byte(`{"method":"lost"}` + "\n"))
+	}
+	d.full = false
+	l.lines.write([]byte(`{"method":"after"}` + "\n"))
+	l.lines.write([]byte(`{"method":"last"}` + "\n"))
+	if len(faults) != 1 {
+		t.Errorf("%d faults were reported", len(faults))
+	}
+	got := d.out.String()
+	if !regexp.MustCompile(`"before".*\n(.*\n)+{"time":"[^"]+","lost":3}\n{"method":"after"}\n{"method":"last"}\n$`).MatchString(got) {
+		t.Errorf("the log is\n%s", got)
+	}
+}
+
+// Requests do not wait for a file that does not take lines, and the end waits only for a while.
+func TestBlockedFile(t *testing.T) {
+	r, w := io.Pipe()
+	faults := make(chan error, 100)
+	l := New(w, func(err error) { faults <- err })
+	began := time.Now()
+	for range 2 * maxWaiting {
+		l.write(line{Method: "tools/call"})
+	}
+	l.Close()
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("%d lines took %v", 2*maxWaiting, took)
+	}
+	if len(faults) != 1 {
+		t.Errorf("%d faults were reported, want the one of Close", len(faults))
+	}
+	l.write(line{Method: "after the end"})
+	r.Close() // the goroutine ends
+	<-l.lines.done
+}
