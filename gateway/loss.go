@@ -197,7 +197,7 @@ func (p *pool) replaced() {
 		all = append(all, p.main)
 	}
 	for _, c := range all {
-		p.retireAll(c, "it was restarted because its configuration changed")
+		p.retireAll(c, "it was restarted because its configuration, or its sources, changed")
 	}
 }
 

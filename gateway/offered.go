@@ -129,7 +129,7 @@ func (l *keptList) lists(quoted json.RawMessage) bool {
 
 // absent returns the error for a name that is in no list. A policy refuses with the same error.
 func absent(k *listKind, name string) error {
-	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no %s %q; %s names those there are", k.Member[:len(k.Member)-1], text.Short(name), k.Method)
+	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no %s %q; see %s", k.Member[:len(k.Member)-1], text.Short(name), k.Method)
 }
 
 // renamed returns err. If err says that the server does not have its own name for a feature,

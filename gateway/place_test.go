@@ -233,14 +233,14 @@ func TestLossIsTold(t *testing.T) {
 		{"the server of a single client ends", gateway.Shared, mcp.V2025_06_18, 0, func(t *testing.T, f *farm, _ func()) { f.kill(1) }, "its connection was lost"},
 		{"the server of a single client ends, without a session", gateway.Shared, mcp.V2026_07_28, 0, func(t *testing.T, f *farm, _ func()) { f.kill(1) }, "its connection was lost"},
 		{"that of a single client is unused", gateway.Shared, mcp.V2025_06_18, time.Minute, func(*testing.T, *farm, func()) { time.Sleep(2 * time.Minute) }, "unused for 1m0s"},
-		{"the configuration for a single client changes", gateway.Shared, mcp.V2025_06_18, 0, func(_ *testing.T, _ *farm, again func()) { again() }, "its configuration changed"},
+		{"the configuration for a single client changes", gateway.Shared, mcp.V2025_06_18, 0, func(_ *testing.T, _ *farm, again func()) { again() }, "its configuration, or its sources, changed"},
 		{"the server ends", gateway.PerSession, mcp.V2025_06_18, 0, func(t *testing.T, f *farm, _ func()) { f.kill(2) }, "its connection was lost"},
 		{"the server of a principal ends", gateway.PerPrincipal, mcp.V2025_06_18, 0, func(t *testing.T, f *farm, _ func()) { f.kill(2) }, "its connection was lost"},
 		{"without a session", gateway.PerSession, mcp.V2026_07_28, 0, func(t *testing.T, f *farm, _ func()) { f.kill(2) }, "its connection was lost"},
 		{"unused", gateway.PerSession, mcp.V2025_06_18, time.Minute, func(*testing.T, *farm, func()) { time.Sleep(2 * time.Minute) }, "unused for 1m0s"},
 		{"unused, of a principal", gateway.PerPrincipal, mcp.V2025_06_18, time.Minute, func(*testing.T, *farm, func()) { time.Sleep(2 * time.Minute) }, "unused for 1m0s"},
 		{"unused, without a session", gateway.PerSession, mcp.V2026_07_28, 0, func(*testing.T, *farm, func()) { time.Sleep(time.Hour) }, ""},
-		{"its configuration changes", gateway.PerSession, mcp.V2025_06_18, 0, func(_ *testing.T, _ *farm, again func()) { again() }, "its configuration changed"},
+		{"its configuration changes", gateway.PerSession, mcp.V2025_06_18, 0, func(_ *testing.T, _ *farm, again func()) { again() }, "its configuration, or its sources, changed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/spelling"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/level"
 )
 
 // The calls of one answer run in this order:
@@ -336,7 +337,7 @@ func (p *pending) logged(m mcp.LogMessage) {
 	if s, err := jsonx.Unquote(m.Data); err == nil {
 		text = s
 	}
-	p.tell(Logged, strings.ToLower(m.Level.String())+": "+clip(text))
+	p.tell(Logged, level.Name(m.Level)+": "+clip(text))
 }
 
 // tell reports an event of the call.

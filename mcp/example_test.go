@@ -115,7 +115,7 @@ func ExampleServer_Use() {
 	srv.Handle(context.Background(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"sub"}`)})
 	// Output:
 	// tools/list <nil>
-	// tools/call "no tool \"sub\"; tools/list names those there are" (code -32602)
+	// tools/call "no tool \"sub\"; see tools/list" (code -32602)
 }
 
 // A Session is a Handler: put behind a Server, it makes a proxy, here one that speaks

@@ -161,7 +161,7 @@ func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
 	}
 	p, ok := s.prompts.snapshot().by[name]
 	if !ok || !s.visible(ctx, KindPrompt, name) {
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", text.Short(name))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; see prompts/list", text.Short(name))
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {

@@ -369,7 +369,7 @@ func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", text.Short(name))
+		return nil, Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(name))
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {

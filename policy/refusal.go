@@ -54,9 +54,9 @@ func forbidden(a *Access, d *Decision) error {
 func unknown(a *Access) error {
 	switch a.Kind {
 	case mcp.KindTool:
-		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; tools/list names those there are", text.Short(a.Name))
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(a.Name))
 	case mcp.KindPrompt:
-		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; prompts/list names those there are", text.Short(a.Name))
+		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; see prompts/list", text.Short(a.Name))
 	case mcp.KindResource:
 		if a.Template != "" {
 			return mcp.ResourceNotFound(a.Template)

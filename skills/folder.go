@@ -232,7 +232,7 @@ func (f *Folder) get(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 	}
 	skill := f.current().skill(uri)
 	if skill == nil || !f.visible(ctx, uri) {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "skills/get: no skill %q; skills/list names those there are", text.Short(uri))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "skills/get: no skill %q; see skills/list", text.Short(uri))
 	}
 	return result(struct {
 		Skill *Skill `json:"skill"`
