@@ -81,7 +81,7 @@ func TestBooks(t *testing.T) {
 			}
 		}
 	}
-	if rows < 75 || commands < 25 {
+	if rows < 95 || commands < 25 {
 		t.Errorf("the page has only %d rows, %d with a command; the search is broken", rows, commands)
 	}
 }

@@ -40,7 +40,7 @@ func (b *board) set(text string) {
 }
 
 type Note struct {
-	Text string `json:"text" minLength:"1"`
+	Text string `json:"text" min:"1"`
 }
 
 func (b *board) write(_ context.Context, in Note) (string, error) {
