@@ -1,0 +1,255 @@
+// Package scaffold writes new projects: a server or a client of MCP in Go, with tests.
+//
+// The templates are the folders server and client: programs of this module, which its own tests build
+// and run. Write copies one and puts the name of the project in place of the word projectname.
+//
+// # Guarantees
+//
+//   - Write never replaces a file.
+//   - After an error nothing of the project is left behind.
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
+)
+
+//go:embed server client
+var templates embed.FS
+
+// placeholder stands for the name of the project in the templates.
+const placeholder = "projectname"
+
+// patchbay is the module that a project needs.
+const patchbay = "github.com/patchbay-dev/patchbay"
+
+// A Project is what Write writes.
+type Project struct {
+	Kind    string // "server" or "client"
+	Module  string // path of the Go module, such as "github.com/you/weather"
+	Dir     string // the folder, which must be empty or absent; empty: Name, in the current folder
+	Version string // of Patchbay, such as "v0.1.0"; empty: there is no release, and Source should be set
+	Source  string // folder with the source of Patchbay, for a replace directive; empty: none
+}
+
+// Release returns the version of Patchbay that a program was built from, if others can download it;
+// empty for a build of a folder. The info is nil if it is unknown.
+func Release(info *debug.BuildInfo) string {
+	if info == nil || info.Main.Path != patchbay || !strings.HasPrefix(info.Main.Version, "v") || strings.Contains(info.Main.Version, "+dirty") {
+		return ""
+	}
+	return info.Main.Version
+}
+
+// Name returns the name of the project: the last element of the module path that is not a major
+// version.
+func (p *Project) Name() string {
+	name := path.Base(p.Module)
+	if major.MatchString(name) && path.Dir(p.Module) != "." {
+		name = path.Base(path.Dir(p.Module))
+	}
+	return name
+}
+
+// Folder returns the folder of the project.
+func (p *Project) Folder() string {
+	if p.Dir != "" {
+		return filepath.Clean(p.Dir)
+	}
+	return p.Name()
+}
+
+var (
+	major   = regexp.MustCompile(`^v[0-9]+$`)
+	element = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
+	device  = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+	first   = regexp.MustCompile(`^[A-Za-z]`)
+)
+
+// standard lists the first elements of the paths of the standard library. A module with such a path
+// does not build.
+var standard = strings.Fields(`archive arena bufio builtin bytes cmd cmp compress container context crypto database debug embed
+encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime
+simd slices sort std strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak`)
+
+// CheckModule returns what is wrong with a path of a Go module: https://go.dev/ref/mod#go-mod-file-ident.
+func CheckModule(module string) error {
+	bad := func(why string) error {
+		return fmt.Errorf("%q is not a path for a Go module: %s; write a name such as weather, or a path such as github.com/you/weather", text.Short(module), why)
+	}
+	if len(module) > 200 {
+		return bad("it is longer than 200 bytes")
+	}
+	elements := strings.Split(module, "/")
+	for i, e := range elements {
+		short, _, _ := strings.Cut(e, ".")
+		switch {
+		case e == "":
+			return bad("an element between slashes is empty")
+		case !element.MatchString(e):
+			return bad("an element has other characters than letters, digits, and . _ ~ -, or begins with a dot")
+		case strings.HasSuffix(e, "."):
+			return bad("an element ends with a dot")
+		case device.MatchString(short):
+			return bad(fmt.Sprintf("%q is a reserved name on Windows", short))
+		case i == 0 && e[0] == '-':
+			return bad("it begins with a hyphen")
+		}
+	}
+	if slices.Contains(standard, elements[0]) {
+		return bad(fmt.Sprintf("%q belongs to the standard library", elements[0]))
+	}
+	if name := (&Project{Module: module}).Name(); !first.MatchString(name) {
+		return bad(fmt.Sprintf("the name %q does not begin with a letter", name))
+	}
+	return nil
+}
+
+// Write writes the project and returns its files, relative to Folder, in order.
+func (p *Project) Write() (names []string, err error) {
+	if err := CheckModule(p.Module); err != nil {
+		return nil, err
+	}
+	files, err := p.files()
+	if err != nil {
+		return nil, err
+	}
+	return write(p.Folder(), files)
+}
+
+// file is one file of a project.
+type file struct {
+	name string
+	data []byte
+}
+
+// files returns the files of the project.
+func (p *Project) files() ([]file, error) {
+	mod, err := p.goMod()
+	if err != nil {
+		return nil, err
+	}
+	name := p.Name()
+	files := []file{{".gitignore", fmt.Appendf(nil, "/%s\n/%[1]s.exe\n", name)}, {"go.mod", mod}}
+	entries, err := templates.ReadDir(p.Kind)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a kind of project; the kinds are server and client", p.Kind)
+	}
+	for _, e := range entries {
+		data, err := templates.ReadFile(path.Join(p.Kind, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+		files = append(files, file{e.Name(), bytes.ReplaceAll(data, []byte(placeholder), []byte(name))})
+	}
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	return files, nil
+}
+
+// goMod returns the go.mod of the project.
+func (p *Project) goMod() ([]byte, error) {
+	version := p.Version
+	if version == "" {
+		version = "v0.0.0"
+	}
+	out := fmt.Appendf(nil, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n", p.Module, patchbay, version)
+	if p.Source == "" {
+		return out, nil
+	}
+	source, err := filepath.Abs(p.Source)
+	if err != nil {
+		return nil, err
+	}
+	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err != nil || !regexp.MustCompile(`(?m)^module `+regexp.QuoteMeta(patchbay)+`\s*$`).Match(mod) {
+		return nil, fmt.Errorf("%s does not hold the source of Patchbay: its go.mod must begin with module %s", source, patchbay)
+	}
+	return fmt.Appendf(out, "\nreplace %s => %s\n", patchbay, modString(filepath.ToSlash(source))), nil
+}
+
+// modString quotes a word of a go.mod if it needs that.
+func modString(s string) string {
+	if strings.ContainsAny(s, " \t\"'`(),[]") || strings.Contains(s, "//") {
+		return "`" + s + "`"
+	}
+	return s
+}
+
+// write writes files into a folder that is empty or absent. After an error it removes what it has
+// written.
+func write(dir string, files []file) (names []string, err error) {
+	made, err := prepare(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, name := range names {
+			os.Remove(filepath.Join(dir, name))
+		}
+		if made {
+			os.Remove(dir)
+		}
+		names = nil
+	}()
+	for _, f := range files {
+		out, err := os.OpenFile(filepath.Join(dir, f.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return names, unwritable(dir, err)
+		}
+		names = append(names, f.name)
+		_, err = out.Write(f.data)
+		if err = errors.Join(err, out.Close()); err != nil {
+			return names, unwritable(dir, err)
+		}
+	}
+	return names, nil
+}
+
+// prepare makes the folder, if it is absent.
+func prepare(dir string) (made bool, err error) {
+	if short, _, _ := strings.Cut(filepath.Base(dir), "."); device.MatchString(short) {
+		return false, fmt.Errorf("%q is a reserved name on Windows; choose another folder", short)
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return false, fmt.Errorf("the folder %s is not empty: it has %s; choose another name or folder", dir, text.Short(entries[0].Name()))
+	case err == nil:
+		return false, nil
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return false, fmt.Errorf("%s is a file; choose another name or folder", dir)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, unwritable(dir, err)
+	}
+	parent := filepath.Dir(dir)
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return false, fmt.Errorf("there is no folder %s to make %s in; make it first", parent, filepath.Base(dir))
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return false, unwritable(dir, err)
+	}
+	return true, nil
+}
+
+// unwritable is the error for a folder that cannot be written to.
+func unwritable(dir string, err error) error {
+	return fmt.Errorf("cannot write to the folder %s: %w; choose another folder", dir, err)
+}

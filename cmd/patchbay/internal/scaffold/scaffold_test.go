@@ -1,0 +1,205 @@
+package scaffold
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A project has a go.mod, the files of its template with its own name, and a .gitignore.
+func TestWrite(t *testing.T) {
+	for _, kind := range []string{"server", "client"} {
+		for module, name := range map[string]string{"weather": "weather", "example.com/you/my-Weather.app": "my-Weather.app", "github.com/you/weather/v2": "weather"} {
+			t.Chdir(t.TempDir())
+			p := &Project{Kind: kind, Module: module, Version: "v0.1.0"}
+			names, err := p.Write()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{".gitignore", "README.md", "go.mod", "main.go", "main_test.go"}; !slices.Equal(names, want) {
+				t.Errorf("%s %s: files %q, want %q", kind, module, names, want)
+			}
+			for _, file := range names {
+				text, err := os.ReadFile(filepath.Join(name, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(text), placeholder) {
+					t.Errorf("%s %s: %s has the placeholder", kind, module, file)
+				}
+				if file == "main.go" && !strings.Contains(string(text), `Name: "`+name+`"`) {
+					t.Errorf("%s %s: %s does not have the name", kind, module, file)
+				}
+			}
+			mod, _ := os.ReadFile(filepath.Join(name, "go.mod"))
+			if want := "module " + module + "\n\ngo 1.26.0\n\nrequire github.com/patchbay-dev/patchbay v0.1.0\n"; string(mod) != want {
+				t.Errorf("go.mod is %q, want %q", mod, want)
+			}
+		}
+	}
+}
+
+// Only a version that can be downloaded is required.
+func TestRelease(t *testing.T) {
+	for version, want := range map[string]string{
+		"v0.1.0": "v0.1.0", "v0.1.1-0.20261123070000-abcdefabcdef": "v0.1.1-0.20261123070000-abcdefabcdef",
+		"v0.1.0+dirty": "", "(devel)": "", "": "",
+	} {
+		if got := Release(&debug.BuildInfo{Main: debug.Module{Path: patchbay, Version: version}}); got != want {
+			t.Errorf("Release of %q = %q, want %q", version, got, want)
+		}
+	}
+	if got := Release(&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}) + Release(nil); got != "" {
+		t.Errorf("Release of other programs = %q", got)
+	}
+}
+
+// The go directive is that of Patchbay itself.
+func TestGoDirective(t *testing.T) {
+	mod, err := os.ReadFile("../../../../go.mod")
+	if err != nil || !strings.Contains(string(mod), "\ngo 1.26.0\n") {
+		t.Errorf("the go.mod of Patchbay has another go directive than that of a new project; %v", err)
+	}
+}
+
+// A path that Go or a file system refuses is an error that names it.
+func TestCheckModule(t *testing.T) {
+	for module, want := range map[string]string{
+		"":                        "is empty",
+		"/weather":                "is empty",
+		"weather/":                "is empty",
+		"a//b":                    "is empty",
+		"my weather":              "other characters",
+		"weather!":                "other characters",
+		`..\weather`:              "other characters",
+		"../weather":              "other characters",
+		".":                       "other characters",
+		"./weather":               "other characters",
+		".hidden":                 "begins with a dot",
+		"wetter.":                 "ends with a dot",
+		"wärme":                   "other characters",
+		"-weather":                "hyphen",
+		"con":                     "reserved name on Windows",
+		"NUL":                     "reserved name on Windows",
+		"aux.go":                  "reserved name on Windows",
+		"github.com/com1/x":       "reserved name on Windows",
+		"github.com/you/lpt9":     "reserved name on Windows",
+		"fmt":                     "standard library",
+		"net/weather":             "standard library",
+		"std":                     "standard library",
+		"7up":                     "does not begin with a letter",
+		"example.com/_x":          "does not begin with a letter",
+		strings.Repeat("abc", 99): "longer than 200 bytes",
+	} {
+		if err := CheckModule(module); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "write a name such as weather") {
+			t.Errorf("CheckModule(%q) = %v, want an error with %q", module, err, want)
+		}
+	}
+	for _, module := range []string{"weather", "Weather2", "my-weather", "a.b_c~d", "example.com/x", "context7", "console", "test"} {
+		if err := CheckModule(module); err != nil {
+			t.Errorf("CheckModule(%q) = %v", module, err)
+		}
+	}
+}
+
+// A folder that cannot take the project is an error that names it, and nothing changes.
+func TestFolders(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, err := range []error{
+		os.MkdirAll("full/sub", 0o755), os.WriteFile("full/notes.txt", []byte("mine"), 0o644), os.WriteFile("plain", nil, 0o644),
+		os.Mkdir("empty", 0o755), os.Mkdir("locked", 0o555),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ dir, want string }{
+		{"full", "the folder full is not empty: it has notes.txt; choose another name or folder"},
+		{"plain", "plain is a file; choose another name or folder"},
+		{"missing/weather", "there is no folder missing to make weather in; make it first"},
+		{"plain/weather", "weather"},
+		{"full/", "the folder full is not empty"},
+		{"nul", `"nul" is a reserved name on Windows; choose another folder`},
+		{"Con", `"Con" is a reserved name on Windows`},
+		{"locked/weather", "cannot write to the folder " + filepath.Join("locked", "weather")},
+		{"locked", "cannot write to the folder locked"},
+	} {
+		if strings.HasPrefix(tt.dir, "locked") && (os.Getuid() == 0 || runtime.GOOS == "windows") {
+			continue // this user may write there
+		}
+		p := &Project{Kind: "server", Module: "weather", Dir: filepath.FromSlash(tt.dir), Version: "v0.1.0"}
+		if names, err := p.Write(); err == nil || names != nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %q, %v, want an error with %q", tt.dir, names, err, tt.want)
+		}
+	}
+	if _, err := (&Project{Kind: "server", Module: "weather", Dir: "empty"}).Write(); err != nil {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := (&Project{Kind: "proxy", Module: "weather"}).Write(); err == nil || !strings.Contains(err.Error(), `"proxy" is not a kind of project`) {
+		t.Errorf("an unknown kind: %v", err)
+	}
+	if _, err := (&Project{Kind: "server", Module: "weather", Source: "full"}).Write(); err == nil || !strings.Contains(err.Error(), "full does not hold the source of Patchbay") {
+		t.Errorf("a wrong source: %v", err)
+	}
+	var left []string
+	filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if !strings.HasPrefix(path, "empty"+string(filepath.Separator)) {
+			left = append(left, filepath.ToSlash(path))
+		}
+		return err
+	})
+	if want := []string{".", "empty", "full", "full/notes.txt", "full/sub", "locked", "plain"}; !slices.Equal(left, want) {
+		t.Errorf("left: %q, want %q", left, want)
+	}
+}
+
+// A file that cannot be written takes those before it along.
+func TestNothingHalfWritten(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("empty", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"new", "empty"} {
+		if names, err := write(dir, []file{{"one", []byte("1")}, {"two", nil}, {filepath.Join("no", "such"), nil}}); err == nil || names != nil {
+			t.Errorf("%s: %q, %v", dir, names, err)
+		}
+	}
+	if entries, err := os.ReadDir("empty"); err != nil || len(entries) > 0 {
+		t.Errorf("empty has %v, %v", entries, err)
+	}
+	if _, err := os.Stat("new"); !os.IsNotExist(err) {
+		t.Errorf("new is left behind: %v", err)
+	}
+}
+
+// A new project builds, and passes its own tests, with modules from the cache alone.
+func TestProjectsWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs")
+	}
+	source, err := filepath.Abs("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"server", "client"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "with space")
+			if _, err := (&Project{Kind: kind, Module: "example.com/you/weather", Dir: dir, Source: source}).Write(); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
+				cmd := exec.Command("go", args...)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off")
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("go %s: %v\n%s", args[0], err, out)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/scaffold"
+)
+
+var newVerb = verb{
+	name: "new", summary: "Write a new server or client in Go, with tests.",
+	examples: []string{"patchbay new server weather", "patchbay new client github.com/you/asker"},
+	minor:    true,
+	verbs:    []*verb{&newServerVerb, &newClientVerb},
+}
+
+var newServerVerb = verb{
+	name: "server", summary: "Write a new server in Go, with tests.", usage: "NAME [--dir DIR]",
+	examples: []string{"patchbay new server weather", "patchbay new server github.com/you/weather --dir ."},
+	details: `The server has a tool and a resource, and serves standard streams or HTTP. Its
+tests run it on every revision and transport.`,
+	command: func() command { return &newCmd{kind: "server"} },
+}
+
+var newClientVerb = verb{
+	name: "client", summary: "Write a new client in Go, with tests.", usage: "NAME [--dir DIR]",
+	examples: []string{"patchbay new client asker"},
+	details:  `The client connects to a URL or a command, lists the tools and calls one.`,
+	command:  func() command { return &newCmd{kind: "client"} },
+}
+
+// newCmd writes a project.
+type newCmd struct {
+	kind   string
+	Name   string `arg:"" help:"Path of the Go module; its last element is the name."`
+	Dir    string `placeholder:"DIR" help:"An empty folder, or one to make; default: ./NAME."`
+	Source string `placeholder:"DIR" help:"Replace the module of Patchbay with this folder."`
+}
+
+func (c *newCmd) Run(a *app) error {
+	if err := scaffold.CheckModule(c.Name); err != nil {
+		return usagef("%w", err)
+	}
+	info, _ := debug.ReadBuildInfo()
+	p := &scaffold.Project{Kind: c.kind, Module: c.Name, Dir: c.Dir, Version: scaffold.Release(info), Source: c.Source}
+	names, err := p.Write()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		a.print(filepath.Join(p.Folder(), name))
+	}
+	if p.Version == "" && p.Source == "" {
+		a.talk.Note("warning: this program is not a release, so go.mod requires v0.0.0, which cannot be downloaded")
+		a.talk.Note("hint: go mod edit -replace github.com/patchbay-dev/patchbay=FOLDER, with the folder of its source (as --source does)")
+	}
+	a.talk.Note("next: cd %s && go mod tidy && go test ./...", shell([]string{p.Folder()}))
+	return nil
+}
