@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers/everything"
 )
@@ -226,6 +227,7 @@ func TestBridgeHealth(t *testing.T) {
 	if code, r := get(good, "/healthz"); code != http.StatusOK || r.State != "alive" {
 		t.Errorf("/healthz = %d, state %q", code, r.State)
 	}
+	wine.Skip(t, "it has no Unix sockets, by which status finds a bridge")
 	if got := status(); !strings.Contains(got, good+": ready") || !strings.Contains(got, "bridge to everything") {
 		t.Errorf("status = %s", got)
 	}
@@ -294,6 +296,7 @@ func TestBridgeToCrashing(t *testing.T) {
 	defer cmd.Process.Kill()
 	said.await(t, `(?m)^patchbay: .*: failing: .*exit status 3\n  \| stub: no configuration\n  \| stub: giving up$`)
 	said.await(t, `(?m)^patchbay: .*: crashing: it ended 3 times in a row before it was ready`)
+	wine.Skip(t, "it has no Unix sockets, by which status finds a bridge")
 	var out strings.Builder
 	if run(t.Context(), []string{"status"}, strings.NewReader(""), &out, io.Discard); !strings.Contains(out.String(), "crashing") {
 		t.Errorf("status = %s", &out)

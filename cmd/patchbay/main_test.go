@@ -177,7 +177,9 @@ func TestScripts(t *testing.T) {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
-			e.Setenv("AppData", home)
+			e.Setenv("USERPROFILE", home)
+			e.Setenv("APPDATA", filepath.Join(home, ".config"))
+			e.Setenv("LOCALAPPDATA", filepath.Join(home, ".local"))
 			e.Setenv("COLUMNS", "80")
 			wants := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Authorization") != "Bearer secret-token" {

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -327,14 +328,14 @@ func (h *upServer) lines() []string {
 	var lines []string
 	if h.guarded {
 		const header = "Authorization: Bearer CREDENTIAL"
-		flag, member = " --header "+rerun.Quoted(header), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
+		flag, member = " --header "+screen.Shell([]string{header}), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
 		lines = append(lines, "CREDENTIAL below is the key or token of the caller.")
 	}
 	lines = append(lines,
 		"Claude Code, in a terminal:",
 		"  claude mcp add --transport http patchbay "+h.url+flag,
 		"VS Code, in a terminal:",
-		"  code --add-mcp "+rerun.Quoted(`{"name":"patchbay","type":"http","url":"`+h.url+`"`+member+`}`),
+		"  code --add-mcp "+screen.Shell([]string{`{"name":"patchbay","type":"http","url":"` + h.url + `"` + member + `}`}),
 		"Cursor (~/.cursor/mcp.json) and other hosts (their own file"+not+"):",
 		`  {"mcpServers": {"patchbay": {"url": "`+h.url+`"`+member+`}}}`,
 	)

@@ -3,6 +3,7 @@ package arguments
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func TestExamplesWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		words := Example(form, []byte(tt.input))
-		if got := screen.Shell(words); got != tt.want {
+		if got := screen.Shell(words); got != tt.want && runtime.GOOS != "windows" { // words of a POSIX shell
 			t.Errorf("example of %s\n got %s\nwant %s", tt.input, got, tt.want)
 		}
 		read, err := Read(words, nil, "")

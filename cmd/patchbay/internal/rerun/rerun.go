@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -73,13 +72,4 @@ func onPath(exe string) string {
 		path = abs
 	}
 	return path
-}
-
-// Quoted returns a word in quotes that the person's shell understands. PowerShell and cmd accept
-// only double quotes around a word with double quotes in it.
-func Quoted(word string) string {
-	if runtime.GOOS == "windows" {
-		return `"` + strings.ReplaceAll(word, `"`, `\"`) + `"`
-	}
-	return screen.Shell([]string{word})
 }

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -9,20 +10,41 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
-// Shell joins words so that a POSIX shell splits them again. The variable $TOKEN is left for the
-// shell to expand.
+// Shell joins words so that the person's shell splits them again: a POSIX shell, or on Windows
+// PowerShell and cmd. The variable $TOKEN is left for a POSIX shell to expand.
 func Shell(words []string) string {
+	word := posixWord
+	if runtime.GOOS == "windows" {
+		word = windowsWord
+	}
 	out := make([]string, len(words))
 	for i, w := range words {
-		switch {
-		case strings.Contains(w, "$TOKEN") && !strings.ContainsAny(strings.ReplaceAll(w, "$TOKEN", ""), "\"`$\\!"):
-			w = `"` + w + `"`
-		case w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}!#~\\"):
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		out[i] = w
+		out[i] = word(w)
 	}
 	return strings.Join(out, " ")
+}
+
+func posixWord(w string) string {
+	switch {
+	case strings.Contains(w, "$TOKEN") && !strings.ContainsAny(strings.ReplaceAll(w, "$TOKEN", ""), "\"`$\\!"):
+		return `"` + w + `"`
+	case w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}!#~\\"):
+		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return w
+}
+
+// windowsWord uses double quotes, because cmd does not know others, except for what PowerShell
+// would expand in them.
+func windowsWord(w string) string {
+	switch {
+	case w != "" && !strings.ContainsAny(w, " \t\n\"'`$&|;<>(){}@#,^%"):
+		return w
+	case strings.ContainsAny(w, "`$") && !strings.Contains(w, `"`):
+		return "'" + strings.ReplaceAll(w, "'", "''") + "'"
+	}
+	end := w[len(strings.TrimRight(w, `\`)):] // programs read a backslash before a quote as part of it
+	return `"` + strings.ReplaceAll(w, `"`, `\"`) + end + `"`
 }
 
 // Quantity returns a number of things: "1 tool", "2 tools".

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -24,8 +25,28 @@ func TestDidYouMean(t *testing.T) {
 }
 
 func TestShell(t *testing.T) {
-	got := Shell([]string{"patchbay", "call", `it's`, `{"a": 1}`, "a=b", ""})
-	if want := `patchbay call 'it'\''s' '{"a": 1}' a=b ''`; got != want {
+	for _, tt := range []struct{ word, posix, windows string }{
+		{"a=b", "a=b", "a=b"},
+		{"", "''", `""`},
+		{"it's", `'it'\''s'`, `"it's"`},
+		{`{"a": 1}`, `'{"a": 1}'`, `"{\"a\": 1}"`},
+		{`C:\Users\me`, `'C:\Users\me'`, `C:\Users\me`},
+		{`C:\my folder\`, `'C:\my folder\'`, `"C:\my folder\\"`},
+		{"${KEY}", "'${KEY}'", "'${KEY}'"},
+		{"a&b", "'a&b'", `"a&b"`},
+	} {
+		if got := posixWord(tt.word); got != tt.posix {
+			t.Errorf("POSIX: %s, want %s", got, tt.posix)
+		}
+		if got := windowsWord(tt.word); got != tt.windows {
+			t.Errorf("Windows: %s, want %s", got, tt.windows)
+		}
+	}
+	want := "patchbay 'a b'"
+	if runtime.GOOS == "windows" {
+		want = `patchbay "a b"`
+	}
+	if got := Shell([]string{"patchbay", "a b"}); got != want {
 		t.Errorf("Shell = %s, want %s", got, want)
 	}
 }
