@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -33,11 +34,9 @@ func serveWires(t *testing.T, s *mcp.Server) map[string]string {
 	mux.Handle("/ws", s.WebSocket())
 	hs := httptest.NewServer(mux)
 	t.Cleanup(hs.Close)
-	path := filepath.Join(t.TempDir(), "s")
 	urls := map[string]string{
 		"sse":       hs.URL + "/sse",
 		"websocket": "ws" + strings.TrimPrefix(hs.URL, "http") + "/ws",
-		"unix":      "unix://" + filepath.ToSlash(path),
 	}
 	listen := func(network, address string) net.Listener {
 		l, err := net.Listen(network, address)
@@ -54,7 +53,9 @@ func serveWires(t *testing.T, s *mcp.Server) map[string]string {
 		return l
 	}
 	urls["tcp"] = "tcp://" + listen("tcp", "127.0.0.1:0").Addr().String()
-	listen("unix", path)
+	if !wine.On() { // it has no Unix sockets
+		urls["unix"] = "unix://" + filepath.ToSlash(listen("unix", filepath.Join(t.TempDir(), "s")).Addr().String())
+	}
 	return urls
 }
 
@@ -382,6 +383,7 @@ func (c touchyConn) Read(b []byte) (int, error) {
 
 // A thousand sockets that are cut off leave nothing behind, and the listener goes on.
 func TestAbruptSockets(t *testing.T) {
+	wine.Skip(t, "Accept fails when a client resets its connection early; Windows goes on to the next")
 	mcptest.LeakCheck(t)
 	w := newWorkshop()
 	url := serveWires(t, w.Server)["tcp"]

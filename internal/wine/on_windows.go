@@ -2,7 +2,7 @@ package wine
 
 import "golang.org/x/sys/windows"
 
-// on reports whether the system is Wine, which exports its version, and not Windows.
+// on looks for a function of Wine that Windows does not have.
 func on() bool {
 	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 }

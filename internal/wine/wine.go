@@ -1,14 +1,17 @@
-// Package wine skips tests that cannot pass under Wine, where .ci/wine runs the tests for Windows.
-// Only tests import it.
+// Package wine recognizes Wine, where .ci/wine runs the tests for Windows. Only tests import it, to
+// leave out what cannot pass there.
 package wine
 
 import "testing"
+
+// On reports whether the system is Wine, and not Windows or another one.
+func On() bool { return on() }
 
 // Skip skips a test under Wine, because of a fault or a limit of Wine that reason names. On Windows
 // and on every other system the test runs.
 func Skip(t testing.TB, reason string) {
 	t.Helper()
-	if on() {
+	if On() {
 		t.Skip("Wine: " + reason)
 	}
 }
