@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/endpoint"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/middleware"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -244,5 +247,18 @@ func TestServerPage(t *testing.T) {
 	})
 	if requests == 0 {
 		t.Error("the middleware saw no request")
+	}
+}
+
+func serveWeb(ctx context.Context, addr string, srv *mcp.Server, guard *auth.Guard, pages http.Handler) error {
+	web := &endpoint.HTTP{Server: srv, Protect: guard.Protect, Handler: pages}
+	return web.ListenAndServe(ctx, addr)
+}
+
+func TestServeWeb(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := serveWeb(ctx, "127.0.0.1:0", &mcp.Server{Name: "s"}, new(auth.Guard), http.NotFoundHandler()); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,16 +4,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/endpoint"
 )
 
 func newServer() *mcp.Server {
@@ -31,36 +30,18 @@ func newServer() *mcp.Server {
 	return srv
 }
 
-// serve serves until ctx ends, and then lets calls in progress finish.
-func serve(ctx context.Context, srv *mcp.Server, ln net.Listener) error {
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", srv)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-
-	ended := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err := srv.Shutdown(ctx) // first: it ends the open event streams, which web.Shutdown waits for
-		ended <- errors.Join(err, web.Shutdown(ctx))
-	}()
-	if err := web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-ended
+// newEndpoint returns the server at /mcp, /healthz and /readyz, and beside it the other pages.
+func newEndpoint(srv *mcp.Server) *endpoint.HTTP {
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /menu", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "soup") })
+	return &endpoint.HTTP{Server: srv, Handler: pages}
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	ln, err := net.Listen("tcp", "127.0.0.1:7420")
-	if err != nil {
-		log.Fatal(err)
-	}
 	log.Println("http://127.0.0.1:7420/mcp")
-	if err := serve(ctx, newServer(), ln); err != nil {
+	if err := newEndpoint(newServer()).ListenAndServe(ctx, "127.0.0.1:7420"); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -32,16 +32,18 @@ func TestGracefulEnd(t *testing.T) {
 				})
 			})
 			served := make(chan error, 1)
-			go func() { served <- serve(ctx, srv, ln) }()
+			go func() { served <- newEndpoint(srv).Serve(ctx, ln) }()
 
 			wire := &http.Transport{}
 			defer wire.CloseIdleConnections()
 			web := &http.Client{Transport: wire}
-			res, err := web.Get("http://" + ln.Addr().String() + "/healthz")
-			if err != nil || res.StatusCode != http.StatusOK {
-				t.Fatalf("healthz = %v, %v", res, err)
+			for _, page := range []string{"/menu", "/healthz", "/readyz"} {
+				res, err := web.Get("http://" + ln.Addr().String() + page)
+				if err != nil || res.StatusCode != http.StatusOK {
+					t.Fatalf("%s = %v, %v", page, res, err)
+				}
+				res.Body.Close()
 			}
-			res.Body.Close()
 
 			client := &mcp.Client{Revisions: []mcp.Revision{rev}, HTTPClient: web}
 			s, err := client.Dial(t.Context(), "http://"+ln.Addr().String()+"/mcp")

@@ -1,0 +1,163 @@
+// Package endpoint serves an MCP server over HTTP with what a deployment needs: paths for health
+// checks, and an end that lets calls in progress finish.
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	err := (&endpoint.HTTP{Server: srv}).ListenAndServe(ctx, "127.0.0.1:7420")
+//
+// # Guarantees
+//
+//   - /healthz answers 200 as long as the process answers. /readyz answers 200 while the server takes
+//     requests, and 503 from the moment ctx ends. Both answer without a credential, and tell nothing else.
+//   - When ctx ends, calls in progress finish within Grace, and event streams end. Later requests are
+//     refused.
+//   - Serve returns when everything has ended, at most 5 seconds after Grace.
+package endpoint
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// HTTP is an MCP server at an address. Only Server is required. The fields are read when serving
+// starts and not after. An HTTP is served once.
+type HTTP struct {
+	Server *mcp.Server
+
+	// Path of the Server. Empty: "/mcp".
+	Path string
+
+	// Protect wraps the handler of Path, for instance auth.Guard.Protect or limit.Limiter.Protect.
+	// If nil, callers need no credential.
+	Protect func(http.Handler) http.Handler
+
+	// Handler serves all other paths: the pages of the program, its metrics, the metadata of an
+	// auth.Guard, or [mcp.Server.SSE]. If nil, they get 404 and the name of Path.
+	Handler http.Handler
+
+	// Ready reports why the program cannot take requests at the moment, for instance because a
+	// database is away. Then /readyz answers 503, without the error. It is called with each request
+	// for /readyz, also by several goroutines at once. If nil, the program is ready.
+	Ready func(ctx context.Context) error
+
+	// Delay is the time between the end of ctx and the refusal of requests, in which load balancers
+	// notice that /readyz answers 503. Zero: none.
+	Delay time.Duration
+
+	// Grace is the time that calls in progress have to finish after that. Then they are canceled.
+	// Zero: 10 seconds.
+	Grace time.Duration
+
+	// TLS, if not nil, serves HTTPS. It needs a certificate.
+	TLS *tls.Config
+
+	ending atomic.Bool
+}
+
+// ListenAndServe listens on a TCP address such as "127.0.0.1:7420", and serves until ctx ends, as
+// Serve does.
+func (h *HTTP) ListenAndServe(ctx context.Context, addr string) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return h.Serve(ctx, ln)
+}
+
+// Serve serves until ctx ends, and then ends gracefully. It closes ln and shuts the Server down, also
+// when it fails. The error is nil if all requests have ended.
+func (h *HTTP) Serve(ctx context.Context, ln net.Listener) error {
+	if err := h.check(); err != nil {
+		ln.Close()
+		return err
+	}
+	srv := &http.Server{Handler: h.handler(), TLSConfig: h.TLS, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	if log := h.Server.Logger; log != nil {
+		srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	}
+	served := make(chan error, 1)
+	go func() {
+		if h.TLS != nil {
+			served <- srv.ServeTLS(ln, "", "")
+		} else {
+			served <- srv.Serve(ln)
+		}
+	}()
+	var failed error
+	select {
+	case failed = <-served:
+	case <-ctx.Done():
+		h.ending.Store(true)
+		select {
+		case failed = <-served:
+		case <-time.After(h.Delay):
+		}
+	}
+	h.ending.Store(true)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(h.Grace, 10*time.Second))
+	defer cancel()
+	// The MCP server goes first, because it ends the event streams, which the HTTP server waits for.
+	err := errors.Join(failed, h.Server.Shutdown(ctx), srv.Shutdown(ctx))
+	if err != nil {
+		srv.Close()
+	}
+	return err
+}
+
+// check returns the first fault in the fields.
+func (h *HTTP) check() error {
+	switch {
+	case h.Server == nil:
+		return errors.New("endpoint: HTTP.Server is nil; give the *mcp.Server to serve")
+	case h.Path != "" && !strings.HasPrefix(h.Path, "/") || strings.ContainsAny(h.Path, " {}"):
+		return fmt.Errorf("endpoint: HTTP.Path %q is not a path; give one such as /mcp", h.Path)
+	case h.Path == "/healthz" || h.Path == "/readyz":
+		return fmt.Errorf("endpoint: HTTP.Path %s is the path of a health check; give another, such as /mcp", h.Path)
+	case h.Grace < 0 || h.Delay < 0:
+		return fmt.Errorf("endpoint: HTTP.Grace %v or HTTP.Delay %v is negative", h.Grace, h.Delay)
+	}
+	return h.Server.Check()
+}
+
+func (h *HTTP) handler() http.Handler {
+	path := cmp.Or(h.Path, "/mcp")
+	var server, other http.Handler = h.Server, h.Handler
+	if h.Protect != nil {
+		server = h.Protect(server)
+	}
+	if other == nil {
+		other = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the MCP endpoint is at "+path, http.StatusNotFound)
+		})
+	}
+	guard := &web.Guard{AllowedHosts: h.Server.HTTP.AllowedHosts, AllowedOrigins: h.Server.HTTP.AllowedOrigins}
+	mux := http.NewServeMux()
+	mux.Handle("/", other)
+	mux.Handle("/healthz", web.HandleHealth(guard, func(*http.Request) (int, any) { return http.StatusOK, web.Health{State: "alive"} }))
+	mux.Handle("/readyz", web.HandleHealth(guard, func(r *http.Request) (int, any) {
+		switch {
+		case h.ending.Load():
+			return http.StatusServiceUnavailable, web.Health{State: "ending"}
+		case h.Ready != nil && h.Ready(r.Context()) != nil:
+			return http.StatusServiceUnavailable, web.Health{State: "not ready"}
+		}
+		return http.StatusOK, web.Health{State: "ready"}
+	}))
+	mux.Handle(path, server)
+	return mux
+}
