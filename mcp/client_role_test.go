@@ -73,6 +73,31 @@ func TestRootsChange(t *testing.T) {
 	})
 }
 
+// A Handler may answer the notification without a result; for a request that is a fault.
+func TestRootsChangeWithoutResult(t *testing.T) {
+	told, panics := make(chan string, 2), make(chan any, 2)
+	srv := &mcp.Server{Name: "s", Version: "1", OnPanic: func(_ context.Context, v any, _ []byte) { panics <- v }}
+	srv.Handler = mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+		if req.Method == "server/discover" {
+			return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "no")
+		}
+		if strings.HasSuffix(req.Method, "/list_changed") || req.Method == "tools/call" {
+			told <- req.Method
+			return nil, nil
+		}
+		return mcp.RawResult(`{"tools":[]}`), nil
+	})
+	client := &mcp.Client{Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil }}
+	s := mcptest.Connect(t, srv, client, mcp.V2025_11_25)
+	client.RootsChanged(t.Context())
+	if method := <-told; method != "notifications/roots/list_changed" {
+		t.Fatalf("the Handler is called with %q", method)
+	}
+	if _, err := s.CallTool(t.Context(), "x", nil); err == nil || len(panics) != 1 {
+		t.Errorf("a call without a result = %v; %d panics, want that of the call alone", err, len(panics))
+	}
+}
+
 // A client declares its extensions to servers of every revision, but none without an identifier
 // (VER-26-004, -005).
 func TestExtensionsOfAClient(t *testing.T) {

@@ -485,6 +485,9 @@ func (s *Server) serveCall(ctx context.Context, c *engine.Call) (engine.Result, 
 		*pooled, out.Pooled = out.JSON, pooled
 		return out, nil
 	}
+	if res == nil && c.Method == revision.NoteRootsChanged { // a notification needs no result
+		return engine.Result{}, nil
+	}
 	return encodeResult(res), nil
 }
 
