@@ -121,6 +121,25 @@ func TestExamplesShareNoHelper(t *testing.T) {
 	}
 }
 
+// Programs of examples and pages end with exit code 0 when ServeStdio returns nil, at the end of a client.
+func TestServersEndWell(t *testing.T) {
+	for _, pattern := range []string{"*.md", "../*.md", "../examples/*/*.go", "../mcp/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			code, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bad := regexp.MustCompile(`Fatal\(.*ServeStdio`).Find(code); bad != nil {
+				t.Errorf("%s: %s ends with exit code 1 when its client closes the streams", file, bad)
+			}
+		}
+	}
+}
+
 // anchors returns the links to the headings of a page, such as "#as-a-server".
 func anchors(page string) (links []string) {
 	for _, h := range regexp.MustCompile(`(?m)^#+ (.*?)\r?$`).FindAllStringSubmatch(page, -1) {

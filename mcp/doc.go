@@ -11,7 +11,7 @@
 //
 //	srv := &mcp.Server{Name: "calc", Version: "1.0.0"}
 //	mcp.AddTool(srv, mcp.Tool{Name: "add", Description: "Add two numbers"}, add)
-//	log.Fatal(srv.ServeStdio(context.Background())) // or: http.Handle("/mcp", srv)
+//	err := srv.ServeStdio(context.Background()) // or: http.Handle("/mcp", srv)
 //
 // A client is two:
 //

@@ -25,4 +25,8 @@ func newServer() *mcp.Server {
 	return &mcp.Server{Name: "greeters", Version: "1.0.0", Handler: g}
 }
 
-func main() { log.Fatal(newServer().ServeStdio(context.Background())) }
+func main() {
+	if err := newServer().ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -103,5 +103,7 @@ func main() {
 			}
 		}
 	}()
-	log.Fatal(srv.ServeStdio(ctx))
+	if err := srv.ServeStdio(ctx); err != nil {
+		log.Fatal(err)
+	}
 }

@@ -54,4 +54,8 @@ func newServer(file string) *mcp.Server {
 }
 
 // ServeStdio shuts the server down when its client has gone.
-func main() { log.Fatal(newServer(os.Args[1]).ServeStdio(context.Background())) }
+func main() {
+	if err := newServer(os.Args[1]).ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}

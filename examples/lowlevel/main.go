@@ -33,4 +33,8 @@ func newServer() *mcp.Server {
 	return &mcp.Server{Name: "lowlevel", Version: "1.0.0", Handler: mcp.HandlerFunc(handle)}
 }
 
-func main() { log.Fatal(newServer().ServeStdio(context.Background())) }
+func main() {
+	if err := newServer().ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -45,4 +45,8 @@ func newServer() *mcp.Server {
 	return srv
 }
 
-func main() { log.Fatal(newServer().ServeStdio(context.Background())) }
+func main() {
+	if err := newServer().ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}

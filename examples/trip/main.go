@@ -71,5 +71,7 @@ func newServer(b *booker) *mcp.Server {
 func main() {
 	held := 0
 	b := &booker{hold: func(context.Context, string, string) (int, error) { held++; return held, nil }}
-	log.Fatal(newServer(b).ServeStdio(context.Background()))
+	if err := newServer(b).ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

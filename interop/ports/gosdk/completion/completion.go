@@ -23,5 +23,7 @@ func Main() {
 	srv := &mcp.Server{Name: "server"}
 	mcp.AddPrompt(srv, mcp.Prompt{Name: "prompt", Complete: fixed("suggestion1", "suggestion2", "suggestion3")}, echo)
 	mcp.AddResourceTemplate(srv, mcp.ResourceTemplate{Name: "resource", URITemplate: "test://{value}", Complete: fixed("suggestion4", "suggestion5", "suggestion6")}, echo)
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

@@ -18,5 +18,7 @@ func greet(_ context.Context, in Person) (string, error) { return "Hi " + in.Nam
 func Main() {
 	srv := &mcp.Server{Name: "greeter"}
 	mcp.AddTool(srv, mcp.Tool{Name: "greet", Description: "say hi"}, greet)
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

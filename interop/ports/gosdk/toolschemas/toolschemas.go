@@ -53,5 +53,7 @@ func Main() {
 	raw(mcp.Tool{Name: "raw-greeting", InputSchema: userSchema}, func(args map[string]string) *mcp.ToolResult {
 		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text("Hi " + args["user"])}}
 	})
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

@@ -39,5 +39,7 @@ func Main() {
 	tools := &mcp.Server{Name: "roots-stdio-server", Version: "1.0.0"}
 	mcp.AddTool(tools, mcp.Tool{Name: "roots", Description: "Requests and returns the current list of roots from the connected client"}, roots)
 	srv := &mcp.Server{Name: tools.Name, Version: tools.Version, Handler: noticed(tools)}
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

@@ -40,5 +40,7 @@ func Main() {
 	srv := &mcp.Server{Name: "sampling-example-server", Version: "1.0.0"}
 	mcp.AddTool(srv, mcp.Tool{Name: "ask_llm", Description: "Ask the LLM a question using sampling"}, ask)
 	mcp.AddTool(srv, mcp.Tool{Name: "greet", Description: "Greet the user"}, greet)
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

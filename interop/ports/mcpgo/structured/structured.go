@@ -83,5 +83,7 @@ func Main() {
 	mcp.AddTool(srv, mcp.Tool{Name: "get_user_profile", Description: "Get user profile"}, getProfile)
 	mcp.AddTool(srv, mcp.Tool{Name: "get_assets", Description: "Get list of assets as array"}, getAssets)
 	mcp.AddTool(srv, mcp.Tool{Name: "manual_structured", Description: "Manual structured result"}, manual)
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }

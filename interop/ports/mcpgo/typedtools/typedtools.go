@@ -43,5 +43,7 @@ func greet(_ context.Context, in Greeting) (string, error) {
 func Main() {
 	srv := &mcp.Server{Name: "Typed Tools Demo 🚀", Version: "1.0.0"}
 	mcp.AddTool(srv, mcp.Tool{Name: "greeting", Description: "Generate a personalized greeting"}, greet)
-	log.Fatal(srv.ServeStdio(context.Background()))
+	if err := srv.ServeStdio(context.Background()); err != nil {
+		log.Fatal(err)
+	}
 }
