@@ -9,14 +9,11 @@ import (
 	"log"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/schema"
 )
 
 type Input struct {
 	Name string `json:"name" doc:"the person to greet"`
-}
-
-type Short struct {
-	Name string `json:"name" doc:"the person to greet" max:"10"`
 }
 
 type Output struct {
@@ -35,8 +32,14 @@ func Main() {
 	srv := &mcp.Server{Name: "greeter"}
 	mcp.AddTool(srv, mcp.Tool{Name: "simple-greeting"}, greet)
 	mcp.AddTool(srv, mcp.Tool{Name: "customized-greeting-1", InputSchema: inputSchema}, greet)
-	mcp.AddTool(srv, mcp.Tool{Name: "customized-greeting-2"},
-		func(ctx context.Context, in Short) (Output, error) { return greet(ctx, Input(in)) })
+	short, err := schema.For[Input]()
+	if err == nil {
+		short, err = short.With(`max:"10"`, "name")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	mcp.AddTool(srv, mcp.Tool{Name: "customized-greeting-2", Input: short}, greet)
 	raw := func(tool mcp.Tool, h func(args map[string]string) *mcp.ToolResult) {
 		if err := srv.HandleTool(tool, func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
 			var values map[string]string
