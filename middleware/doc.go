@@ -4,7 +4,7 @@
 //
 // [Log] writes a line for each request, and [Observe] calls a function for each, for metrics and
 // logs of another form. [MaxResult] refuses results that are too long, and [Retry] sends requests of a
-// client again after transient errors. Package policy has the middleware for permissions, and
+// client again after transient errors. [Tools] renames and hides tools of another server. Package policy has the middleware for permissions, and
 // package limit that for rates.
 //
 // # Guarantees

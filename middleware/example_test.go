@@ -101,3 +101,19 @@ func ExampleMaxResult() {
 	fmt.Println(res.IsError, res.Text())
 	// Output: true the result of "echo" has 2039 bytes, more than the limit of 1000; ask for less, for instance with a filter or in parts
 }
+
+// The tool has another name, and callers cannot set one of its arguments.
+func ExampleTools() {
+	s := open(middleware.Tools(map[string]middleware.ToolChange{
+		"echo": {Name: "greet", Description: "Say hello", Arguments: map[string]any{"text": "hello"}},
+	}))
+	defer s.Close()
+	for tool, err := range s.Tools(context.Background()) {
+		fmt.Println(tool.Name, string(tool.InputSchema), err)
+	}
+	greeting, err := mcp.CallAs[string](context.Background(), s, "greet", nil)
+	fmt.Println(greeting, err)
+	// Output:
+	// greet {"type":"object","properties":{},"additionalProperties":false} <nil>
+	// hello <nil>
+}

@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"log/slog"
+	"net/url"
 
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -10,8 +11,8 @@ import (
 )
 
 // Log returns a middleware that logs a line "request" at the end of each request, with the
-// attributes method, name (of the tool or prompt, or the URI of the resource), caller (the
-// principal), ms and outcome ([Outcome]). Attributes without a value are left out. A [Failed]
+// attributes method, name (of the tool or prompt, or the URI of the resource without user and
+// query), caller (the principal), ms and outcome ([Outcome]). Attributes without a value are left out. A [Failed]
 // request is logged at Warn with code, and with err unless the code is
 // [jsonrpc.CodeInvalidParams], because that text may quote arguments; all others are logged at Info.
 // If logger is nil, it is [slog.Default].
@@ -29,7 +30,7 @@ func Log(logger *slog.Logger) mcp.Middleware {
 		}
 		attrs := append(make([]slog.Attr, 0, 7), slog.String("method", text.Short(r.Method)))
 		if r.Name != "" {
-			attrs = append(attrs, slog.String("name", text.Short(r.Name)))
+			attrs = append(attrs, slog.String("name", text.Short(shownName(r))))
 		}
 		if r.Caller != "" {
 			attrs = append(attrs, slog.String("caller", r.Caller))
@@ -42,4 +43,17 @@ func Log(logger *slog.Logger) mcp.Middleware {
 		}
 		logger.LogAttrs(ctx, level, "request", attrs...)
 	})
+}
+
+// shownName returns the name of a record without the parts of a URI that may be secret.
+func shownName(r Record) string {
+	if r.Method != "resources/read" {
+		return r.Name
+	}
+	u, err := url.Parse(r.Name)
+	if err != nil {
+		return "" // and not what may be in it
+	}
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
+	return u.String()
 }

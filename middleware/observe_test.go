@@ -39,6 +39,7 @@ func newServer() *mcp.Server {
 	mcp.AddTool(s, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}},
 		func(context.Context, struct{}) (string, error) { return "done", nil })
 	mcp.AddPrompt(s, mcp.Prompt{Name: "p"}, func(_ context.Context, in word) (string, error) { return in.Word, nil })
+	mcp.AddResource(s, mcp.Resource{URI: "x://u:secret@hours?key=secret#secret", Name: "secret"}, func(context.Context) (string, error) { return "9 to 18", nil })
 	mcp.AddResource(s, mcp.Resource{URI: "x://hours", Name: "hours"}, func(context.Context) (string, error) { return "9 to 18", nil })
 	return s
 }
@@ -184,6 +185,7 @@ func TestLog(t *testing.T) {
 	session.GetPrompt(t.Context(), "p", map[string]string{"word": "secret"})
 	session.CallTool(t.Context(), "break", nil)
 	session.ReadResource(t.Context(), "x://hours")
+	session.ReadResource(t.Context(), "x://u:secret@hours?key=secret#secret")
 	got := regexp.MustCompile(`(?m)^time=\S+ |ms=[\d.]+`).ReplaceAllStringFunc(out.String(), func(s string) string {
 		if strings.HasPrefix(s, "ms") {
 			return "ms=1"
@@ -193,6 +195,7 @@ func TestLog(t *testing.T) {
 	const want = `level=INFO msg=request method=tools/call name=say ms=1 outcome="tool error"
 level=WARN msg=request method=prompts/get name=p ms=1 outcome=error code=-32602
 level=WARN msg=request method=tools/call name=break ms=1 outcome=error code=77 err="\"broken\" (code 77)"
+level=INFO msg=request method=resources/read name=x://hours ms=1 outcome=ok
 level=INFO msg=request method=resources/read name=x://hours ms=1 outcome=ok
 `
 	if got != want {

@@ -1,73 +1,27 @@
-// Command proxy serves another server under other names of tools. Everything else passes unchanged:
-// questions, progress, resources, and any revision on either side.
+// Command proxy serves another server with changed tools: one has another name, one is hidden, one has
+// a fixed argument. Everything else passes unchanged: questions, progress, resources, and any revision
+// on either side.
 //
 //	go run ./examples/proxy patchbay serve shop
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"log"
 	"os"
 	"os/exec"
 
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
 )
-
-// rename gives tools other names, from the server's to the caller's. The old names are unknown then.
-func rename(names map[string]string) mcp.Middleware {
-	old := map[string]string{}
-	for from, to := range names {
-		old[to] = from
-	}
-	return func(next mcp.Handler) mcp.Handler {
-		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-			switch req.Method {
-			case "tools/list":
-				res, err := next.Handle(ctx, req)
-				if err != nil {
-					return nil, err
-				}
-				var list mcp.List[mcp.Tool]
-				if err := json.Unmarshal(res.JSON(), &list); err != nil {
-					return nil, err
-				}
-				for _, tool := range list.Items {
-					if to, ok := names[tool.Name]; ok {
-						tool.Name = to
-					}
-				}
-				return &list, nil
-			case "tools/call":
-				var params map[string]json.RawMessage
-				var name string
-				if err := json.Unmarshal(req.Params, &params); err != nil {
-					return nil, err
-				}
-				if err := json.Unmarshal(params["name"], &name); err != nil {
-					return nil, err
-				}
-				if _, renamed := names[name]; renamed {
-					return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q", name)
-				}
-				if from, ok := old[name]; ok {
-					params["name"], _ = json.Marshal(from)
-					raw, err := json.Marshal(params)
-					if err != nil {
-						return nil, err
-					}
-					req = &mcp.Request{Method: req.Method, Params: raw}
-				}
-			}
-			return next.Handle(ctx, req)
-		})
-	}
-}
 
 func newProxy(upstream mcp.Handler) *mcp.Server {
 	srv := &mcp.Server{Name: "proxy", Version: "1.0.0", Handler: upstream}
-	srv.Use(rename(map[string]string{"place-order": "buy", "products": "catalogue"}))
+	srv.Use(middleware.Tools(map[string]middleware.ToolChange{
+		"place-order":    {Name: "buy", Description: "Buy one item"},
+		"create-product": {Hidden: true},
+		"products":       {Name: "tents", Description: "List the tents", Arguments: map[string]any{"category": "tents"}},
+	}))
 	return srv
 }
 

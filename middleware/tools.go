@@ -1,0 +1,171 @@
+package middleware
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// ToolChange says how callers see a tool. The zero value changes nothing.
+type ToolChange struct {
+	Hidden                   bool           // the tool is not listed, and unknown to callers
+	Name, Title, Description string         // empty: as they are
+	Arguments                map[string]any // values that callers cannot set: the input schema does not have them, and each call gets them
+}
+
+// Tools returns a middleware that changes the tools of the next Handler, by their names there: for a
+// server whose Handler is a session or a gateway, and for Client.Use. Everything else passes
+// unchanged, such as questions, progress and tasks. The former name of a renamed tool is unknown to
+// callers, and a tool of the next Handler that has the new name is hidden. Tools panics if two tools
+// get the same name, or if a value of Arguments has no JSON form.
+func Tools(changes map[string]ToolChange) mcp.Middleware {
+	t := &tools{by: map[string]*changedTool{}, from: map[string]string{}}
+	for from, c := range changes {
+		one := &changedTool{ToolChange: c}
+		for name, v := range c.Arguments {
+			raw, err := jsonx.Marshal(v)
+			if err != nil {
+				panic(fmt.Errorf("middleware: Tools: %q: argument %q: %w", from, name, err))
+			}
+			one.fixed = append(one.fixed, argument{name, raw})
+		}
+		slices.SortFunc(one.fixed, func(a, b argument) int { return strings.Compare(a.name, b.name) })
+		if one.Name == "" {
+			one.Name = from
+		}
+		t.by[from] = one
+		if c.Hidden {
+			continue
+		}
+		if other, taken := t.from[one.Name]; taken {
+			panic(fmt.Errorf("middleware: Tools: %q and %q are both named %q", min(from, other), max(from, other), one.Name))
+		}
+		t.from[one.Name] = from
+	}
+	return func(next mcp.Handler) mcp.Handler {
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			switch req.Method {
+			case revision.MethodTools:
+				return t.list(ctx, req, next)
+			case revision.MethodCall:
+				return t.call(ctx, req, next)
+			}
+			return next.Handle(ctx, req)
+		})
+	}
+}
+
+type tools struct {
+	by   map[string]*changedTool // by name in the next Handler
+	from map[string]string       // that name, by the name that callers see
+}
+
+// changedTool is a tool that callers see in another form.
+type changedTool struct {
+	ToolChange
+	fixed []argument
+}
+
+type argument struct {
+	name  string
+	value json.RawMessage
+}
+
+// list changes a list of tools.
+func (t *tools) list(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+	res, err := next.Handle(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	raw := res.JSON()
+	list, _ := jsonx.Lookup(raw, "tools")
+	out := []byte{'['}
+	for e := range jsonx.Elements(list) {
+		member, _ := jsonx.Lookup(e, "name")
+		name := stringOf(member)
+		c := t.by[name]
+		switch from, taken := t.from[name]; {
+		case c != nil && c.Hidden, taken && from != name:
+			continue
+		case c != nil:
+			e = c.definition(e)
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return mcp.RawResult(jsonx.With(nil, raw, "tools", append(out, ']'))), nil
+}
+
+// definition returns the definition of the tool as callers see it.
+func (c *changedTool) definition(def json.RawMessage) json.RawMessage {
+	for _, m := range []struct{ name, value string }{{"name", c.Name}, {"title", c.Title}, {"description", c.Description}} {
+		if m.value != "" {
+			def = jsonx.With(nil, def, m.name, jsonx.AppendString(nil, m.value))
+		}
+	}
+	if len(c.fixed) == 0 {
+		return def
+	}
+	var names []string
+	for _, a := range c.fixed {
+		names = append(names, a.name)
+	}
+	input, _ := jsonx.Lookup(def, "inputSchema")
+	if properties, ok := jsonx.Lookup(input, "properties"); ok {
+		input = jsonx.With(nil, input, "properties", jsonx.Without(nil, properties, names...))
+	}
+	if required, ok := jsonx.Lookup(input, "required"); ok {
+		rest := []string{}
+		for e := range jsonx.Elements(required) {
+			if name := stringOf(e); !slices.Contains(names, name) {
+				rest = append(rest, name)
+			}
+		}
+		raw, _ := jsonx.Marshal(rest)
+		if input = jsonx.With(nil, input, "required", raw); len(rest) == 0 {
+			input = jsonx.Without(nil, input, "required")
+		}
+	}
+	return jsonx.With(nil, def, "inputSchema", input)
+}
+
+// call changes a call.
+func (t *tools) call(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+	name := nameOf(req)
+	from, shown := t.from[name]
+	if !shown {
+		if t.by[name] != nil { // hidden, or renamed
+			return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(name))
+		}
+		return next.Handle(ctx, req)
+	}
+	c := t.by[from]
+	params := json.RawMessage(req.Params)
+	if from != name {
+		params = jsonx.With(nil, params, "name", jsonx.AppendString(nil, from))
+	}
+	if len(c.fixed) > 0 {
+		args, _ := jsonx.Lookup(params, "arguments")
+		if k := jsonx.KindOf(args); args != nil && k != '{' && k != 'n' {
+			return next.Handle(ctx, req) // which refuses it
+		}
+		for _, a := range c.fixed {
+			if _, given := jsonx.Lookup(args, a.name); given {
+				return &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(fmt.Sprintf("unknown property %q", a.name))}}, nil
+			}
+			args = jsonx.With(nil, args, a.name, a.value)
+		}
+		params = jsonx.With(nil, params, "arguments", args)
+	}
+	return next.Handle(ctx, &mcp.Request{Method: req.Method, Params: params})
+}

@@ -1,0 +1,108 @@
+package middleware_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/middleware"
+)
+
+// newFinder makes a server with tools to change.
+func newFinder() *mcp.Server {
+	s := &mcp.Server{Name: "s", Version: "1"}
+	mcp.AddTool(s, mcp.Tool{Name: "find", Title: "Find", Description: "Find all"}, func(_ context.Context, in struct {
+		Text  string `json:"text"`
+		Limit int    `json:"limit"`
+		Where string `json:"where,omitempty"`
+	}) (string, error) {
+		return fmt.Sprint(in.Text, " ", in.Limit, " ", in.Where), nil
+	})
+	for _, name := range []string{"drop", "search", "say"} {
+		mcp.AddTool(s, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return name, nil })
+	}
+	return s
+}
+
+// Callers see and call the changed tools, on all revisions, at the server and at the client.
+func TestTools(t *testing.T) {
+	change := middleware.Tools(map[string]middleware.ToolChange{
+		"find": {Name: "search", Title: "Search", Description: "Search here", Arguments: map[string]any{"limit": 5, "where": "here"}},
+		"drop": {Hidden: true},
+		"say":  {Description: "Say it"},
+		"none": {Name: "nothing"}, // the server does not have it
+	})
+	check := func(t *testing.T, s *mcp.Session) {
+		var lines []string
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, fmt.Sprintf("%s|%s|%s", tool.Name, tool.Description, tool.InputSchema))
+		}
+		want := `search|Search here|{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}
+say|Say it|{"type":"object","properties":{},"additionalProperties":false}`
+		if got := strings.Join(lines, "\n"); got != want {
+			t.Errorf("tools\n%s\nwant\n%s", got, want)
+		}
+		for _, tt := range []struct{ tool, args, want string }{
+			{"search", `{"text":"tea"}`, "tea 5 here"},
+			{"search", `{"text":"tea","limit":50}`, `unknown property "limit"`},
+			{"search", `{"text":"tea","where":null}`, `unknown property "where"`},
+			{"search", `{}`, `missing "text"`},
+			{"say", `{}`, "say"},
+			{"find", `{"text":"tea","limit":50}`, `"no tool \"find\"; see tools/list" (code -32602)`},
+			{"drop", `{}`, `"no tool \"drop\"; see tools/list" (code -32602)`},
+			{"other", `{}`, `"no tool \"other\"; see tools/list" (code -32602)`},
+		} {
+			res, err := s.CallTool(t.Context(), tt.tool, json.RawMessage(tt.args))
+			got := fmt.Sprint(err)
+			if err == nil {
+				got = res.Text()
+			}
+			if !strings.Contains(got, tt.want) {
+				t.Errorf("%s %s = %s, want %s", tt.tool, tt.args, got, tt.want)
+			}
+		}
+		if res, err := s.CallTool(t.Context(), "search", nil); err != nil || !res.IsError {
+			t.Errorf("search without arguments = %v, %v", res, err)
+		}
+	}
+	t.Run("server", func(t *testing.T) {
+		mcptest.Every(t, func() *mcp.Server {
+			s := newFinder()
+			s.Use(change)
+			return s
+		}, newClient, check)
+	})
+	t.Run("client", func(t *testing.T) {
+		mcptest.Every(t, newFinder, func() *mcp.Client {
+			c := newClient()
+			c.Use(change)
+			return c
+		}, check)
+	})
+}
+
+// Changes that contradict each other are a mistake of the program.
+func TestToolsNonsense(t *testing.T) {
+	for want, changes := range map[string]map[string]middleware.ToolChange{
+		`middleware: Tools: "a" and "b" are both named "c"`: {"a": {Name: "c"}, "b": {Name: "c"}},
+		`middleware: Tools: "a" and "b" are both named "b"`: {"a": {Name: "b"}, "b": {Title: "B"}},
+		`middleware: Tools: "a": argument "f": `:            {"a": {Arguments: map[string]any{"f": func() {}}}},
+	} {
+		func() {
+			defer func() {
+				if v := recover(); !strings.HasPrefix(fmt.Sprint(v), want) {
+					t.Errorf("panic %v, want %s", v, want)
+				}
+			}()
+			middleware.Tools(changes)
+		}()
+	}
+	middleware.Tools(map[string]middleware.ToolChange{"a": {Name: "b"}, "b": {Name: "a"}, "c": {Hidden: true, Name: "a"}})
+}
