@@ -3,6 +3,7 @@ package docs_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -234,5 +235,26 @@ func TestWatchPage(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("%s: %v", rev, err)
 		}
+	}
+}
+
+// Omitzero leaves out a zero, and omitempty sends it.
+func TestZeroArguments(t *testing.T) {
+	srv := &mcp.Server{Name: "echo"}
+	if err := srv.HandleTool(mcp.Tool{Name: "echo"}, func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+		return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(string(args))}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s := mcptest.Connect(t, srv, &mcp.Client{}, mcp.V2026_07_28)
+	got, err := mcp.CallAs[string](t.Context(), s, "echo", struct {
+		A int           `json:"a,omitzero"`
+		B time.Duration `json:"b,omitzero"`
+		C int           `json:"c,omitempty"`
+		D string        `json:"d,omitempty"`
+		E []int         `json:"e,omitempty"`
+	}{})
+	if err != nil || got != `{"c":0}` {
+		t.Errorf("the arguments are %s, %v", got, err)
 	}
 }
