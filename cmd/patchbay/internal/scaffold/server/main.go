@@ -6,17 +6,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"log"
-	"net"
-	"net/http"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/endpoint"
 )
 
 // person holds the arguments of the tool greet. The tags make its schema, and check each call.
@@ -47,43 +43,27 @@ func newServer() *mcp.Server {
 	return srv
 }
 
-// serveHTTP serves Streamable HTTP at /mcp until ctx ends. Calls in progress then have ten seconds to
-// finish.
-func serveHTTP(ctx context.Context, srv *mcp.Server, ln net.Listener) error {
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", srv)
-	web := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		err := srv.Shutdown(ctx) // first: it ends the open event streams, which web.Shutdown waits for
-		ended <- errors.Join(err, web.Shutdown(ctx))
-	}()
-	if err := web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-ended
-}
+// newEndpoint makes the server over HTTP, at /mcp, with /healthz and /readyz beside it.
+func newEndpoint() *endpoint.HTTP { return &endpoint.HTTP{Server: newServer()} }
 
+// run serves until ctx ends, or the client closes the standard streams.
 func run(ctx context.Context, address string) error {
-	if address == "" {
-		return newServer().ServeStdio(ctx)
+	if address != "" {
+		log.Printf("serving http://%s/mcp", address)
+		return newEndpoint().ListenAndServe(ctx, address)
 	}
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
+	err := newServer().ServeStdio(ctx)
+	if ctx.Err() != nil {
+		return nil // interrupted
 	}
-	log.Printf("http://%s/mcp", ln.Addr())
-	return serveHTTP(ctx, newServer(), ln)
+	return err
 }
 
 func main() {
 	address := flag.String("http", "", "serve Streamable HTTP on this `address`, such as 127.0.0.1:7420")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		log.Fatal(fmt.Errorf("unknown argument %q; see --help", flag.Arg(0)))
+		log.Fatalf("unknown argument %q; see --help", flag.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

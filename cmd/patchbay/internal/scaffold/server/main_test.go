@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -40,15 +39,15 @@ func TestAbout(t *testing.T) {
 	})
 }
 
-// The server serves HTTP until it is ended.
+// The server answers over HTTP until it is ended.
 func TestHTTP(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ctx, cancel := context.WithCancel(t.Context())
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // a free port
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serveHTTP(ctx, newServer(), ln) }()
+	go func() { ended <- newEndpoint().Serve(ctx, ln) }()
 	s, err := newClient().Dial(t.Context(), "http://"+ln.Addr().String()+"/mcp")
 	if err != nil {
 		t.Fatal(err)
@@ -58,12 +57,7 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("greet = %q, %v", got, err)
 	}
 	cancel()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("the server did not end")
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
