@@ -91,7 +91,8 @@
 //	header:"Region"           x-mcp-header (2026-07-28, transports); strings,
 //	                          integers within 2^53 and booleans only
 //
-// A comma inside a list is written \, and a tag that does not apply to its field is an error of
+// The names of JSON Schema (description, minimum, minLength, maxItems and so on) work too, each in place
+// of the short one. A comma inside a list is written \, and a tag that does not apply to its field is an error of
 // [For]. The tag jsonschema is read as other packages write it: a plain description, or
 // "required,minimum=1,enum=a,enum=b" and the like.
 //

@@ -34,6 +34,9 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 	if v, ok := tag.Lookup("jsonschema_description"); ok {
 		t.doc = v
 	}
+	if v, ok := tag.Lookup("description"); ok {
+		t.doc = v
+	}
 	if v, ok := tag.Lookup("doc"); ok {
 		t.doc = v
 	}
@@ -63,6 +66,17 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 			t.words = append(t.words, keyword{name, v})
 		}
 	}
+	for _, full := range fullWords {
+		v, ok := tag.Lookup(full)
+		if !ok {
+			continue
+		}
+		short := strings.NewReplacer("Length", "", "Items", "", "Properties", "", "imum", "").Replace(full)
+		if _, both := tag.Lookup(short); both {
+			return t, fmt.Errorf("tags %s and %s: keep one", short, full)
+		}
+		t.words = append(t.words, keyword{full, v})
+	}
 	for _, flag := range []struct {
 		name string
 		set  *bool
@@ -80,6 +94,11 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 		return t, fmt.Errorf("tag enumTitles: %d titles for %d enum values", len(t.titles), len(t.enum))
 	}
 	return t, nil
+}
+
+// fullWords are the tags whose names are keywords of JSON Schema and longer than our own.
+var fullWords = []string{
+	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
 }
 
 // readLegacy reads a jsonschema tag as other Go packages write it: keywords

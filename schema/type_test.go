@@ -83,6 +83,12 @@ func TestJSON(t *testing.T) {
 		C int    `json:"c,omitempty" jsonschema:"title=C,minimum=1,maximum=5,example=2"`
 		D string `json:"d,omitempty" jsonschema_description:"four"`
 	}
+	type full struct {
+		A int      `json:"a" description:"how many" minimum:"1" exclusiveMaximum:"5"`
+		B string   `json:"b" minLength:"2" maxLength:"3"`
+		C []string `json:"c" minItems:"1" maxItems:"2"`
+		D float64  `json:"d" maximum:"1.5"`
+	}
 	type optional struct {
 		Value   string   `json:"value"`
 		Omit    string   `json:"omit,omitempty"`
@@ -107,6 +113,7 @@ func TestJSON(t *testing.T) {
 		typ  reflect.Type
 		want string
 	}{
+		{reflect.TypeFor[full](), `{"type":"object","properties":{"a":{"type":"integer","description":"how many","minimum":1,"exclusiveMaximum":5},"b":{"type":"string","minLength":2,"maxLength":3},"c":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":2},"d":{"type":"number","maximum":1.5}},"required":["a","b","c","d"],"additionalProperties":false}`},
 		{reflect.TypeFor[empty](), `{"type":"object","properties":{},"additionalProperties":false}`},
 		{reflect.TypeFor[fields](), `{"type":"object","properties":{` +
 			`"text":{"type":"string","title":"Text","description":"some \"text\" <b>","examples":["ab","ac"],"minLength":1,"maxLength":9,"pattern":"^a"},` +
@@ -252,6 +259,15 @@ func TestForRefuses(t *testing.T) {
 		{struct {
 			A string `jsonschema:"required,minimun=1"`
 		}{}, `A: tag jsonschema: unknown part "minimun=1"`},
+		{struct {
+			A int `min:"1" minimum:"2"`
+		}{}, "A: tags min and minimum: keep one"},
+		{struct {
+			A string `max:"1" maxLength:"2"`
+		}{}, "A: tags max and maxLength: keep one"},
+		{struct {
+			A int `minLength:"1"`
+		}{}, "A: tag minLength"},
 		{struct {
 			A int `json:"a,string"`
 		}{}, `A: json option "string" is not supported`},

@@ -110,7 +110,9 @@ func (b *builder) retag(s spec, tags string, path []string) (spec, error) {
 }
 
 // changeable are the tags that With accepts.
-var changeable = []string{"doc", "title", "enum", "enumTitles", "min", "max", "exclusiveMin", "exclusiveMax", "multipleOf", "pattern", "format", "default", "examples", "unique", "nullable", "header"}
+var changeable = append([]string{
+	"doc", "description", "title", "enum", "enumTitles", "min", "max", "exclusiveMin", "exclusiveMax", "multipleOf", "pattern", "format", "default", "examples", "unique", "nullable", "header",
+}, fullWords...)
 
 // checkTags checks the form of struct tags, which package reflect does not.
 func checkTags(tags string) error {

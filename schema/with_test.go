@@ -128,7 +128,7 @@ func TestWithNonsense(t *testing.T) {
 		{`default:"pencil"`, "item", `must be one of "pen", "ink"`},
 		{`unique:"yes"`, "notes", "must be true or false"},
 		{`json:"other"`, "item", `the tag "json" cannot be changed`},
-		{`maximum:"9"`, "count", `the tag "maximum" cannot be changed; use some of doc`},
+		{`maximal:"9"`, "count", `the tag "maximal" cannot be changed; use some of doc`},
 		{`max:9`, "count", `is not a struct tag, such as max:"9"`},
 		{`max`, "count", `is not a struct tag`},
 		{"max:`9`", "count", `is not a struct tag`},
