@@ -46,6 +46,12 @@ func TestHours(t *testing.T) {
 	}
 }
 
+func TestDefinition(t *testing.T) {
+	if err := newLibrary().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &mcp.Server{Name: "slow"}

@@ -169,3 +169,37 @@ func TestOutputWith(t *testing.T) {
 		t.Errorf("With = %v", err)
 	}
 }
+
+// FuzzWith changes tags at random: a change fails, or makes a valid schema that accepts what the
+// decoder accepts.
+func FuzzWith(f *testing.F) {
+	f.Add(`max:"50"`, "count", `{"item":"pen","count":40}`)
+	f.Add(`enum:"a,b" default:"a"`, "item", `{"count":1}`)
+	f.Add(`unique:"true" min:"1"`, "notes", `{"item":"pen","count":1,"notes":["gift"]}`)
+	f.Add(`format:"email" pattern:"^a" nullable:"true"`, "item", `{"item":null,"count":1}`)
+	f.Add(`header:"X" doc:"\"" examples:"1,2"`, "count", `{"item":"ink","count":2}`)
+	f.Add(`multipleOf:"0.5" exclusiveMax:"3"`, "ship/price", `{"item":"ink","count":2,"ship":{"price":2.5}}`)
+	typ, err := schema.For[purchase]()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, tags, path, value string) {
+		changed, err := typ.With(tags, strings.Split(path, "/")...)
+		if err != nil {
+			if changed != nil {
+				t.Fatalf("With(%q, %q) returned both a type and %v", tags, path, err)
+			}
+			return
+		}
+		check, err := schema.Compile(changed.JSON())
+		if err != nil {
+			t.Fatalf("With(%q, %q): %v\n%s", tags, path, err, changed.JSON())
+		}
+		var v purchase
+		if changed.Decode([]byte(value), &v) == nil {
+			if _, err := check.Fit([]byte(value)); err != nil { // without nulls for absent properties
+				t.Fatalf("With(%q, %q): the decoder accepts %s, and the schema does not: %v\n%s", tags, path, value, err, changed.JSON())
+			}
+		}
+	})
+}
