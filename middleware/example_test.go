@@ -41,8 +41,8 @@ func ExampleLog() {
 	s.CallTool(context.Background(), "echo", map[string]any{"text": "hello"})
 	s.CallTool(context.Background(), "echo", map[string]any{"txt": "hello"})
 	// Output:
-	// level=INFO msg=request method=tools/call name=echo outcome=ok
-	// level=INFO msg=request method=tools/call name=echo outcome="tool error"
+	// level=INFO msg=request method=tools/call tool=echo outcome=ok
+	// level=INFO msg=request method=tools/call tool=echo outcome="tool error"
 }
 
 // Observe counts calls by tool and outcome.

@@ -11,9 +11,9 @@ import (
 )
 
 // Log returns a middleware that logs a line "request" at the end of each request, with the
-// attributes method, name (of the tool or prompt, or the URI of the resource without user and
-// query), caller (the principal), ms and outcome ([Outcome]). Attributes without a value are left out. A [Failed]
-// request is logged at Warn with code, and with err unless the code is
+// attributes method, caller (the principal), ms, outcome ([Outcome]) and, as far as the method has
+// one, tool, prompt, uri (of a resource, without user and query), ref (of a completion: a prompt or
+// a template) or task (its id). Attributes without a value are left out. A [Failed] request is logged at Warn with code, and with err unless the code is
 // [jsonrpc.CodeInvalidParams], because that text may quote arguments; all others are logged at Info.
 // If logger is nil, it is [slog.Default].
 func Log(logger *slog.Logger) mcp.Middleware {
@@ -29,8 +29,8 @@ func Log(logger *slog.Logger) mcp.Middleware {
 			return
 		}
 		attrs := append(make([]slog.Attr, 0, 7), slog.String("method", text.Short(r.Method)))
-		if r.Name != "" {
-			attrs = append(attrs, slog.String("name", text.Short(shownName(r))))
+		if key, name := named(r); name != "" {
+			attrs = append(attrs, slog.String(key, text.Short(name)))
 		}
 		if r.Caller != "" {
 			attrs = append(attrs, slog.String("caller", r.Caller))
@@ -45,14 +45,26 @@ func Log(logger *slog.Logger) mcp.Middleware {
 	})
 }
 
-// shownName returns the name of a record without the parts of a URI that may be secret.
-func shownName(r Record) string {
-	if r.Method != "resources/read" {
-		return r.Name
+// named returns the name of a record with its key.
+func named(r Record) (key, name string) {
+	switch r.Method {
+	case "tools/call":
+		return "tool", r.Name
+	case "prompts/get":
+		return "prompt", r.Name
+	case "resources/read":
+		return "uri", shownURI(r.Name)
+	case "completion/complete":
+		return "ref", r.Name
 	}
-	u, err := url.Parse(r.Name)
+	return "task", r.Name
+}
+
+// shownURI returns a URI without the parts that may be secret.
+func shownURI(uri string) string {
+	u, err := url.Parse(uri)
 	if err != nil {
-		return "" // and not what may be in it
+		return ""
 	}
 	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
 	return u.String()

@@ -20,7 +20,7 @@ const (
 	OK        Outcome = "ok"
 	ToolError Outcome = "tool error" // the tool failed: a result with isError
 	Question  Outcome = "question"   // the result asks the caller, which sends the request again with the answer (2026-07-28)
-	Task      Outcome = "task"       // the call goes on as a task
+	Task      Outcome = "task"       // the call goes on as a task; [mcp.TaskConfig] reports its end to OnEnd
 	Denied    Outcome = "denied"     // by an [mcp.Denial]: no permission, or over a rate limit
 	Canceled  Outcome = "canceled"   // the caller canceled the request, or has gone; the usual end of subscriptions/listen
 	Failed    Outcome = "error"      // a JSON-RPC error

@@ -186,17 +186,19 @@ func TestLog(t *testing.T) {
 	session.CallTool(t.Context(), "break", nil)
 	session.ReadResource(t.Context(), "x://hours")
 	session.ReadResource(t.Context(), "x://u:secret@hours?key=secret#secret")
+	session.Complete(t.Context(), mcp.Feature{Kind: mcp.KindPrompt, Name: "p"}, "word", "secret", nil)
 	got := regexp.MustCompile(`(?m)^time=\S+ |ms=[\d.]+`).ReplaceAllStringFunc(out.String(), func(s string) string {
 		if strings.HasPrefix(s, "ms") {
 			return "ms=1"
 		}
 		return ""
 	})
-	const want = `level=INFO msg=request method=tools/call name=say ms=1 outcome="tool error"
-level=WARN msg=request method=prompts/get name=p ms=1 outcome=error code=-32602
-level=WARN msg=request method=tools/call name=break ms=1 outcome=error code=77 err="\"broken\" (code 77)"
-level=INFO msg=request method=resources/read name=x://hours ms=1 outcome=ok
-level=INFO msg=request method=resources/read name=x://hours ms=1 outcome=ok
+	const want = `level=INFO msg=request method=tools/call tool=say ms=1 outcome="tool error"
+level=WARN msg=request method=prompts/get prompt=p ms=1 outcome=error code=-32602
+level=WARN msg=request method=tools/call tool=break ms=1 outcome=error code=77 err="\"broken\" (code 77)"
+level=INFO msg=request method=resources/read uri=x://hours ms=1 outcome=ok
+level=INFO msg=request method=resources/read uri=x://hours ms=1 outcome=ok
+level=INFO msg=request method=completion/complete ref=p ms=1 outcome=ok
 `
 	if got != want {
 		t.Errorf("log:\n%s\nwant:\n%s", got, want)
