@@ -124,7 +124,7 @@ func (s *Server) checkFields() error {
 		name  string
 		wrong bool
 	}{
-		{"HTTP.SessionIdle", s.HTTP.SessionIdle < 0}, {"HTTP.MaxSessions", s.HTTP.MaxSessions < 0}, {"HTTP.KeepAlive", s.HTTP.KeepAlive < 0},
+		{"HTTP.SessionIdle", s.HTTP.SessionIdle < 0}, {"HTTP.MaxSessions", s.HTTP.MaxSessions < 0},
 		{"HTTP.Retry", s.HTTP.Retry < 0}, {"State.TTL", s.State.TTL < 0},
 		{"Limits.Message", s.Limits.Message < 0}, {"Limits.Depth", s.Limits.Depth < 0}, {"Limits.Concurrent", s.Limits.Concurrent < 0},
 		{"Limits.Rounds", s.Limits.Rounds < 0}, {"Limits.PageSize", s.Limits.PageSize < 0},

@@ -300,7 +300,7 @@ func TestCheck(t *testing.T) {
 		{"an origin with a path", mcp.Server{HTTP: mcp.HTTPConfig{AllowedOrigins: []string{"https://app.example.com/"}}}, "without a path"},
 		{"good origins", mcp.Server{HTTP: mcp.HTTPConfig{AllowedOrigins: []string{"*", "null", "https://[::1]:8080", "vscode-webview://x"}, AllowedHosts: []string{"a.example", "a.example:8080", "[::1]:7"}}}, ""},
 		{"a negative limit", mcp.Server{Limits: mcp.Limits{PageSize: -1}}, "Limits.PageSize is negative"},
-		{"no bound where one may be left out", mcp.Server{Limits: mcp.Limits{CallTimeout: -1, Cache: -1}}, ""},
+		{"no bound where one may be left out", mcp.Server{Limits: mcp.Limits{CallTimeout: -1, Cache: -1}, HTTP: mcp.HTTPConfig{KeepAlive: -1}}, ""},
 	}
 	for i := range tests {
 		tt := &tests[i]

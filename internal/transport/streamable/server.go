@@ -56,8 +56,9 @@ type Server struct {
 	// with 429. Zero means no bound.
 	Concurrent int
 
-	// KeepAlive is the time after which a quiet event stream gets a comment. Zero
-	// means never.
+	// KeepAlive is the time after which a quiet event stream gets a comment. A call without an
+	// answer becomes an event stream within this time, so that proxies do not give it up. Zero or
+	// less means never.
 	KeepAlive time.Duration
 
 	// Stateless serves legacy clients without sessions.
@@ -91,6 +92,7 @@ type Server struct {
 	running  *run          // the newest run, which links to the others; guarded by mu
 	drained  chan struct{} // closed when the last run ends after Shutdown; guarded by mu
 	sessions sessionTable  // guarded by mu
+	watcher  watcher       // guarded by mu
 }
 
 // run is the entry of one exchange in the server's list of running exchanges, which Shutdown ends.
@@ -99,6 +101,8 @@ type Server struct {
 type run struct {
 	of      interface{ Cancel(cause error) } // the exchange
 	endless bool                             // it waits for events and does not end by itself
+	since   uint32                           // looks of the watcher when it started; guarded by mu of the server
+	quiet   atomic.Pointer[response]         // of a call, which stayOpen may open; nil: of no call
 
 	older, newer *run // guarded by mu of the server
 }
@@ -134,6 +138,7 @@ func (s *Server) startLocked(r *run) bool {
 		r.older.newer = r
 	}
 	s.running = r
+	s.watchLocked(r)
 	return true
 }
 

@@ -160,6 +160,8 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 		return false
 	}
 	st := s.newStream(&p.response, sess, true)
+	p.stream = st
+	p.quiet.Store(&p.response)
 	if !st.primes || p.msg.Method != revision.MethodCall || p.detachable(r) {
 		s.answer(st, p, r)
 		return false

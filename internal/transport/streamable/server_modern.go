@@ -56,6 +56,7 @@ func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 	// cause; the context of net/http has no cause.
 	p.begin(r.Context(), ErrDisconnected)
 	p.endless = msg.Method == revision.MethodListen
+	p.quiet.Store(&p.response)
 	version, refusal := s.Engine.Peer(&p.ctx, msg, s.principal(r))
 	if refusal != nil {
 		p.reply(http.StatusBadRequest, refusal)

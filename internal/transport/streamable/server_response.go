@@ -39,9 +39,10 @@ type response struct {
 	finished bool        // no more writes; guarded by mu
 	bounded  bool        // the connection has a deadline; guarded by mu
 
-	noJSON   bool  // the client does not take JSON; guarded by mu once the handler runs
-	noEvents error // why there can be no event stream: errNoEvents, or a [web.BufferedError]
-	abrupt   bool  // a handler has ended the goroutine of net/http, which will not finish the response
+	stream   *stream // of a legacy call; nil: of a modern one
+	noJSON   bool    // the client does not take JSON; guarded by mu once the handler runs
+	noEvents error   // why there can be no event stream: errNoEvents, or a [web.BufferedError]
+	abrupt   bool    // a handler has ended the goroutine of net/http, which will not finish the response
 
 	// For the stream on this response: left, if not nil, is called when the stream has released the
 	// response; unwatch, if not nil, ends the watch on client; detaches reports that the handler
