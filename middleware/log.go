@@ -13,9 +13,9 @@ import (
 // Log returns a middleware that logs a line "request" at the end of each request, with the
 // attributes method, caller (the principal), ms, outcome ([Outcome]) and, as far as the method has
 // one, tool, prompt, uri (of a resource, without user and query), ref (of a completion: a prompt or
-// a template) or task (its id). Attributes without a value are left out. A [Failed] request is logged at Warn with code, and with err unless the code is
-// [jsonrpc.CodeInvalidParams], because that text may quote arguments; all others are logged at Info.
-// If logger is nil, it is [slog.Default].
+// a template) or task (its id). Attributes without a value are left out. A [Failed] request is logged
+// at Warn with code, and with err unless the code is [jsonrpc.CodeInvalidParams], because that text
+// may quote arguments; all others are logged at Info. If logger is nil, it is [slog.Default].
 func Log(logger *slog.Logger) mcp.Middleware {
 	if logger == nil {
 		logger = slog.Default()

@@ -47,13 +47,20 @@ func (c *newCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		a.print(filepath.Join(p.Folder(), name))
+	if a.JSON {
+		err = a.printJSON(struct {
+			Folder string   `json:"folder"`
+			Files  []string `json:"files"` // in the folder
+		}{p.Folder(), names})
+	} else {
+		for _, name := range names {
+			a.print(filepath.Join(p.Folder(), name))
+		}
 	}
 	if p.Version == "" && p.Source == "" {
 		a.talk.Note("warning: this program is not a release, so go.mod requires v0.0.0, which cannot be downloaded")
 		a.talk.Note("hint: go mod edit -replace github.com/patchbay-dev/patchbay=FOLDER, with the folder of its source (as --source does)")
 	}
 	a.talk.Note("next: cd %s && go mod tidy && go test ./...", shell([]string{p.Folder()}))
-	return nil
+	return err
 }
