@@ -111,7 +111,7 @@ func TestEvalIsUsedWrongly(t *testing.T) {
 		code int
 		want string
 	}{
-		{"eval gone.yaml", exitLocal, "gone.yaml"},
+		{"eval gone.yaml", exitUsage, "gone.yaml"},
 		{"eval faults.yaml", exitLocal, "faults.yaml:3:5: a task has no member \"promt\"; did you mean \"prompt\"?"},
 		{"eval server.yaml -m openai/x", exitLocal, "server.yaml:4:"},
 		{"eval fine.yaml", exitUsage, "no model is configured"},

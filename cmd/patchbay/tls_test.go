@@ -64,7 +64,7 @@ func TestMutualTLS(t *testing.T) {
 	}
 	typedRun(t, "", exitUnauthorized, with("--server-ca", "ca.pem")...)
 	typedRun(t, "", exitUnreachable, with("--server-ca", "ca.pem", "--client-cert", "stranger.pem")...)
-	typedRun(t, "", exitUnreachable, with("--server-ca", "no-such-file")...)
+	typedRun(t, "", exitUsage, with("--server-ca", "no-such-file")...)
 	typedRun(t, "", exitUsage, with("--client-key", "client.key")...)
 	if got := typedRun(t, "", exitOK, with("--server-ca", "ca.pem", "--client-cert", "client.pem", "--client-key", "client.key")...); !strings.Contains(got, "mtls#spiffe://example.org/agent") {
 		t.Errorf("call with a certificate: %s", got)
