@@ -20,12 +20,11 @@ func (e *Env) start(ctx context.Context, s config.Server, client *mcp.Client, st
 	if err := e.Check(s); err != nil {
 		return nil, err
 	}
-	cmd, leash, err := guard.Command(s.Command, s.Args)
+	cmd, leash, err := guard.Command(s.Command, s.Args, append(environment(s), e.origins().env(s)))
 	if err != nil {
 		return nil, err
 	}
 	cmd.Dir, cmd.Stderr = s.Dir, stderr
-	cmd.Env = append(environment(s), e.origins().env(s))
 	if on := client.OnFrame; on != nil {
 		client.OnFrame = func(f trace.Frame) {
 			if f.Kind == trace.KindStart { // the command as a person wrote it, without its guard

@@ -9,6 +9,7 @@ package follow
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -68,13 +69,37 @@ type Watch struct {
 	also    []string
 	again   <-chan struct{}   // closed: the wait is over; nil: only changes end it
 	watcher *fsnotify.Watcher // nil if the system does not notify
+	changed chan struct{}     // has an element after a notification
+	heard   sync.WaitGroup
 }
 
 // Start begins to watch a file, which need not exist. Close ends that.
 func Start(path string) *Watch {
-	w := &Watch{path: path}
+	w := &Watch{path: path, changed: make(chan struct{}, 1)}
 	w.watcher, _ = fsnotify.NewWatcher() // without a watcher, LookAgain bounds the delay
+	if w.watcher != nil {
+		w.heard.Go(w.hear)
+	}
 	return w
+}
+
+// hear takes the notifications until Close. On Windows a watcher does not add a folder while a
+// notification waits to be taken.
+func (w *Watch) hear() {
+	for {
+		ok := false
+		select {
+		case _, ok = <-w.watcher.Events:
+		case _, ok = <-w.watcher.Errors: // some notifications were lost
+		}
+		if !ok {
+			return
+		}
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Also begins to watch the folders of other files, in place of those of an earlier call.
@@ -87,6 +112,7 @@ func (w *Watch) Also(files ...string) {
 func (w *Watch) Close() {
 	if w.watcher != nil {
 		w.watcher.Close()
+		w.heard.Wait()
 	}
 }
 
@@ -106,17 +132,11 @@ func (w *Watch) add() {
 // Wait waits until something has happened in the folder of the file and no more follows, but not
 // for longer than d; false if nothing has happened.
 func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
-	var events <-chan fsnotify.Event
-	var faults <-chan error
-	if w.watcher != nil {
-		events, faults = w.watcher.Events, w.watcher.Errors
-	}
 	w.add() // the folders may have been created again
 	late := time.NewTimer(d)
 	defer late.Stop()
 	select {
-	case <-events:
-	case <-faults: // some events were lost
+	case <-w.changed:
 	case <-w.again:
 		return true
 	case <-late.C:
@@ -128,8 +148,7 @@ func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
 	defer settled.Stop()
 	for {
 		select {
-		case <-events:
-		case <-faults:
+		case <-w.changed:
 		case <-settled.C:
 			return true
 		case <-ctx.Done():

@@ -24,9 +24,10 @@ const pipeFD = 3
 // Leash is a program's hold on a guard. It may be used by several goroutines.
 type Leash struct{ r, w *os.File }
 
-// Command returns a command under a guard. Release the leash when the command has ended, or is not
+// Command returns a command with an environment under a guard, which finds it in the PATH there.
+// Release the leash when the command has ended, or is not
 // started after all.
-func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
+func Command(command string, args, env []string) (*exec.Cmd, *Leash, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("find this program, to guard the server: %w", err)
@@ -39,6 +40,7 @@ func Command(command string, args []string) (*exec.Cmd, *Leash, error) {
 		Path: self,
 		// Errors name the command instead of its guard.
 		Args:       append([]string{command, Verb, "--", command}, args...),
+		Env:        env,
 		ExtraFiles: []*os.File{r},
 		// Without SysProcAttr, package mcp would make the kernel kill the guard, and nothing would
 		// end the group.

@@ -8,7 +8,7 @@ import (
 
 // The errors of package mcp name a process by its first argument: the command, not its guard.
 func TestCommandNamesTheServer(t *testing.T) {
-	cmd, leash, err := guard.Command("python3", []string{"server.py"})
+	cmd, leash, err := guard.Command("python3", []string{"server.py"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

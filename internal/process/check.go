@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -23,8 +24,8 @@ func Check(s config.Server) error {
 		}
 	}
 	name := s.Command
-	if _, ok := s.Env["PATH"]; ok && !strings.ContainsRune(name, filepath.Separator) {
-		return nil // the guard finds it or reports the error
+	if setsPath(s.Env) && !strings.ContainsRune(name, filepath.Separator) {
+		return nil // package guard finds it or reports the error
 	}
 	if s.Dir != "" && strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
 		name = filepath.Join(s.Dir, name)
@@ -39,6 +40,15 @@ func Check(s config.Server) error {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
 	}
 	return CheckSelf(s.CommandLine())
+}
+
+func setsPath(env map[string]string) bool {
+	for name := range env {
+		if name == "PATH" || runtime.GOOS == "windows" && strings.EqualFold(name, "PATH") {
+			return true
+		}
+	}
+	return false
 }
 
 // notFound says that there is no such command. It wraps the error of [exec.LookPath], which its

@@ -133,10 +133,12 @@ func (r *watched) look() fs.FileInfo {
 func (w *watcher) run(ctx context.Context, p *patrolling) {
 	defer close(p.done)
 	folders := w.listen()
-	var events <-chan fsnotify.Event // both nil if the system does not report events
-	var faults <-chan error
+	events := make(chan fsnotify.Event, maxEvents)
+	lost := make(chan struct{}, 1)
 	if folders != nil {
-		events, faults = folders.Events, folders.Errors
+		var heard sync.WaitGroup
+		heard.Go(func() { hear(folders, events, lost) })
+		defer heard.Wait()
 		defer folders.Close()
 	}
 	var mine map[string]*watched
@@ -165,8 +167,7 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 			if mark(mine, e) {
 				gather()
 			}
-		case err := <-faults: // for instance that events were lost
-			w.s.log.Debug("watch", "err", err)
+		case <-lost:
 			suspect(mine)
 			gather()
 		case <-settled.C:
@@ -181,6 +182,35 @@ func (w *watcher) run(ctx context.Context, p *patrolling) {
 			w.follow(folders, mine)
 			suspect(mine)
 			w.check(ctx, mine)
+		}
+	}
+}
+
+// maxEvents is how many events may wait. Of more, each may have been about any resource.
+const maxEvents = 1000
+
+// hear passes on the events until folders is closed. On Windows no folder can be added while an
+// event waits to be taken from there.
+func hear(folders *fsnotify.Watcher, events chan<- fsnotify.Event, lost chan<- struct{}) {
+	for {
+		select {
+		case e, ok := <-folders.Events:
+			if !ok {
+				return
+			}
+			select {
+			case events <- e:
+				continue
+			default:
+			}
+		case _, ok := <-folders.Errors: // most say that events were lost
+			if !ok {
+				return
+			}
+		}
+		select {
+		case lost <- struct{}{}:
+		default:
 		}
 	}
 }
