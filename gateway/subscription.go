@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -112,10 +113,17 @@ func (n *subscription) run(ctx context.Context) {
 		for _, c := range waiting {
 			n.again(c)
 		}
-		if err == nil {
+		var unreached *net.OpError
+		switch {
+		case err == nil:
 			lost = true // however it ends
 			n.rouse()
 			err = n.keep(ctx, r)
+		case errors.As(err, &unreached) && ctx.Err() == nil:
+			lost = true // the lists are read again when the server is back, which ends the state
+			if _, reason := failed(err); n.c.lists.fell(reason) {
+				n.p.up.listsChanged(reason)
+			}
 		}
 		n.refuse(err)
 		n.p.g.log().Debug("no notifications from a server", "server", n.p.src.Name, "err", err)

@@ -233,7 +233,8 @@ func TestBridgeHealth(t *testing.T) {
 	}
 }
 
-// A bridge is not ready before its server answers. The health of serve needs no credential and tells nothing but the state.
+// A bridge is ready while its server answers: not before it starts, nor after it has ended. The health
+// of serve needs no credential and tells nothing but the state.
 func TestReadiness(t *testing.T) {
 	runtimeFolder(t)
 	addr, err := freeport.Addr()
@@ -251,6 +252,16 @@ func TestReadiness(t *testing.T) {
 		defer res.Body.Close()
 		body, _ := io.ReadAll(res.Body)
 		return res.StatusCode, string(body)
+	}
+	await := func(url string, want int) { // longer than until, as attempts have growing pauses
+		t.Helper()
+		for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if status, body := get(url); status == want {
+				return
+			} else if time.Now().After(deadline) {
+				t.Fatalf("/readyz = %d %s, want %d", status, body, want)
+			}
+		}
 	}
 	url := bridged(t, "--http", "127.0.0.1:0", "-s", "http://"+addr+"/mcp")
 	until(t, "the bridge is failing", func() bool { _, body := get(url); return strings.Contains(body, `"failing"`) })
@@ -276,7 +287,18 @@ func TestReadiness(t *testing.T) {
 	defer open.Wait()
 	defer open.Process.Kill()
 	stderr.await(t, "listening on")
-	until(t, "the bridge is ready", func() bool { status, _ := get(url); return status == http.StatusOK })
+	await(url, http.StatusOK)
+	open.Process.Kill()
+	open.Wait()
+	await(url, http.StatusServiceUnavailable)
+	again, stderr := program(t, "serve", "everything", "--http", addr)
+	if err := again.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer again.Wait()
+	defer again.Process.Kill()
+	stderr.await(t, "listening on")
+	await(url, http.StatusOK)
 }
 
 // A bridge whose server keeps crashing reports each state once, with the last output of the server.
