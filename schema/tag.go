@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -71,7 +72,7 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 		if !ok {
 			continue
 		}
-		short := strings.NewReplacer("Length", "", "Items", "", "Properties", "", "imum", "").Replace(full)
+		short := shortWord(full)
 		if _, both := tag.Lookup(short); both {
 			return t, fmt.Errorf("tags %s and %s: keep one", short, full)
 		}
@@ -99,6 +100,17 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 // fullWords are the tags whose names are keywords of JSON Schema and longer than our own.
 var fullWords = []string{
 	"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+}
+
+// shortWord returns our own name for a tag with the name of JSON Schema, and others as they are.
+func shortWord(name string) string {
+	switch {
+	case name == "description":
+		return "doc"
+	case slices.Contains(fullWords, name):
+		return strings.NewReplacer("Length", "", "Items", "", "Properties", "", "imum", "").Replace(name)
+	}
+	return name
 }
 
 // readLegacy reads a jsonschema tag as other Go packages write it: keywords

@@ -84,14 +84,16 @@ func (b *builder) retag(s spec, tags string, path []string) (spec, error) {
 		f.spec = inner
 		return s, err
 	}
-	if err := checkTags(tags); err != nil {
+	merged, err := mergeTags(string(f.tag), tags)
+	if err != nil {
 		return s, err
 	}
-	f.tag = reflect.StructTag(strings.TrimSpace(tags) + " " + string(f.tag)) // the first of a name counts
+	f.tag = reflect.StructTag(merged)
 	read, err := b.tagsOf(f.tag)
 	if err != nil {
 		return s, err
 	}
+	read.words = lastWords(read.words) // a jsonschema tag may have the same ones, before
 	place := spec{node: f.node, ptrs: f.ptrs, nullable: f.nullable && b.out}
 	if f.node.elem.node != nil { // without the tags of the items
 		list := *f.node
@@ -114,22 +116,53 @@ var changeable = append([]string{
 	"doc", "description", "title", "enum", "enumTitles", "min", "max", "exclusiveMin", "exclusiveMax", "multipleOf", "pattern", "format", "default", "examples", "unique", "nullable", "header",
 }, fullWords...)
 
-// checkTags checks the form of struct tags, which package reflect does not.
-func checkTags(tags string) error {
-	rest := strings.TrimSpace(tags)
-	if rest == "" {
-		return errors.New(`With: there are no tags; write them as in a struct, such as max:"9"`)
+// mergeTags returns the struct tags of a field with some replaced. It checks the form of the new ones,
+// which package reflect does not.
+func mergeTags(old, tags string) (string, error) {
+	pairs, rest := splitTags(tags)
+	switch {
+	case rest != "":
+		return "", fmt.Errorf(`With: %s is not a struct tag, such as max:"9"`, quote(rest))
+	case len(pairs) == 0:
+		return "", errors.New(`With: there are no tags; write them as in a struct, such as max:"9"`)
 	}
-	for rest != "" {
-		name, after, ok := strings.Cut(rest, ":")
-		quoted, err := strconv.QuotedPrefix(after)
-		switch {
-		case !ok || err != nil || quoted[0] != '"':
-			return fmt.Errorf(`With: %s is not a struct tag, such as max:"9"`, quote(rest))
-		case !slices.Contains(changeable, name):
-			return fmt.Errorf("With: the tag %s cannot be changed; use some of %s", quote(name), strings.Join(changeable, ", "))
+	replaced := map[string]bool{}
+	for _, p := range pairs {
+		if !slices.Contains(changeable, p.name) {
+			return "", fmt.Errorf("With: the tag %s cannot be changed; use some of %s", quote(p.name), strings.Join(changeable, ", "))
 		}
+		replaced[shortWord(p.name)] = true
+	}
+	merged := strings.TrimSpace(tags)
+	kept, rest := splitTags(old)
+	for _, p := range kept {
+		if !replaced[shortWord(p.name)] {
+			merged += " " + p.name + ":" + p.value
+		}
+	}
+	return strings.TrimSpace(merged + " " + rest), nil
+}
+
+// splitTags splits struct tags into their names and quoted values. The rest is not a tag.
+func splitTags(tags string) (pairs []keyword, rest string) {
+	for rest = strings.TrimSpace(tags); rest != ""; {
+		name, after, _ := strings.Cut(rest, ":")
+		quoted, err := strconv.QuotedPrefix(after)
+		if err != nil || quoted[0] != '"' {
+			break
+		}
+		pairs = append(pairs, keyword{name, quoted})
 		rest = strings.TrimSpace(after[len(quoted):])
 	}
-	return nil
+	return pairs, rest
+}
+
+// lastWords returns the last one of each keyword.
+func lastWords(words []keyword) (last []keyword) {
+	for i, w := range words {
+		if !slices.ContainsFunc(words[i+1:], func(later keyword) bool { return shortWord(later.name) == shortWord(w.name) }) {
+			last = append(last, w)
+		}
+	}
+	return last
 }

@@ -107,6 +107,36 @@ func TestWithTwice(t *testing.T) {
 	}
 }
 
+// A tag replaces the tags of the field that say the same in other words.
+func TestWithSynonyms(t *testing.T) {
+	type in struct {
+		A int    `json:"a" description:"old" minimum:"1" maximum:"5"`
+		B string `json:"b" doc:"old" max:"5"`
+		C int    `json:"c" jsonschema:"minimum=1,maximum=5,description=old"`
+		D string `json:"d" jsonschema_description:"old"`
+	}
+	typ, err := schema.For[in]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ tags, name, want string }{
+		{`doc:"new" max:"9"`, "a", `"a":{"type":"integer","description":"new","minimum":1,"maximum":9}`},
+		{`description:"new" maximum:"9"`, "a", `"a":{"type":"integer","description":"new","minimum":1,"maximum":9}`},
+		{`description:"new" maxLength:"9"`, "b", `"b":{"type":"string","description":"new","maxLength":9}`},
+		{`description:"new" max:"9"`, "c", `"c":{"type":"integer","description":"new","minimum":1,"maximum":9}`},
+		{`doc:"new" maximum:"9"`, "c", `"c":{"type":"integer","description":"new","minimum":1,"maximum":9}`},
+		{`doc:"new"`, "d", `"d":{"type":"string","description":"new"}`},
+	} {
+		changed, err := typ.With(tt.tags, tt.name)
+		if err != nil || !strings.Contains(string(changed.JSON()), tt.want) {
+			t.Errorf("With(%s, %q) = %v, want a schema with %s", tt.tags, tt.name, err, tt.want)
+		}
+	}
+	if _, err := typ.With(`max:"9" maximum:"8"`, "a"); err == nil || !strings.Contains(err.Error(), "tags max and maximum: keep one") {
+		t.Errorf("both names at once: %v", err)
+	}
+}
+
 // A change into nonsense is an error that names the property.
 func TestWithNonsense(t *testing.T) {
 	typ := orderType(t)
