@@ -11,7 +11,7 @@
 //     requests, and 503 from the moment ctx ends. Both answer without a credential, and tell nothing else.
 //   - When ctx ends, calls in progress finish within Grace, and event streams end. Later requests are
 //     refused.
-//   - Serve returns when everything has ended, at most 5 seconds after Grace.
+//   - Serve returns when everything has ended, at most 6 seconds after Grace.
 package endpoint
 
 import (
@@ -56,8 +56,8 @@ type HTTP struct {
 	// notice that /readyz answers 503. Zero: none.
 	Delay time.Duration
 
-	// Grace is the time that calls in progress have to finish after that. Then they are canceled.
-	// Zero: 10 seconds.
+	// Grace is the time that calls in progress, and requests to Handler, have to finish after that.
+	// Then they are canceled. Zero: 10 seconds.
 	Grace time.Duration
 
 	// TLS, if not nil, serves HTTPS. It needs a certificate.
@@ -109,14 +109,24 @@ func (h *HTTP) Serve(ctx context.Context, ln net.Listener) error {
 		}
 	}
 	h.ending.Store(true)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(h.Grace, 10*time.Second))
-	defer cancel()
 	// The MCP server goes first, because it ends the event streams, which the HTTP server waits for.
-	err := errors.Join(failed, h.Server.Shutdown(ctx), srv.Shutdown(ctx))
-	if err != nil {
+	end := time.Now().Add(cmp.Or(h.Grace, 10*time.Second))
+	err := within(ctx, time.Until(end), h.Server.Shutdown)
+	if e := within(ctx, max(time.Until(end), answerTime), srv.Shutdown); e != nil {
+		err = errors.Join(err, e)
 		srv.Close()
 	}
-	return err
+	return errors.Join(failed, err)
+}
+
+// answerTime is the least time for the answers that are left when all calls have ended.
+const answerTime = time.Second
+
+// within calls a function with a context that ends after d, even if ctx has ended.
+func within(ctx context.Context, d time.Duration, shutdown func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	defer cancel()
+	return shutdown(ctx)
 }
 
 // check returns the first fault in the fields.

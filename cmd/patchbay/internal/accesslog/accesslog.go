@@ -7,8 +7,9 @@
 //
 // # Guarantees
 //
-//   - Each request of MCP has one line, and so has each HTTP request that is refused before the server
-//     reads it, by authentication for instance. Event streams have a line at their end.
+//   - Each request of MCP that reaches the middleware has one line, so all but pings. So has each HTTP
+//     request that is refused before, by authentication for instance. Event streams have a line at
+//     their end.
 //   - Arguments, results, the texts of errors and credentials are never written.
 //   - Requests do not wait for the file. If it cannot be written, lines are lost: the first fault is
 //     reported, and a line with "lost" counts them when the file can be written again.
