@@ -32,7 +32,7 @@ turns:
     answer: [text: I must not.]
 `)
 	patchbay("", "a stove, please", "--allow", "shop/place-order", "--yes").expect(t, exitDenied, "I must not.\n",
-		"not allowed, so not called: shop/add-to-cart", "hint: patchbay run 'a stove, please' -s shop -m openai/scripted --yes --allow shop/add-to-cart")
+		"not allowed, so not called: shop/add-to-cart", "hint: patchbay run "+shell([]string{"a stove, please"})+" -s shop -m openai/scripted --yes --allow shop/add-to-cart")
 	log, err := os.ReadFile("patchbay/audit.jsonl")
 	if err != nil || !strings.Contains(string(log), `"add-to-cart"`) {
 		t.Errorf("the log of decisions is %q, %v", log, err)
@@ -156,7 +156,7 @@ func TestRunIsUsedWrongly(t *testing.T) {
 		{"run hello -m nobody/x", "", "unknown provider"},
 		{"run hello -m fast", "", `no model "fast"`},
 		{"run hello --yes", "", "--yes needs --allow"},
-		{"run hello --allow shop", "", "hint: patchbay run hello --allow 'shop/*'"},
+		{"run hello --allow shop", "", "hint: patchbay run hello --allow " + shell([]string{"shop/*"})},
 		{"run hello --max-steps 0", "", "--max-steps must be at least 1, not 0"},
 		{"run hello --within -1s", "", "negative"},
 		{"run hello -m openai/x -s shop -s shop", "OPENAI_API_KEY", "-s shop is given twice"},

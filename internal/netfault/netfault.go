@@ -35,7 +35,7 @@ func Words(err error) string {
 		}
 		var sys *os.SyscallError
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED):
+		case is(err, syscall.ECONNREFUSED, 10061):
 			return at + ": connection refused"
 		case op.Timeout():
 			return at + ": no answer in time"
@@ -57,11 +57,11 @@ func Words(err error) string {
 func Listen(address string, err error) error {
 	var dns *net.DNSError
 	switch {
-	case addressInUse(err):
+	case is(err, syscall.EADDRINUSE, 10048):
 		return fmt.Errorf("cannot listen on %s: another program listens there%w", address, Quiet(err))
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("cannot listen on %s: not allowed; ports below 1024 need special privileges%w", address, Quiet(err))
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
+	case is(err, syscall.EADDRNOTAVAIL, 10049):
 		return fmt.Errorf("cannot listen on %s: this machine does not have that address%w", address, Quiet(err))
 	case errors.As(err, &dns):
 		return fmt.Errorf("cannot listen on %s: %s%w", address, Words(err), Quiet(err))
@@ -69,11 +69,11 @@ func Listen(address string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %s%w", address, Words(err), Quiet(err))
 }
 
-// addressInUse reports whether another listener has the address, on Windows too.
-func addressInUse(err error) bool {
-	const windowsInUse = syscall.Errno(10048) // WSAEADDRINUSE
+// is reports whether an error has a number of Unix, or the one that sockets of Windows have for it
+// and that package syscall does not take for the same.
+func is(err error, unix, windows syscall.Errno) bool {
 	var no syscall.Errno
-	return errors.Is(err, syscall.EADDRINUSE) || errors.As(err, &no) && no == windowsInUse
+	return errors.Is(err, unix) || errors.As(err, &no) && no == windows
 }
 
 // Quiet is a cause that adds nothing to the text of an error.

@@ -11,7 +11,7 @@ import (
 )
 
 // Shell joins words so that the person's shell splits them again: a POSIX shell, or on Windows
-// PowerShell and cmd. The variable $TOKEN is left for a POSIX shell to expand.
+// PowerShell and cmd. The variable $TOKEN is left for the shell to expand.
 func Shell(words []string) string {
 	word := posixWord
 	if runtime.GOOS == "windows" {
@@ -26,7 +26,7 @@ func Shell(words []string) string {
 
 func posixWord(w string) string {
 	switch {
-	case strings.Contains(w, "$TOKEN") && !strings.ContainsAny(strings.ReplaceAll(w, "$TOKEN", ""), "\"`$\\!"):
+	case expandsToken(w):
 		return `"` + w + `"`
 	case w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}!#~\\"):
 		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
@@ -34,10 +34,16 @@ func posixWord(w string) string {
 	return w
 }
 
+func expandsToken(w string) bool {
+	return strings.Contains(w, "$TOKEN") && !strings.ContainsAny(strings.ReplaceAll(w, "$TOKEN", ""), "\"`$\\!")
+}
+
 // windowsWord uses double quotes, because cmd does not know others, except for what PowerShell
 // would expand in them.
 func windowsWord(w string) string {
 	switch {
+	case expandsToken(w):
+		return `"` + w + `"`
 	case w != "" && !strings.ContainsAny(w, " \t\n\"'`$&|;<>(){}@#,^%"):
 		return w
 	case strings.ContainsAny(w, "`$") && !strings.Contains(w, `"`):
