@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -174,7 +175,7 @@ func (a *app) explain(err error) *fault {
 // names reports whether the command line names the file that an error is about.
 func (a *app) names(err error) bool {
 	var file *fs.PathError
-	return errors.As(err, &file) && slices.ContainsFunc(slices.Concat(a.words, a.flags), func(word string) bool { return strings.HasSuffix(word, file.Path) })
+	return errors.As(err, &file) && slices.ContainsFunc(slices.Concat(a.words, a.flags), func(word string) bool { return strings.HasSuffix(filepath.ToSlash(word), filepath.ToSlash(file.Path)) })
 }
 
 // missingHint names the flag that provides a capability that the server requires.
