@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 		{&endpoint.HTTP{Server: srv, Path: "/readyz"}, "127.0.0.1:0", "health check"},
 		{&endpoint.HTTP{Server: srv, Grace: -1}, "127.0.0.1:0", "negative"},
 		{&endpoint.HTTP{Server: &mcp.Server{HTTP: mcp.HTTPConfig{AllowedHosts: []string{"https://x"}}}}, "127.0.0.1:0", "allowed host"},
-		{&endpoint.HTTP{Server: srv}, ln.Addr().String(), "in use"},
+		{&endpoint.HTTP{Server: srv}, ln.Addr().String(), "bind: "},
 	} {
 		if err := tt.http.ListenAndServe(t.Context(), tt.addr); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("ListenAndServe = %v, want %s", err, tt.want)
