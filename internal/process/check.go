@@ -31,7 +31,7 @@ func Check(s config.Server) error {
 		name = filepath.Join(s.Dir, name)
 	}
 	if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
-		if words := strings.Fields(s.Command); len(words) > 1 {
+		if words := strings.Fields(s.Command); len(words) > 1 && !isMissingPath(words[0]) {
 			list, _ := jsonx.Marshal(words[1:])
 			return &notFound{fmt.Sprintf("the command %q was not found or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list), err}
 		}
@@ -40,6 +40,13 @@ func Check(s config.Server) error {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
 	}
 	return CheckSelf(s.CommandLine())
+}
+
+// isMissingPath reports whether a word is a path that does not exist, such as the beginning of
+// "C:\Program Files\tool.exe".
+func isMissingPath(word string) bool {
+	_, err := os.Stat(word)
+	return strings.ContainsRune(word, filepath.Separator) && err != nil
 }
 
 func setsPath(env map[string]string) bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 )
 
@@ -74,10 +75,10 @@ func TestTrustShowsWhatRuns(t *testing.T) {
 	for _, want := range []string{
 		"a: ./ghp_abcdefghijklmnopqrstuvwxyz0123456789/run A",
 		"b: sh -c 'TOKEN=$(./x) exec serve'",
-		`c: sh -c 'eval "$1"' --token ./x`,
+		"c: sh -c " + screen.Shell([]string{`eval "$1"`}) + " --token ./x",
 		"d: TOKEN=evil/sh",
 		`e: "sh" ["--password=$(./x)","${PATCHBAY_NOT_SET}"] (with faults)`,
-		"g: serve --pat '[redacted]' '--token=[redacted]' 'postgres://[redacted]@db/x' '[redacted]'",
+		"g: serve " + screen.Shell([]string{"--pat", "[redacted]", "--token=[redacted]", "postgres://[redacted]@db/x", "[redacted]"}),
 		"f: https://[redacted]@example.com/mcp",
 	} {
 		if !strings.Contains(got+"\n", want+"\n") {

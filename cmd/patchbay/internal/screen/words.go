@@ -44,7 +44,7 @@ func windowsWord(w string) string {
 	switch {
 	case expandsToken(w):
 		return `"` + w + `"`
-	case w != "" && !strings.ContainsAny(w, " \t\n\"'`$&|;<>(){}@#,^%"):
+	case w != "" && !strings.ContainsAny(w, " \t\n\"'`$&|;<>(){},^%") && !strings.ContainsAny(w[:1], "@#"):
 		return w
 	case strings.ContainsAny(w, "`$") && !strings.Contains(w, `"`):
 		return "'" + strings.ReplaceAll(w, "'", "''") + "'"

@@ -32,6 +32,8 @@ func TestShell(t *testing.T) {
 		{`{"a": 1}`, `'{"a": 1}'`, `"{\"a\": 1}"`},
 		{`C:\Users\me`, `'C:\Users\me'`, `C:\Users\me`},
 		{`C:\my folder\`, `'C:\my folder\'`, `"C:\my folder\\"`},
+		{`C:\@scope\x`, `'C:\@scope\x'`, `C:\@scope\x`},
+		{"@FILE", "@FILE", `"@FILE"`},
 		{"${KEY}", "'${KEY}'", "'${KEY}'"},
 		{"a&b", "'a&b'", `"a&b"`},
 	} {
