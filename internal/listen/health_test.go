@@ -96,3 +96,37 @@ func TestHealth(t *testing.T) {
 	}
 	<-served
 }
+
+// A call that is canceled because the time for the end is over is still answered.
+func TestEndAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := make(chan struct{})
+	srv := &mcp.Server{Name: "s"}
+	mcp.AddTool(srv, mcp.Tool{Name: "slow"}, func(ctx context.Context, _ struct{}) (string, error) {
+		close(called)
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	})
+	e := New(srv, l, Options{Log: slog.New(slog.DiscardHandler)})
+	e.Serve()
+	s, err := new(mcp.Client).Dial(t.Context(), e.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		if res, err := s.CallTool(t.Context(), "slow", nil); err != nil || !res.IsError || !strings.Contains(res.Text(), "shutting down") {
+			t.Errorf("the call = %v, %v", res, err)
+		}
+	}()
+	<-called
+	if err := e.End(t.Context(), 50*time.Millisecond); err != nil {
+		t.Errorf("End = %v", err)
+	}
+	<-answered
+}

@@ -153,13 +153,20 @@ func (e *Endpoint) Serve() <-chan error {
 	return served
 }
 
+// answerTime is the least time for the answers that are left when all calls have ended.
+const answerTime = time.Second
+
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
 	e.ending.Store(true)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
+	ctx, end := context.WithoutCancel(ctx), time.Now().Add(d)
+	calls, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	if err := errors.Join(e.srv.Shutdown(ctx), e.http.Shutdown(ctx)); err != nil {
+	err := e.srv.Shutdown(calls)
+	answers, cancel := context.WithTimeout(ctx, max(time.Until(end), answerTime))
+	defer cancel()
+	if err := errors.Join(err, e.http.Shutdown(answers)); err != nil {
 		e.http.Close()
 		return fmt.Errorf("shut down within %v: %w", d, err)
 	}
