@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -200,6 +201,7 @@ func TestShutdownIsBounded(t *testing.T) {
 // TestAbruptDisconnects drops 1,000 connections in the middle of a call, in both eras, and looks
 // for leaks.
 func TestAbruptDisconnects(t *testing.T) {
+	wine.Skip(t, "Accept fails when a client resets its connection early; Windows goes on to the next")
 	var running atomic.Int64
 	s := newServer(t, func(ctx context.Context, c *engine.Call) (engine.Result, error) {
 		running.Add(1)

@@ -49,8 +49,8 @@ func TestPersonIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
 	defer r.Close()
+	defer w.Close() // first: it ends a read, which the other Close may wait for
 	p := New(&terminal.Talk{W: stderr}, 0)
 	p.Keys = terminal.NewKeyboard(r)
 	ctx, cancel := context.WithCancelCause(t.Context())
