@@ -14,7 +14,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
-// audience identifies everything about a caller that a server's list may depend on.
+// audience holds everything about a caller that a server's list may depend on. Callers with equal
+// audiences get the same list.
 type audience struct {
 	principal  string
 	credential any      // principal.Credential

@@ -188,8 +188,8 @@ type Status struct {
 	// share a connection take turns.
 	Asks bool
 
-	// Numbers of features, as last listed by Run or for a caller without a principal; -1 while
-	// unknown.
+	// How many features the last list had that Run, or a caller without a principal, asked for; -1
+	// if not known yet.
 	Tools, Prompts, Resources int
 
 	// Shadowed are URIs of its resources or templates that a server whose name sorts earlier also

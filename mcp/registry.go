@@ -134,10 +134,11 @@ func (s *snapshot[E]) named(raw json.RawMessage) (e E, ok bool) {
 	return e, ok
 }
 
-// listPage answers a request for the page of a list that its cursor names, in the order of
-// registration. Adding or removing an entry moves no other between pages (PAGE-26).
+// listPage returns the page of a list that the cursor of the request selects. Entries are in the order
+// of their registration, and adding or removing one does not move another to a different page
+// (PAGE-26).
 //
-// If all callers see the same list, a page is kept with its encodings until the list changes.
+// If all callers see the same list, the page and its encoded forms are kept until the list changes.
 func listPage[E entry, T Tool | Prompt | Resource | ResourceTemplate](ctx context.Context, s *Server, set *set[E], kind Kind, req *Request, def func(E) *T) (Result, error) {
 	if !set.used() && kind != KindResourceTemplate && kind != KindResource {
 		return nil, Errorf(jsonrpc.CodeMethodNotFound, "%s: this server has no %ss", req.Method, kind)

@@ -209,8 +209,8 @@ func OnLog(f func(LogMessage)) CallOption { return func(o *callOptions) { o.log 
 // [Limits.CallTimeout]; negative: no bound. It does not run while the call waits for a task.
 func IdleTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.idle = d } }
 
-// WithoutCache fetches a list, a resource or server/discover from the server even if the session has a
-// cached result that is still valid. The new result is cached.
+// WithoutCache makes a call that gets a list, a resource or server/discover ask the server, even if
+// the session has a valid cached result. The new result replaces the cached one.
 //
 // Specification: 2026-07-28, server/utilities/caching.
 func WithoutCache() CallOption { return func(o *callOptions) { o.fresh = true } }

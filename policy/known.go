@@ -60,7 +60,8 @@ func (k *known) find(ctx context.Context, next mcp.Handler, a *Access) *Annotati
 	return s.by[name]
 }
 
-// listFor returns the list that a feature is in, and its name there.
+// listFor returns the list that contains the feature of an access, and the name of the feature in
+// that list.
 func listFor(a *Access) (*featureList, string) {
 	switch {
 	case a.Kind == mcp.KindTool:

@@ -131,8 +131,8 @@ func walk(fsys fs.FS) (files []found, faults map[string]error, err error) {
 	return files, faults, err
 }
 
-// readSkill makes the entry of the skill in the folder root, and returns its files. The map known
-// has the files of nested skills that were read already.
+// readSkill builds the entry of the skill whose folder is the parameter root, and returns it with its
+// files. The parameter known holds files that were read already, with nested skills, by their path.
 func readSkill(fsys fs.FS, root string, files []found, faults map[string]error, before *snapshot, known map[string]*stored) (*Skill, []*stored, error) {
 	if root == "." {
 		return nil, nil, fmt.Errorf("%s is not in a folder: put it in one with the name of the skill", manifest)

@@ -52,7 +52,8 @@ type Record struct {
 	Got     time.Time // when the token was asked for
 	Expires time.Time // of Access; zero: not known
 
-	// Refreshing is when a refresh began whose answer is not stored yet; zero: none. Saving it
-	// before the refresh token is spent proves that its successor can be stored.
+	// Refreshing is the time at which a refresh began, until the new tokens are stored; zero if no
+	// refresh is in progress. It is saved before the refresh token is used, to see that the new
+	// tokens can be stored.
 	Refreshing time.Time
 }

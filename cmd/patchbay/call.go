@@ -105,8 +105,8 @@ func (a *app) failedTool(p *launch.Session, name string) error {
 func (c *callCmd) arguments(a *app, p *launch.Session, words []arguments.Word) (json.RawMessage, error) {
 	var form *schema.Form
 	var input json.RawMessage
-	// A server that speaks 2026-07-28 over HTTP says in its list which arguments also go into
-	// headers, and its x-mcp-header annotations can make a tool unusable.
+	// With 2026-07-28 over HTTP the schema of a tool (x-mcp-header) says which arguments must also be
+	// sent as headers, and bad annotations make the tool unusable. So the tools are listed first.
 	needs, headers := arguments.NeedSchema(words), a.server.Command == "" && !p.Revision().Sessions()
 	if needs || headers {
 		l, err := a.listFor(p, feature.Tools, c.Tool)

@@ -122,7 +122,7 @@ func (a *app) help(topic []string) error {
 	return nil
 }
 
-// helpServer prints the help of a built-in server: its flags, and a reference to those of serve.
+// helpServer prints the help of a built-in server: its flags, and a pointer to the flags of the verb serve.
 func (a *app) helpServer(name string) error {
 	usage := servers.Usage(name)
 	if usage == "" {

@@ -117,7 +117,8 @@ type api interface {
 	events(a *answer) []event
 	// whole returns an answer as one object.
 	whole(a *answer) any
-	// fail returns an error as the real server writes it, and as an event of a stream.
+	// fail returns an error in two forms, both as the real server writes them: the body of a
+	// response, and an event of a stream.
 	fail(kind, message string) (any, event)
 }
 

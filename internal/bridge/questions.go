@@ -186,8 +186,8 @@ func (o *openCalls) still(xs []*Call) (open []*Call) {
 	return open
 }
 
-// gone is the error of a question to a call that has ended: another call may be asked instead. Its
-// fields are the answer if there is no other call.
+// gone is the error of asking the caller of a call that has ended. The question may be put to the
+// caller of another call; if there is none, the fields of gone are the answer to the server.
 type gone struct {
 	answers []json.RawMessage
 	err     error

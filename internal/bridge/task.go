@@ -222,7 +222,8 @@ func (x *Call) finishTask(ctx context.Context, handle json.RawMessage) (json.Raw
 	return x.finishPending(d, handle)
 }
 
-// finishPending is finishTask for a pendingCancel, which it ends.
+// finishPending is like finishTask, but d, which says when the call is given up, is registered
+// already. It takes d from the register.
 func (x *Call) finishPending(d *pendingCancel, handle json.RawMessage) (json.RawMessage, error) {
 	id, err := TaskID(handle)
 	if err != nil {

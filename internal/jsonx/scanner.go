@@ -236,7 +236,7 @@ func (s *Scanner) value(i int) (next int, err *SyntaxError) {
 		if err != nil {
 			return 0, err
 		}
-		// Move to the next value inside, leaving objects and arrays that end here.
+		// Move to the next value. Objects and arrays that end at this position are left on the way.
 		for more := false; !more; {
 			open := len(s.frames)
 			if open == outer {

@@ -183,7 +183,7 @@ func write(ctx context.Context, in creation) (string, error) {
 	return text, nil
 }
 
-// task is the instruction for a model that describes a product.
+// task returns the prompt that asks a language model to describe a product.
 func task(name, category string, price money, keywords ...string) string {
 	use := ""
 	if words := plain(strings.Join(keywords, ", ")); words != "" {

@@ -136,8 +136,8 @@ func (s *server) bookTrip(ctx context.Context, in tripRequest) (*tripResult, err
 	switch {
 	case err == nil, errors.Is(err, mcp.ErrDeclined), errors.Is(err, mcp.ErrDismissed), errors.Is(err, mcp.ErrNotSupported):
 	default:
-		// The trip stays booked whatever the outcome of the offer. A pending question comes here
-		// too, and is sent in place of this result.
+		// The trip stays booked even if the offer fails. If err means that the question about the
+		// offer waits for its answer, the question is sent to the client, and not this result.
 		out.Note += fmt.Sprintf(" The offer of a membership failed: %s.", quoted(err.Error()))
 	}
 	return out, nil

@@ -440,8 +440,8 @@ func (q *questions) start(c *Client, ctx context.Context, msg *jsonrpc.Message, 
 	}
 }
 
-// begin registers a question. It returns false if a question with the id is being answered, as
-// when a resumed stream brings it again.
+// begin registers a request of the server. It returns false if a request with the id is being
+// answered already, for instance because a resumed stream delivered it again.
 func (q *questions) begin(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

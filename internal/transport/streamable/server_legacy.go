@@ -187,7 +187,7 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 	return true
 }
 
-// answer runs a request that has begun and answers it on its stream.
+// answer runs a request whose stream is registered, and writes its response to the stream.
 func (s *Server) answer(st *stream, p *posted, r *http.Request) {
 	defer s.done(st.session, &p.run)
 	var reply engine.Reply

@@ -106,8 +106,9 @@ func started(s *config.Server) string {
 	return screen.Shell(shownCommand(s.CommandLine()))
 }
 
-// shownCommand returns a program and its arguments. It hides an argument that may be a secret only
-// if the argument can be neither code nor a path: else the form of a secret would hide what runs.
+// shownCommand returns a program and its arguments, for people. It hides arguments that look like
+// secrets, but none that may be code or a path: otherwise code in the form of a secret would be
+// hidden from the person who decides whether it may run.
 func shownCommand(words []string) []string {
 	out := slices.Clone(words)
 	for i := 1; i < len(words); i++ {

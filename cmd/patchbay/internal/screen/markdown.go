@@ -319,7 +319,8 @@ func (m *markdownText) inline(s, style string) []span {
 	return out
 }
 
-// marked reads the span that begins with a mark at s[i], and returns its length; 0: no mark.
+// marked reads the text between two marks, such as **, of which the first is at s[i]. It returns the
+// number of bytes read and the spans of the text, or 0 if there is no mark.
 func (m *markdownText) marked(s string, i int, style string) (int, []span) {
 	rest := s[i:]
 	switch rest[0] {

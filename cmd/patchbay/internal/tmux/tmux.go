@@ -119,7 +119,7 @@ func (x *Terminal) Wait(pattern string) string {
 	return x.wait(x.Screen, regexp.MustCompile(pattern).MatchString, pattern)
 }
 
-// WaitGone waits until the screen does not match a regular expression, and returns it.
+// WaitGone waits until the screen no longer matches a regular expression, and returns the screen.
 func (x *Terminal) WaitGone(pattern string) string {
 	x.t.Helper()
 	re := regexp.MustCompile(pattern)
