@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,4 +204,80 @@ func TestRetryOverHTTP(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A call that has asked a question is final, even if its tool is read-only: the request that carries
+// the answer fails, and neither the client nor a proxy asks or runs anything twice.
+func TestRetryLeavesCallsThatAsked(t *testing.T) {
+	yes := true
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"later": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"bad":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
+		"dropped": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		for _, way := range []string{"client", "proxy", "proxy over HTTP"} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				var charged, asked, refused atomic.Int32
+				srv := &mcp.Server{Name: "s", Version: "1"}
+				mcp.AddTool(srv, mcp.Tool{Name: "pay", Annotations: &mcp.ToolAnnotations{ReadOnly: &yes}}, func(ctx context.Context, _ struct{}) (string, error) {
+					if _, err := mcp.Once(ctx, "charge", func(context.Context) (int, error) { return int(charged.Add(1)), nil }); err != nil {
+						return "", err
+					}
+					_, err := mcp.Elicit[word](ctx, "which?")
+					return "paid", err
+				})
+				web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("Mcp-Method") == "tools/call" && asked.Load() > 0 && refused.Add(1) == 1 {
+						refuse(w)
+						return
+					}
+					srv.ServeHTTP(w, r)
+				}))
+				defer web.Close()
+				c := newClient()
+				answer := c.OnElicit
+				c.OnElicit = func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					asked.Add(1)
+					return answer(ctx, req)
+				}
+				retry := middleware.Retry(&middleware.RetryOptions{Wait: time.Millisecond})
+				s := dialThrough(t, web.URL, way, c, retry)
+				_, err := s.CallTool(t.Context(), "pay", nil)
+				var begun mcp.BegunError
+				if !errors.As(err, &begun) || charged.Load() != 1 || asked.Load() != 1 || refused.Load() != 1 {
+					t.Errorf("CallTool = %v; charged %d times, asked %d times, %d requests after the question; want a BegunError, and each once",
+						err, charged.Load(), asked.Load(), refused.Load())
+				}
+			})
+		}
+	}
+}
+
+// dialThrough opens a session with the server at url, through middleware of the client itself or of a
+// proxy in between.
+func dialThrough(t *testing.T, url, way string, c *mcp.Client, mw mcp.Middleware) *mcp.Session {
+	t.Helper()
+	opened := func(s *mcp.Session, err error) *mcp.Session {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	if way == "client" {
+		c.Use(mw)
+		return opened(c.Dial(t.Context(), url))
+	}
+	proxy := &mcp.Server{Name: "proxy", Version: "1", Handler: opened(newClient().Dial(t.Context(), url))}
+	proxy.Use(mw)
+	if way == "proxy" {
+		return opened(c.Open(t.Context(), proxy))
+	}
+	web := httptest.NewServer(proxy)
+	t.Cleanup(web.Close)
+	return opened(c.Dial(t.Context(), web.URL))
 }

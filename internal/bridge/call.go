@@ -33,7 +33,7 @@ type Call struct {
 	waits bool        // wait for a task
 	hit   bool        // the result came from the cache
 	told  bool        // no more notifications; guarded by noteMu
-	begun atomic.Bool // the server has asked a question in it, or made a task of it
+	begun atomic.Bool // the server has asked a question in it, maybe in an earlier run, or made a task of it
 
 	tokenID  int64 // of progress; 0: none
 	tokenRaw [20]byte
@@ -138,11 +138,15 @@ func (x *Call) End(err error) error {
 }
 
 // fail turns an error of the call into one for the user, nil into nil.
-func (x *Call) fail(err error) error {
-	if err = x.r.Owner.Public(err); err != nil && (x.begun.Load() || revision.Asks(x.method) && x.asked != x.r.asked.Load()) {
-		return &begunError{err}
+func (x *Call) fail(err error) error { return x.markBegun(x.r.Owner.Public(err)) }
+
+// markBegun makes the error of a call that the server had begun a begunError. It returns other
+// errors, nil, and engine.ErrSuspended unchanged.
+func (x *Call) markBegun(err error) error {
+	if err == nil || errors.Is(err, engine.ErrSuspended) || !x.begun.Load() && (!revision.Asks(x.method) || x.asked == x.r.asked.Load()) {
+		return err
 	}
-	return err
+	return &begunError{err}
 }
 
 // begunError is the error of a call that the server had begun: the server had asked a question in

@@ -68,7 +68,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	if err != nil {
 		return Answer{}, err
 	}
-	x := &Call{r: r, method: req.Method, cache: cachePublic, params: params, front: call}
+	x := &Call{r: r, method: req.Method, cache: cachePublic, params: params, front: call, asked: r.asked.Load()}
 	x.hops = req.Hops
 	if call == nil || !call.Peer.Local { // a caller in this process does not count as a hop
 		x.hops = r.hopsAfter(req.Hops)
@@ -84,7 +84,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 		x.ask = func(context.Context, []engine.Question) ([]json.RawMessage, error) { return nil, ErrNoCall }
 		raw, err := x.run(ctx)
 		if err != nil {
-			return Answer{}, r.Owner.Public(err)
+			return Answer{}, x.fail(err)
 		}
 		if req.Method == revision.MethodTools {
 			raw = r.forwardTools(raw)
@@ -124,7 +124,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 		if proxy {
 			ans, err := r.proxy(ctx, call, x)
 			if err != nil {
-				return Answer{}, r.forwardError(call, req.Method, r.Owner.Public(err))
+				return Answer{}, x.markBegun(r.forwardError(call, req.Method, r.Owner.Public(err)))
 			}
 			return ans, nil
 		}
@@ -136,7 +136,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 	}
 	switch {
 	case err != nil:
-		return Answer{}, r.forwardFailure(call, req.Method, err)
+		return Answer{}, x.markBegun(r.forwardFailure(call, req.Method, err))
 	case x.handle != nil:
 		id, _ := TaskID(x.handle)
 		r.owners.give(call, id)
@@ -353,6 +353,7 @@ func (x *Call) insideTask(ctx context.Context) (json.RawMessage, error) {
 	again.onTask = func(ctx context.Context, handle json.RawMessage) (json.RawMessage, error) {
 		return again.finishTask(ctx, handle)
 	}
+	defer func() { x.begun.Store(again.begun.Load()) }()
 	return again.run(ctx)
 }
 

@@ -57,6 +57,7 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 		ref, _ = call.Recall(memoHeld + x.scope())
 	}
 	if ref != nil {
+		x.begun.Store(true)
 		if p = r.unpark(string(ref)); p == nil {
 			// A call that may have had effects is never silently made a second time (T-37).
 			return nil, errorf(jsonrpc.CodeInvalidParams, "the state of the call has expired; start the call again")

@@ -76,6 +76,7 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 	for {
 		params := x.params
 		if kept.Round > 0 {
+			x.begun.Store(true)
 			responses, err := x.answers(ctx, kept)
 			if err != nil {
 				return nil, err
