@@ -2,16 +2,19 @@ package mcp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -365,5 +368,38 @@ func TestTaskStreams(t *testing.T) {
 	}
 	if got := strings.Join(seen, " "); got != "elicitation/create elicitation/create 77" {
 		t.Errorf("the stream had %s", got)
+	}
+}
+
+// A request for the result of a 2025-11-25 task that fails is made again, and the result arrives.
+func TestTaskResultIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"refused": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
+		"dropped": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shop := taskShop()
+			var asked atomic.Int32
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				if bytes.Contains(body, []byte(`"tasks/result"`)) && asked.Add(1) == 1 {
+					refuse(w)
+					return
+				}
+				shop.ServeHTTP(w, r)
+			}))
+			defer web.Close()
+			s, err := (&mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}).Dial(t.Context(), web.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if res, err := s.CallTool(t.Context(), "must", nil); err != nil || res.Text() != "ran" || asked.Load() != 2 {
+				t.Errorf("CallTool = %v, %v after %d requests for the result, want its result after 2", res, err, asked.Load())
+			}
+		})
 	}
 }

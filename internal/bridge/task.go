@@ -125,9 +125,9 @@ func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 	x.timer.pause()
 	defer x.timer.resume()
 	if x.r.Rev.CoreTasks {
-		out := x.bare()
-		out.method, out.params = revision.MethodTaskResult, TaskParams(id)
 		for failures := 1; ; failures++ {
+			out := x.bare() // for one run
+			out.method, out.params = revision.MethodTaskResult, TaskParams(id)
 			raw, err := out.run(ctx)
 			var rpc *jsonrpc.Error
 			if err == nil || errors.As(err, &rpc) || errors.Is(err, ErrClosed) || ctx.Err() != nil || x.r.Ended() || failures > pollFailures {
