@@ -92,8 +92,8 @@
 //	                          integers within 2^53 and booleans only
 //
 // The names of JSON Schema (description, minimum, minLength, maxItems and so on) work too, each in place
-// of the short one. A comma inside a list is written \, and a tag that does not apply to its field is an error of
-// [For]. The tag jsonschema is read as other packages write it: a plain description, or
+// of the short one. A comma inside a list is written \,. A tag that does not apply to its field, an enum without
+// values or with one that the other tags exclude, and bounds that no value is within are errors of [For]. The tag jsonschema is read as other packages write it: a plain description, or
 // "required,minimum=1,enum=a,enum=b" and the like.
 //
 // [Type.With] changes tags at run time.

@@ -166,6 +166,9 @@ func (b *builder) field(c *candidate) (field, error) {
 
 // tagsOf reads the tags of a field.
 func (b *builder) tagsOf(tag reflect.StructTag) (tagged, error) {
+	if err := checkTwice(tag); err != nil {
+		return tagged{}, err
+	}
 	t, err := readTags(tag)
 	if b.out {
 		t.hasDefault, t.header = false, "" // these are for arguments

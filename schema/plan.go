@@ -204,6 +204,9 @@ func (b *builder) fill(n *node, t reflect.Type) (err error) {
 			if len(n.enum) == 0 {
 				return fmt.Errorf("%s.Enum returns no values", t)
 			}
+			if v, twice := repeatedValue(n.enum); twice {
+				return fmt.Errorf("%s.Enum returns %s twice", t, quote(v))
+			}
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		n.kind, n.bits = kindInt, t.Bits()

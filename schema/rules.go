@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -232,6 +233,9 @@ func (r *rules) word(w keyword, n *node) error {
 	}
 	switch name {
 	case "pattern":
+		if w.value == "" {
+			return errors.New("the pattern is empty and would match everything")
+		}
 		re, err := regexp.Compile(w.value)
 		if err != nil {
 			return err
@@ -260,12 +264,24 @@ func (r *rules) word(w keyword, n *node) error {
 
 // settle computes the bounds for the kind, once all are known.
 func (r *rules) settle(n *node) error {
-	if r.maxSize >= 0 && r.minSize > r.maxSize {
-		return fmt.Errorf("at least %d and at most %d contradict each other", r.minSize, r.maxSize)
+	if err := r.possibleSize(n); err != nil {
+		return err
 	}
-	if n.kind != kindInt && n.kind != kindUint {
-		return nil
+	switch n.kind {
+	case kindInt, kindUint:
+		if err := r.settleInteger(n); err != nil {
+			return err
+		}
+	case kindFloat, kindNumber:
+		if !r.floats(n).hasMultiple(r.multipleOf) {
+			return r.noValue(n)
+		}
 	}
+	return r.possibleEnum(n)
+}
+
+// settleInteger computes the bounds of integers.
+func (r *rules) settleInteger(n *node) error {
 	lo, hi := new(big.Int), new(big.Int)
 	if n.kind == kindInt {
 		lo.SetInt64(r.lo)
@@ -297,8 +313,12 @@ func (r *rules) settle(n *node) error {
 	if r.exMax != nil {
 		lower(new(big.Int).Sub(ceil(r.exMax.rat), one))
 	}
-	if lo.Cmp(hi) > 0 {
-		return fmt.Errorf("no value of %s is within the bounds", n.typ)
+	step := one
+	if r.multipleOf != nil { // the integers among the multiples of a fraction are those of its numerator
+		step = r.multipleOf.rat.Num()
+	}
+	if first := new(big.Int).Mul(ceil(new(big.Rat).SetFrac(lo, step)), step); first.Cmp(hi) > 0 {
+		return r.noValue(n)
 	}
 	if n.kind == kindInt {
 		r.lo, r.hi = lo.Int64(), hi.Int64()

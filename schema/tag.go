@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -45,7 +46,9 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 		t.title = v
 	}
 	if v, ok := tag.Lookup("enum"); ok {
-		t.enum = splitList(v)
+		if t.enum = splitList(v); t.enum == nil {
+			return t, errors.New("tag enum: there are no values; give one or more, with commas between them")
+		}
 	}
 	if v, ok := tag.Lookup("enumTitles"); ok {
 		t.titles = splitList(v)
@@ -68,15 +71,9 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 		}
 	}
 	for _, full := range fullWords {
-		v, ok := tag.Lookup(full)
-		if !ok {
-			continue
+		if v, ok := tag.Lookup(full); ok {
+			t.words = append(t.words, keyword{full, v})
 		}
-		short := shortWord(full)
-		if _, both := tag.Lookup(short); both {
-			return t, fmt.Errorf("tags %s and %s: keep one", short, full)
-		}
-		t.words = append(t.words, keyword{full, v})
 	}
 	for _, flag := range []struct {
 		name string
@@ -95,6 +92,23 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 		return t, fmt.Errorf("tag enumTitles: %d titles for %d enum values", len(t.titles), len(t.enum))
 	}
 	return t, nil
+}
+
+// checkTwice returns the first fault of tags that say one thing twice.
+func checkTwice(tag reflect.StructTag) error {
+	pairs, _ := splitTags(string(tag))
+	for i, p := range pairs {
+		for _, q := range pairs[:i] {
+			switch {
+			case !slices.Contains(changeable, p.name) || shortWord(p.name) != shortWord(q.name):
+			case p.name == q.name:
+				return fmt.Errorf("tag %s: there are two of it; keep one", p.name)
+			default:
+				return fmt.Errorf("tags %s and %s: keep one", q.name, p.name)
+			}
+		}
+	}
+	return nil
 }
 
 // fullWords are the tags whose names are keywords of JSON Schema and longer than our own.
@@ -151,6 +165,9 @@ func (t *tagged) readLegacy(spec string) error {
 			}
 			t.examples += strings.ReplaceAll(value, ",", `\,`)
 		default:
+			if slices.ContainsFunc(t.words, func(w keyword) bool { return w.name == name }) {
+				return fmt.Errorf("tag jsonschema: there are two of %s; keep one", name)
+			}
 			t.words = append(t.words, keyword{name, value})
 		}
 	}

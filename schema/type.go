@@ -26,8 +26,8 @@ var types sync.Map // reflect.Type -> *Type
 // For returns the Type of T. It is made once per T and then cached.
 //
 // For fails on types that JSON cannot express (channels, functions, complex numbers, interfaces
-// with methods) and on struct tags that do not apply to their field; the error names the type and
-// the field. The package comment says how Go types and tags become schemas.
+// with methods), and on struct tags that do not apply to their field or that no value obeys; the
+// error names the type and the field. The package comment says how Go types and tags become schemas.
 func For[T any]() (*Type, error) { return ForType(reflect.TypeFor[T]()) }
 
 // ForType is [For] with a type known at run time. A nil type is an error.
@@ -81,19 +81,8 @@ func checkDefaults(n *node, done map[*node]bool) error {
 	}
 	done[n] = true
 	for i := range n.fields {
-		f := &n.fields[i]
-		values := []json.RawMessage{}
-		if f.rules != nil {
-			values = append(values, f.rules.examples...)
-			if f.rules.def != nil {
-				values = append(values, f.rules.def)
-			}
-		}
-		for _, raw := range values {
-			v := reflect.New(n.typ).Elem()
-			if err := decodeInto(raw, &f.spec, at(v, f.index), false); err != nil {
-				return fmt.Errorf("%s: the default or example %s does not fit: %w", f.goName, excerpt(string(raw)), err)
-			}
+		if err := n.fields[i].checkDefault(n); err != nil {
+			return fmt.Errorf("%s: %w", n.fields[i].goName, err)
 		}
 	}
 	var err error
@@ -103,6 +92,28 @@ func checkDefaults(n *node, done map[*node]bool) error {
 		}
 	})
 	return err
+}
+
+// checkDefault decodes the default and the examples of a field of n.
+func (f *field) checkDefault(n *node) error {
+	if f.rules == nil {
+		return nil
+	}
+	check := func(role string, raw json.RawMessage) error {
+		if err := decodeInto(raw, &f.spec, at(reflect.New(n.typ).Elem(), f.index), false); err != nil {
+			return fmt.Errorf("the %s %s does not fit: %w", role, excerpt(string(raw)), err)
+		}
+		return nil
+	}
+	for _, raw := range f.rules.examples {
+		if err := check("example", raw); err != nil {
+			return err
+		}
+	}
+	if f.rules.def != nil {
+		return check("default", f.rules.def)
+	}
+	return nil
 }
 
 // JSON returns the JSON Schema of the type: 2020-12, compact, its members in a

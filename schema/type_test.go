@@ -219,10 +219,10 @@ func TestForRefuses(t *testing.T) {
 		}{}, `A: tag min: "x" is not a number`},
 		{struct {
 			A int `min:"5" max:"4"`
-		}{}, "A: no value of int is within the bounds"},
+		}{}, "A: no value of int is at least 5 and at most 4"},
 		{struct {
 			A uint8 `min:"300"`
-		}{}, "A: no value of uint8 is within the bounds"},
+		}{}, "A: no value of uint8 is at least 300 and at most 255"},
 		{struct {
 			A bool `min:"1"`
 		}{}, "A: tag min: does not apply to bool"},
@@ -240,7 +240,7 @@ func TestForRefuses(t *testing.T) {
 		}{}, `A: tag default: "x" is not JSON for int`},
 		{struct {
 			A int `default:"5" max:"4"`
-		}{}, "A: the default or example 5 does not fit: must be at most 4, got 5"},
+		}{}, "A: the default 5 does not fit: must be at most 4, got 5"},
 		{struct {
 			A string `enum:"a,b" default:"c"`
 		}{}, `must be one of "a", "b", got "c"`},

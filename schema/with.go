@@ -17,31 +17,31 @@ import (
 //
 //	limited, err := typ.With(fmt.Sprintf(`max:"%d" default:"20"`, most), "filter", "limit")
 //
-// With fails if there is no such property, if a tag is unknown or does not apply to the Go type of
-// the field, and on json and jsonschema: names do not change, and a field is required as before, unless it has
-// a default now. In a type that contains itself only the named place changes.
+// With fails if there is no such property, if a tag is unknown or twice there, does not apply to the Go
+// type of the field or leaves no value, such as an enum made of an empty list, and on json and jsonschema:
+// names do not change, and a field is required as before, unless it has a default now. In a type that contains itself only the named place changes.
 func (t *Type) With(tags string, path ...string) (*Type, error) {
-	root, err := (&builder{}).retag(t.root, tags, path)
+	root, err := (&builder{}).change(t.root, tags, path)
 	if err == nil {
 		var made *Type
 		if made, err = finish(t.typ, root); err == nil {
 			return made, nil
 		}
 	}
-	return nil, fmt.Errorf("schema of %s: %s: %w", t, pathText(path), err)
+	return nil, fmt.Errorf("schema of %s: %w", t, err)
 }
 
 // With is [Type.With] for the schema of results. The tags default and header have no effect.
 func (o *Output) With(tags string, path ...string) (*Output, error) {
 	b := builder{out: true, stricter: o.check}
-	root, err := b.retag(o.root, tags, path)
+	root, err := b.change(o.root, tags, path)
 	if err == nil {
 		var made *Output
 		if made, err = b.finish(o.typ, root); err == nil {
 			return made, nil
 		}
 	}
-	return nil, fmt.Errorf("schema of %s: %s: %w", o, pathText(path), err)
+	return nil, fmt.Errorf("schema of %s: %w", o, err)
 }
 
 // pathText writes a path as the faults do.
@@ -52,12 +52,21 @@ func pathText(path []string) (text string) {
 	return text
 }
 
+// change is retag for the path from the root. The error names the path.
+func (b *builder) change(root spec, tags string, path []string) (spec, error) {
+	if len(path) == 0 {
+		return root, errors.New("With: no property is named; give its JSON name behind the tags")
+	}
+	root, err := b.retag(root, tags, path)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", pathText(path), err)
+	}
+	return root, err
+}
+
 // retag returns a copy of s with other tags on the field at path. It shares the nodes beside the
 // path with s.
 func (b *builder) retag(s spec, tags string, path []string) (spec, error) {
-	if len(path) == 0 {
-		return s, errors.New("With: no property is named")
-	}
 	n := *s.node
 	s.node = &n
 	switch n.kind {
@@ -108,7 +117,7 @@ func (b *builder) retag(s spec, tags string, path []string) (spec, error) {
 	if !b.out {
 		f.required = f.must(&read)
 	}
-	return s, nil
+	return s, f.checkDefault(&n)
 }
 
 // changeable are the tags that With accepts.

@@ -143,18 +143,18 @@ func TestWithNonsense(t *testing.T) {
 	for _, tt := range []struct {
 		tags, path, want string
 	}{
-		{`max:"9"`, "", "no property is named"},
+		{`max:"9"`, "", "purchase: With: no property is named; give its JSON name"},
 		{`max:"9"`, "cuont", `has no property "cuont"; it has "item", "count"`},
 		{`max:"9"`, "count/more", `count.more: With: int has no property "more"`},
 		{`max:"9"`, "wait/more", `has no property "more"`},
 		{`max:"x"`, "count", `"x" is not a number`},
-		{`min:"5" max:"4"`, "count", "no value of int is within the bounds"},
-		{`min:"300"`, "ship/size", "no value of int8 is within the bounds"},
+		{`min:"5" max:"4"`, "count", "count: no value of int is at least 5 and at most 4"},
+		{`min:"300"`, "ship/size", "ship.size: no value of int8 is at least 300 and at most 127"},
 		{`pattern:"a"`, "count", "does not apply to int"},
 		{`pattern:"("`, "item", "missing closing )"},
 		{`format:"colour"`, "item", `unknown format "colour"`},
 		{`enum:"1,x"`, "count", `"x" is not a number`},
-		{`default:"11"`, "count", "the default or example 11 does not fit"},
+		{`default:"11"`, "count", "purchase: count: the default 11 does not fit"},
 		{`default:"pencil"`, "item", `must be one of "pen", "ink"`},
 		{`unique:"yes"`, "notes", "must be true or false"},
 		{`json:"other"`, "item", `the tag "json" cannot be changed`},
