@@ -92,8 +92,9 @@ func (t *tools) list(ctx context.Context, req *mcp.Request, next mcp.Handler) (m
 		member, _ := jsonx.Lookup(e, "name")
 		name := stringOf(member)
 		c := t.by[name]
-		switch from, taken := t.from[name]; {
-		case c != nil && c.Hidden, taken && from != name:
+		_, taken := t.from[name]
+		switch {
+		case c == nil && taken, c != nil && c.Hidden:
 			continue
 		case c != nil:
 			e = c.definition(e)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +88,45 @@ say|Say it|{"type":"object","properties":{},"additionalProperties":false}`
 			return c
 		}, check)
 	})
+}
+
+// A tool is listed exactly if it can be called, also if several tools trade names.
+func TestToolsTradeNames(t *testing.T) {
+	type changes = map[string]middleware.ToolChange
+	for _, tt := range []struct {
+		changes changes
+		want    map[string]string // the tool of the server, by the name that callers see
+	}{
+		{changes{"drop": {Name: "say"}, "say": {Name: "drop"}}, map[string]string{"say": "drop", "drop": "say", "search": "search"}},
+		{changes{"drop": {Name: "say"}, "say": {Name: "search"}, "search": {Name: "drop"}}, map[string]string{"say": "drop", "search": "say", "drop": "search"}},
+		{changes{"drop": {Name: "say"}, "say": {Name: "tell"}}, map[string]string{"say": "drop", "tell": "say", "search": "search"}},
+		{changes{"drop": {Name: "say"}, "say": {Hidden: true}}, map[string]string{"say": "drop", "search": "search"}},
+		{changes{"drop": {Name: "say"}}, map[string]string{"say": "drop", "search": "search"}},
+	} {
+		tt.changes["find"] = middleware.ToolChange{Hidden: true}
+		srv := newFinder()
+		srv.Use(middleware.Tools(tt.changes))
+		s := mcptest.Connect(t, srv, newClient(), mcp.V2026_07_28)
+		var names []string
+		got := map[string]string{}
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, tool.Name)
+		}
+		for _, name := range []string{"drop", "say", "search", "tell", "find"} {
+			switch res, err := s.CallTool(t.Context(), name, nil); {
+			case err == nil && !slices.Contains(names, name):
+				t.Errorf("%v: %s is not listed, but can be called", tt.changes, name)
+			case err == nil:
+				got[name] = res.Text()
+			}
+		}
+		if !maps.Equal(got, tt.want) || len(names) != len(got) {
+			t.Errorf("%v: tools %v listed as %q, want %v", tt.changes, got, names, tt.want)
+		}
+	}
 }
 
 // Changes that contradict each other are a mistake of the program.
