@@ -46,7 +46,8 @@ func ResourceNotFound(uri string) *Error {
 type Denial interface {
 	error
 
-	// HTTPHeader returns the status and the headers of the answer to the call of ctx.
+	// HTTPHeader returns the status and the headers of the answer to the call of ctx. With status 0
+	// the response is that of an error that is not a Denial.
 	HTTPHeader(ctx context.Context) (status int, h http.Header)
 }
 

@@ -3,11 +3,15 @@ package policy_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/middleware"
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
@@ -480,5 +485,67 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "9990042") {
 		t.Errorf("an argument is in the log: %q", out.String())
+	}
+}
+
+// lastResponse keeps the status and the headers of the last response.
+type lastResponse struct {
+	status int
+	header http.Header
+}
+
+func (l *lastResponse) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil {
+		l.status, l.header = res.StatusCode, res.Header.Clone()
+	}
+	return res, err
+}
+
+// A refusal is a denial for middleware in front of the policy, and reads like a missing feature on
+// the wire: status, headers and error are those of the next handler.
+func TestRefusalsAreDenials(t *testing.T) {
+	var mu sync.Mutex
+	outcomes := map[string]middleware.Outcome{}
+	srv := newShop()
+	srv.Use(middleware.Observe(func(_ context.Context, r middleware.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		outcomes[r.Method+" "+r.Name] = r.Outcome
+	}), policy.Middleware("shop", policy.Func(shopPolicy), nil))
+	web := httptest.NewServer(srv)
+	defer web.Close()
+	wire := &lastResponse{}
+	session, err := (&mcp.Client{HTTPClient: &http.Client{Transport: wire}}).Dial(t.Context(), web.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	answer := func(method, params string) string {
+		_, err := session.Raw(t.Context(), method, json.RawMessage(params))
+		wire.header.Del("Date")
+		wire.header.Del("Content-Length")
+		return strings.ReplaceAll(fmt.Sprint(wire.status, wire.header, err), "nonehidden", "none")
+	}
+	for method, params := range map[string]string{
+		"tools/call":     `{"name":"%s"}`,
+		"prompts/get":    `{"name":"%s"}`,
+		"resources/read": `{"uri":"mem://%s"}`,
+	} {
+		refused, missing := answer(method, fmt.Sprintf(params, "nonehidden")), answer(method, fmt.Sprintf(params, "none"))
+		if refused != missing {
+			t.Errorf("%s: a refusal is answered with\n%s\na missing feature with\n%s", method, refused, missing)
+		}
+	}
+	answer("tools/call", `{"name":"open","arguments":{"amount":999}}`)
+	mu.Lock()
+	defer mu.Unlock()
+	for request, want := range map[string]middleware.Outcome{
+		"tools/call nonehidden": middleware.Denied, "prompts/get nonehidden": middleware.Denied, "resources/read mem://nonehidden": middleware.Denied,
+		"tools/call open": middleware.Denied, "tools/call none": middleware.Failed,
+	} {
+		if got := outcomes[request]; got != want {
+			t.Errorf("%s: outcome %q, want %q", request, got, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"log/slog"
+	"net/http"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -21,10 +22,20 @@ func (g *gate) admit(ctx context.Context, a *Access) error {
 	case d.Scopes != nil:
 		return &auth.InsufficientScopeError{Scopes: d.Scopes}
 	case g.shown(ctx, a):
-		return forbidden(a, &d)
+		return &refusal{forbidden(a, &d)}
 	}
-	return unknown(a)
+	return &refusal{unknown(a)}
 }
+
+// A refusal is an [mcp.Denial] for the middleware of this process. Callers get the error that it
+// wraps, with the usual HTTP response, so that they cannot tell it from that of the next handler.
+type refusal struct{ as *mcp.Error }
+
+func (r *refusal) Error() string { return r.as.Error() }
+func (r *refusal) Unwrap() error { return r.as }
+
+// HTTPHeader implements [mcp.Denial].
+func (r *refusal) HTTPHeader(context.Context) (status int, h http.Header) { return 0, nil }
 
 // shown reports whether a list would show a refused feature: whether the refusal is about its
 // arguments.
@@ -42,7 +53,7 @@ func (g *gate) shown(ctx context.Context, a *Access) bool {
 func (d *Decision) visible() bool { return d.Allow || d.Show && d.Scopes != nil }
 
 // forbidden returns the error for a feature that the caller may see.
-func forbidden(a *Access, d *Decision) error {
+func forbidden(a *Access, d *Decision) *mcp.Error {
 	why := ""
 	if d.Reason != "" {
 		why = ": " + d.Reason
@@ -51,7 +62,7 @@ func forbidden(a *Access, d *Decision) error {
 }
 
 // unknown returns the error for a feature that does not exist, or seems not to.
-func unknown(a *Access) error {
+func unknown(a *Access) *mcp.Error {
 	switch a.Kind {
 	case mcp.KindTool:
 		return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(a.Name))

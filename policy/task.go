@@ -97,7 +97,7 @@ func (g *gate) admitTask(ctx context.Context, a *Access, id string) error {
 	if d.Scopes != nil {
 		return &auth.InsufficientScopeError{Scopes: d.Scopes}
 	}
-	return mcp.Errorf(jsonrpc.CodeInvalidParams, "task %q does not exist or has expired", text.Short(id))
+	return &refusal{mcp.Errorf(jsonrpc.CodeInvalidParams, "task %q does not exist or has expired", text.Short(id))}
 }
 
 // taskList lists the tasks of tools that the caller may still call.
