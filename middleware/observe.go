@@ -21,8 +21,8 @@ const (
 	ToolError Outcome = "tool error" // the tool failed: a result with isError
 	Question  Outcome = "question"   // the result asks the caller, which sends the request again with the answer (2026-07-28)
 	Task      Outcome = "task"       // the call goes on as a task; [mcp.TaskConfig] reports its end to OnEnd
-	Denied    Outcome = "denied"     // by an [mcp.Denial]: no permission, or over a rate limit
-	Canceled  Outcome = "canceled"   // the caller canceled the request, or has gone; the usual end of subscriptions/listen
+	Denied    Outcome = "denied"     // by an [mcp.Denial]: no permission, refused by a policy, or over a rate limit
+	Canceled  Outcome = "canceled"   // the caller canceled the request, or has gone, and the request failed; the usual end of subscriptions/listen
 	Failed    Outcome = "error"      // a JSON-RPC error
 )
 
@@ -89,17 +89,21 @@ func stringOf(raw json.RawMessage) string {
 // outcomeOf returns how a request ended, and the code of its error.
 func outcomeOf(ctx context.Context, res mcp.Result, err error) (Outcome, int) {
 	if err == nil {
+		failed := false
 		switch r := res.(type) {
 		case *mcp.ToolResult:
-			if r.IsError {
-				return ToolError, 0
-			}
+			failed = r.IsError
 		case *mcp.CreateTaskResult:
 			return Task, 0
 		case mcp.RawResult: // of a server behind a session
-			if v, ok := jsonx.Lookup(json.RawMessage(r), "isError"); ok && string(v) == "true" {
-				return ToolError, 0
-			}
+			v, _ := jsonx.Lookup(json.RawMessage(r), "isError")
+			failed = string(v) == "true"
+		}
+		switch {
+		case failed && errors.Is(ctx.Err(), context.Canceled): // not Limits.CallTimeout
+			return Canceled, 0
+		case failed:
+			return ToolError, 0
 		}
 		return OK, 0
 	}

@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/limit"
@@ -150,27 +152,48 @@ func TestObserveEnds(t *testing.T) {
 	s.Use(middleware.Observe(got.add))
 	s.Use((&limit.Limiter{Tools: map[string]limit.Rate{"say": {Count: 1, Per: 1 << 40}}}).Limit)
 	begun, ended := make(chan bool), make(chan bool)
-	mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
+	wait := func(ctx context.Context) error {
 		begun <- true
 		<-ctx.Done()
-		defer close(ended)
-		return "", context.Cause(ctx)
-	})
+		defer func() { go func() { ended <- true }() }()
+		return context.Cause(ctx)
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) { return "", wait(ctx) })
+	if err := s.HandleTool(mcp.Tool{Name: "hold"}, func(ctx context.Context, _ json.RawMessage) (*mcp.ToolResult, error) { return nil, wait(ctx) }); err != nil {
+		t.Fatal(err)
+	}
 	session := mcptest.Connect(t, s, newClient(), mcp.V2026_07_28)
 	session.CallTool(t.Context(), "say", word{"one"})
 	session.CallTool(t.Context(), "say", word{"one"})
 	if list := got.take(); len(list) != 2 || list[1].Outcome != middleware.Denied || list[1].Code != jsonrpc.CodeInternal {
 		t.Errorf("records %+v, want the second to be denied", list)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-begun; cancel() }()
-	session.CallTool(ctx, "wait", nil)
-	<-ended
-	if err := s.Shutdown(t.Context()); err != nil { // waits for the request
+	for _, tool := range []string{"wait", "hold"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-begun; cancel() }()
+		session.CallTool(ctx, tool, nil)
+		<-ended
+	}
+	if err := s.Shutdown(t.Context()); err != nil { // waits for the requests
 		t.Fatal(err)
 	}
-	if list := got.take(); len(list) != 1 || list[0].Outcome != middleware.Canceled && list[0].Outcome != middleware.ToolError {
-		t.Errorf("records %+v, want one that is canceled", list)
+	if list := got.take(); len(list) != 2 || list[0].Outcome != middleware.Canceled || list[1].Outcome != middleware.Canceled {
+		t.Errorf("records %+v, want two that are canceled", list)
+	}
+}
+
+// A tool that fails because it takes longer than the server allows is a tool error.
+func TestObserveCallTimeout(t *testing.T) {
+	var got records
+	s := &mcp.Server{Name: "s", Limits: mcp.Limits{CallTimeout: time.Millisecond}}
+	s.Use(middleware.Observe(got.add))
+	mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	})
+	mcptest.Connect(t, s, newClient(), mcp.V2026_07_28).CallTool(t.Context(), "wait", nil)
+	if list := got.take(); len(list) != 1 || list[0].Outcome != middleware.ToolError {
+		t.Errorf("records %+v, want a tool error", list)
 	}
 }
 

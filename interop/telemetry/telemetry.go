@@ -76,7 +76,7 @@ func (t *Telemetry) Middleware(next mcp.Handler) mcp.Handler {
 			op.span.AddEvent("question")
 			op.span.End()
 		default:
-			t.end(op, res, err)
+			t.end(ctx, op, res, err)
 		}
 		return res, err
 	})
@@ -84,23 +84,28 @@ func (t *Telemetry) Middleware(next mcp.Handler) mcp.Handler {
 
 // TaskEnded is for [mcp.TaskConfig.OnEnd].
 func (t *Telemetry) TaskEnded(ctx context.Context, res mcp.Result, err error) {
-	t.end(ctx.Value(key{}).(*operation), res, err)
+	t.end(ctx, ctx.Value(key{}).(*operation), res, err)
 }
 
-func (t *Telemetry) end(op *operation, res mcp.Result, err error) {
+func (t *Telemetry) end(ctx context.Context, op *operation, res mcp.Result, err error) {
 	failure := ""
 	var rpc *jsonrpc.Error
-	if tool, ok := res.(*mcp.ToolResult); ok && tool.IsError {
+	var denied mcp.Denial
+	isRPC := errors.As(err, &rpc)
+	tool, ok := res.(*mcp.ToolResult)
+	if failed := err != nil || ok && tool.IsError; failed && errors.Is(ctx.Err(), context.Canceled) {
+		failure = "cancelled" // whatever the handler made of it
+	} else if failed && err == nil {
 		failure = "tool_error"
-	} else if errors.As(err, &rpc) {
+	} else if errors.As(err, &denied) {
+		failure = "denied"
+	} else if isRPC {
 		failure = strconv.Itoa(rpc.Code)
-		if rpc.Code == jsonrpc.CodeInvalidParams {
-			op.name = "" // perhaps not a name of this server
-		}
-	} else if errors.Is(err, context.Canceled) {
-		failure = "cancelled"
 	} else if err != nil {
 		failure = "internal"
+	}
+	if isRPC && rpc.Code == jsonrpc.CodeInvalidParams {
+		op.name = "" // perhaps not a name of this server
 	}
 	if failure != "" {
 		op.span.SetStatus(codes.Error, failure)
