@@ -33,7 +33,7 @@ var newClientVerb = verb{
 type newCmd struct {
 	kind   string
 	Name   string `arg:"" help:"Path of the Go module; its last element is the name."`
-	Dir    string `placeholder:"DIR" help:"An empty folder, or one to make; default: ./NAME."`
+	Dir    string `placeholder:"DIR" help:"A folder that is absent, or has at most .git; default: ./NAME."`
 	Source string `placeholder:"DIR" help:"Replace the module of Patchbay with this folder."`
 }
 

@@ -21,7 +21,9 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
@@ -39,7 +41,7 @@ const patchbay = "github.com/patchbay-dev/patchbay"
 type Project struct {
 	Kind    string // "server" or "client"
 	Module  string // path of the Go module, such as "github.com/you/weather"
-	Dir     string // the folder, which must be empty or absent; empty: Name, in the current folder
+	Dir     string // the folder, which must be absent or hold at most .git; empty: Name, in the current folder
 	Version string // of Patchbay, such as "v0.1.0"; empty: there is no release, and Source should be set
 	Source  string // folder with the source of Patchbay, for a replace directive; empty: none
 }
@@ -63,12 +65,22 @@ func (p *Project) Name() string {
 	return name
 }
 
-// Folder returns the folder of the project.
+// Scheme returns the name of the project as a URI scheme (RFC 3986 section 3.1), which has neither _
+// nor ~.
+func (p *Project) Scheme() string {
+	return scheme.ReplaceAllString(strings.ToLower(p.Name()), "-")
+}
+
+// Folder returns the folder of the project. It does not begin with a hyphen, which cd takes as a flag.
 func (p *Project) Folder() string {
+	dir := p.Name()
 	if p.Dir != "" {
-		return filepath.Clean(p.Dir)
+		dir = filepath.Clean(p.Dir)
 	}
-	return p.Name()
+	if strings.HasPrefix(dir, "-") {
+		dir = "." + string(filepath.Separator) + dir
+	}
+	return dir
 }
 
 var (
@@ -76,6 +88,9 @@ var (
 	element = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
 	device  = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 	first   = regexp.MustCompile(`^[A-Za-z]`)
+	taken   = regexp.MustCompile(`(?i)^(go\.(mod|sum|work)|(main|main_test)\.go|readme\.md)$`)
+	short   = regexp.MustCompile(`~[0-9]+$`)
+	scheme  = regexp.MustCompile(`[^a-z0-9.-]`)
 )
 
 // standard lists the first elements of the paths of the standard library. A module with such a path
@@ -94,7 +109,7 @@ func CheckModule(module string) error {
 	}
 	elements := strings.Split(module, "/")
 	for i, e := range elements {
-		short, _, _ := strings.Cut(e, ".")
+		stem, _, _ := strings.Cut(e, ".")
 		switch {
 		case e == "":
 			return bad("an element between slashes is empty")
@@ -102,8 +117,10 @@ func CheckModule(module string) error {
 			return bad("an element has other characters than letters, digits, and . _ ~ -, or begins with a dot")
 		case strings.HasSuffix(e, "."):
 			return bad("an element ends with a dot")
-		case device.MatchString(short):
-			return bad(fmt.Sprintf("%q is a reserved name on Windows", short))
+		case device.MatchString(stem):
+			return bad(fmt.Sprintf("%q is a reserved name on Windows", stem))
+		case short.MatchString(stem):
+			return bad(fmt.Sprintf("%q looks like a short name of Windows", e))
 		case i == 0 && e[0] == '-':
 			return bad("it begins with a hyphen")
 		}
@@ -111,8 +128,17 @@ func CheckModule(module string) error {
 	if slices.Contains(standard, elements[0]) {
 		return bad(fmt.Sprintf("%q belongs to the standard library", elements[0]))
 	}
-	if name := (&Project{Module: module}).Name(); !first.MatchString(name) {
+	if slices.Contains([]string{"all", "tool", "toolchain", "work"}, module) {
+		return bad("the go command has another meaning for it")
+	}
+	if strings.HasPrefix(module+"/", patchbay+"/") {
+		return bad("it belongs to Patchbay")
+	}
+	switch name := (&Project{Module: module}).Name(); {
+	case !first.MatchString(name):
 		return bad(fmt.Sprintf("the name %q does not begin with a letter", name))
+	case taken.MatchString(name):
+		return bad(fmt.Sprintf("the program %q would replace a file of the project", name))
 	}
 	return nil
 }
@@ -153,6 +179,7 @@ func (p *Project) files() ([]file, error) {
 			return nil, err
 		}
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+		data = bytes.ReplaceAll(data, []byte(placeholder+"://"), []byte(p.Scheme()+"://"))
 		files = append(files, file{e.Name(), bytes.ReplaceAll(data, []byte(placeholder), []byte(name))})
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
@@ -177,18 +204,24 @@ func (p *Project) goMod() ([]byte, error) {
 	if err != nil || !regexp.MustCompile(`(?m)^module `+regexp.QuoteMeta(patchbay)+`\s*$`).Match(mod) {
 		return nil, fmt.Errorf("%s does not hold the source of Patchbay: its go.mod must begin with module %s", source, patchbay)
 	}
-	return fmt.Appendf(out, "\nreplace %s => %s\n", patchbay, modString(filepath.ToSlash(source))), nil
+	source = filepath.ToSlash(source)
+	if strings.Contains(source, `\`) {
+		return nil, fmt.Errorf("the go command cannot replace a module with %q, a path with a backslash; use a symbolic link to it", source)
+	}
+	return fmt.Appendf(out, "\nreplace %s => %s\n", patchbay, modString(source)), nil
 }
 
-// modString quotes a word of a go.mod if it needs that.
+// modString quotes a word of a go.mod if it needs that: https://go.dev/ref/mod#go-mod-file-lexical.
+// The string of Go is the only quoted form that replace reads.
 func modString(s string) string {
-	if strings.ContainsAny(s, " \t\"'`(),[]") || strings.Contains(s, "//") {
-		return "`" + s + "`"
+	special := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" \"'`,()[]{}", r) }
+	if strings.ContainsFunc(s, special) || strings.Contains(s, "//") || strings.Contains(s, "/*") {
+		return strconv.Quote(s)
 	}
 	return s
 }
 
-// write writes files into a folder that is empty or absent. After an error it removes what it has
+// write writes files into a folder that is absent, or empty but for .git. After an error it removes what it has
 // written.
 func write(dir string, files []file) (names []string, err error) {
 	made, err := prepare(dir)
@@ -223,10 +256,11 @@ func write(dir string, files []file) (names []string, err error) {
 
 // prepare makes the folder, if it is absent.
 func prepare(dir string) (made bool, err error) {
-	if short, _, _ := strings.Cut(filepath.Base(dir), "."); device.MatchString(short) {
-		return false, fmt.Errorf("%q is a reserved name on Windows; choose another folder", short)
+	if stem, _, _ := strings.Cut(filepath.Base(dir), "."); device.MatchString(stem) {
+		return false, fmt.Errorf("%q is a reserved name on Windows; choose another folder", stem)
 	}
 	entries, err := os.ReadDir(dir)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".git" })
 	switch {
 	case err == nil && len(entries) > 0:
 		return false, fmt.Errorf("the folder %s is not empty: it has %s; choose another name or folder", dir, text.Short(entries[0].Name()))

@@ -1,9 +1,13 @@
 package scaffold
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -11,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/wine"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // A project has a go.mod, the files of its template with its own name, and a .gitignore.
@@ -42,6 +47,56 @@ func TestWrite(t *testing.T) {
 			if want := "module " + module + "\n\ngo 1.26.0\n\nrequire github.com/patchbay-dev/patchbay v0.1.0\n"; string(mod) != want {
 				t.Errorf("go.mod is %q, want %q", mod, want)
 			}
+		}
+	}
+}
+
+// The URI of the resource is valid for each name.
+func TestURI(t *testing.T) {
+	uri := regexp.MustCompile(`URI: "([^"]*)"`)
+	for name, want := range map[string]string{
+		"weather": "weather://about", "my_server": "my-server://about", "a~": "a-://about", "a_": "a-://about",
+		"x_linux": "x-linux://about", "a.b_c": "a.b-c://about", "My-Server2": "my-server2://about",
+	} {
+		files, err := (&Project{Kind: "server", Module: "example.com/" + name}).files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if text := string(f.data); strings.Contains(text, "://about") && !strings.Contains(text, want) {
+				t.Errorf("%s: %s does not have %s", name, f.name, want)
+			}
+			if m := uri.FindSubmatch(f.data); m != nil { // AddResource panics if it is not a URI
+				mcp.AddResource(&mcp.Server{}, mcp.Resource{URI: string(m[1]), Name: name}, func(context.Context) (string, error) { return "", nil })
+			}
+		}
+	}
+}
+
+// The go command reads the go.mod for each folder with the source.
+func TestSource(t *testing.T) {
+	wine.Skip(t, "it runs no go command")
+	for _, name := range []string{"plain", "with space", "Käthe's Bücher & mehr", "a,b", "(b)", "[c]", "{d}", `e"f`, "g`h", "k*", "l\nm", "n%o", "p@q", "=>"} {
+		source := filepath.Join(t.TempDir(), name)
+		if runtime.GOOS == "windows" && strings.ContainsAny(name, "\"\\*\n>") {
+			continue // not a name of a folder there
+		}
+		if err := errors.Join(os.Mkdir(source, 0o755), os.WriteFile(filepath.Join(source, "go.mod"), []byte("module "+patchbay+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "weather")
+		if _, err := (&Project{Kind: "server", Module: "weather", Dir: dir, Source: source}).Write(); err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		cmd := exec.Command("go", "mod", "edit", "-json")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		var mod struct {
+			Replace []struct{ New struct{ Path string } }
+		}
+		if err != nil || json.Unmarshal(out, &mod) != nil || len(mod.Replace) != 1 || mod.Replace[0].New.Path != filepath.ToSlash(source) {
+			t.Errorf("%q: go mod edit -json: %v\n%s", name, err, out)
 		}
 	}
 }
@@ -96,13 +151,22 @@ func TestCheckModule(t *testing.T) {
 		"std":                     "standard library",
 		"7up":                     "does not begin with a letter",
 		"example.com/_x":          "does not begin with a letter",
+		"go.mod":                  `"go.mod" would replace a file of the project`,
+		"example.com/Main.go":     "would replace a file",
+		"example.com/go.sum/v2":   "would replace a file",
+		patchbay:                  "it belongs to Patchbay",
+		patchbay + "/v2":          "it belongs to Patchbay",
+		patchbay + "/mcp":         "it belongs to Patchbay",
+		"tool":                    "another meaning",
+		"x~1":                     "short name of Windows",
+		"a/b~12.x/c":              "short name of Windows",
 		strings.Repeat("abc", 99): "longer than 200 bytes",
 	} {
 		if err := CheckModule(module); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "write a name such as weather") {
 			t.Errorf("CheckModule(%q) = %v, want an error with %q", module, err, want)
 		}
 	}
-	for _, module := range []string{"weather", "Weather2", "my-weather", "a.b_c~d", "example.com/x", "context7", "console", "test"} {
+	for _, module := range []string{"weather", "Weather2", "my-weather", "a.b_c~d", "example.com/x", "context7", "console", "test", patchbay + "2", "work/x", "a~b1"} {
 		if err := CheckModule(module); err != nil {
 			t.Errorf("CheckModule(%q) = %v", module, err)
 		}
@@ -142,6 +206,15 @@ func TestFolders(t *testing.T) {
 	if _, err := (&Project{Kind: "server", Module: "weather", Dir: "empty"}).Write(); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
+	if err := os.MkdirAll("fresh/.git", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&Project{Kind: "server", Module: "weather", Dir: "fresh"}).Write(); err != nil {
+		t.Errorf("a folder of git: %v", err)
+	}
+	if err := os.RemoveAll("fresh"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := (&Project{Kind: "proxy", Module: "weather"}).Write(); err == nil || !strings.Contains(err.Error(), `"proxy" is not a kind of project`) {
 		t.Errorf("an unknown kind: %v", err)
 	}
@@ -155,6 +228,17 @@ func TestFolders(t *testing.T) {
 		}
 		return err
 	})
+	if err := errors.Join(os.Mkdir(`a\b`, 0o755), os.WriteFile(`a\b/go.mod`, []byte("module "+patchbay+"\n"), 0o644)); err == nil && runtime.GOOS != "windows" {
+		if _, err := (&Project{Kind: "server", Module: "weather", Source: `a\b`}).Write(); err == nil || !strings.Contains(err.Error(), "a path with a backslash") {
+			t.Errorf("a source with a backslash: %v", err)
+		}
+		os.RemoveAll(`a\b`)
+	}
+	for dir, want := range map[string]string{"-x": "./-x", "-": "./-", "a/-x": "a/-x", "": "weather"} {
+		if got := (&Project{Module: "weather", Dir: dir}).Folder(); filepath.ToSlash(got) != want {
+			t.Errorf("the folder of %q is %s, want %s", dir, got, want)
+		}
+	}
 	if want := []string{".", "empty", "full", "full/notes.txt", "full/sub", "locked", "plain"}; !slices.Equal(left, want) {
 		t.Errorf("left: %q, want %q", left, want)
 	}
@@ -189,10 +273,10 @@ func TestProjectsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"server", "client"} {
+	for kind, name := range map[string]string{"server": "my_server.v2~x", "client": "asker"} {
 		t.Run(kind, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "with space")
-			if _, err := (&Project{Kind: kind, Module: "example.com/you/weather", Dir: dir, Source: source}).Write(); err != nil {
+			dir := filepath.Join(t.TempDir(), "with space, [and] Käthe's")
+			if _, err := (&Project{Kind: kind, Module: "example.com/you/" + name, Dir: dir, Source: source}).Write(); err != nil {
 				t.Fatal(err)
 			}
 			for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}} {
