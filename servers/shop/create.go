@@ -117,10 +117,10 @@ func (s *server) createProduct(ctx context.Context, in creation) (*product, erro
 // creatable returns an error if a product cannot be created, and whether its
 // category must be created.
 func creatable(ctx context.Context, tx *sql.Tx, in creation) (newCategory bool, err error) {
-	var same string
-	err = tx.QueryRowContext(ctx, "SELECT id FROM products WHERE name = ?", in.Name).Scan(&same)
+	var same, name string // the name may differ in letter case
+	err = tx.QueryRowContext(ctx, "SELECT id, name FROM products WHERE name = ?", in.Name).Scan(&same, &name)
 	if err == nil {
-		return false, fmt.Errorf("%s has the name %s already; choose another", same, quoted(in.Name))
+		return false, fmt.Errorf("%s has the name %s already; choose another", same, quoted(name))
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return false, err

@@ -89,6 +89,12 @@ func TestCreateWithKeywords(t *testing.T) {
 	}
 }
 
+// A name that differs in letter case alone is taken; the error has it as the shop does.
+func TestTakenName(t *testing.T) {
+	s := mcptest.Connect(t, newServer(t, shop.Options{DB: ":memory:"}), &mcp.Client{}, mcp.V2026_07_28)
+	refused(t, s, "create-product", kettle(args{"name": "ember stove", "description": "x"}), `prd-1013 has the name "Ember Stove" already`)
+}
+
 // product_name is another name of name, and quantity of stock.
 func TestCreateTakesOtherNames(t *testing.T) {
 	s := connect(t)

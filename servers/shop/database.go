@@ -50,7 +50,7 @@ type database struct {
 // Check returns an error if the database could not be opened: a folder does not exist, a file
 // is not a database or not a shop's, or rights are missing. It creates nothing.
 func (o Options) Check() error {
-	if o.DB == "" {
+	if o.inMemory() {
 		return nil
 	}
 	if err := sqlitefile.Check(o.DB); err != nil {
@@ -78,13 +78,16 @@ func (o Options) Check() error {
 
 var errForeign = errors.New("it belongs to another program; name another file")
 
+// inMemory reports whether the database is not in a file.
+func (o Options) inMemory() bool { return o.DB == "" || o.DB == sqlitefile.Memory }
+
 // open opens the database. It creates and fills a missing one.
 func open(ctx context.Context, o Options) (_ *database, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	shown, name, more := "in memory", "file:/patchbay-"+rand.Text(), "vfs=memdb&"
-	if o.DB != "" {
+	if !o.inMemory() {
 		shown, more = fmt.Sprintf("%q", o.DB), ""
 		if name, err = sqlitefile.URI(o.DB); err != nil {
 			return nil, err
@@ -108,7 +111,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 			err = errors.Join(fmt.Errorf("database %s: %w", shown, err), d.close())
 		}
 	}()
-	if o.DB == "" {
+	if o.inMemory() {
 		if d.anchor, err = pool.Conn(ctx); err != nil {
 			return nil, err
 		}
@@ -119,7 +122,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 	if _, err := change(ctx, d, func(tx *sql.Tx) (none, error) { return none{}, prepare(ctx, tx) }); err != nil {
 		return nil, err
 	}
-	if o.DB != "" {
+	if !o.inMemory() {
 		// The mode persists in the file, so it is set only once the file is known to be ours. While
 		// another program uses the file it cannot be set, and need not be.
 		if _, err := pool.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil && codeOf(err) != codeBusy {

@@ -11,7 +11,7 @@ import (
 // Options configures a server. The zero value is a new shop in memory.
 type Options struct {
 	// DB is the path of the database file, which is created and filled if it does not
-	// exist. Empty: a database in memory that lives as long as the server.
+	// exist. Empty or ":memory:": a database in memory that lives as long as the server.
 	DB string
 
 	// Logger gets the errors that cannot be returned to a client. Nil discards them.

@@ -34,11 +34,14 @@ type database struct {
 // Check returns an error if the database could not be opened: a folder does not
 // exist, a file is not a database, or rights are missing. It creates nothing.
 func (o Options) Check() error {
-	if o.DB == "" {
+	if o.inMemory() {
 		return nil
 	}
 	return sqlitefile.Check(o.DB)
 }
+
+// inMemory reports whether the database is not in a file.
+func (o Options) inMemory() bool { return o.DB == "" || o.DB == sqlitefile.Memory }
 
 // open opens, and if need be creates, the database.
 func open(ctx context.Context, o Options) (_ *database, err error) {
@@ -46,7 +49,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 		return nil, err
 	}
 	name, more := "file:/patchbay-"+rand.Text(), "vfs=memdb&"
-	if o.DB != "" {
+	if !o.inMemory() {
 		if name, err = sqlitefile.URI(o.DB); err != nil {
 			return nil, err
 		}
@@ -62,7 +65,7 @@ func open(ctx context.Context, o Options) (_ *database, err error) {
 		return nil, fmt.Errorf("database %q: %w", o.DB, err)
 	}
 	db.write.SetMaxOpenConns(1)
-	if o.DB == "" {
+	if o.inMemory() {
 		if db.anchor, err = sql.Open("sqlite", name+"?"+more+settings); err != nil {
 			return nil, err
 		}

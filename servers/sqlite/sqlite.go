@@ -11,8 +11,8 @@ import (
 // Options configures a server. The zero value is an empty database in memory.
 type Options struct {
 	// DB is the path of the database file, which is created if it does not exist.
-	// Empty: a database in memory that lives as long as the server. Insights are in
-	// memory in either case.
+	// Empty or ":memory:": a database in memory that lives as long as the server.
+	// Insights are in memory in either case.
 	DB string
 
 	// Demo fills a database without tables with a small library, for experiments.

@@ -428,6 +428,11 @@ func TestFile(t *testing.T) {
 		{noDatabase, "is not an SQLite database"},
 		{dir, "is a folder"},
 		{filepath.Join(noDatabase, "x.db"), "notes.txt"},
+		{"file:sea.db?mode=ro", "is a URI; name the path of a file, as in --db sea.db; for a file of this name write ./file:sea.db?mode=ro"},
+		{"file:///home/sea.db", "--db /home/sea.db;"},
+		{"file://localhost/sea.db", "--db /sea.db;"},
+		{"file::memory:?cache=shared", "--db :memory:;"},
+		{"file:", "--db notes.db;"},
 	} {
 		err := sqlite.Options{DB: tt.db}.Check()
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -439,6 +444,19 @@ func TestFile(t *testing.T) {
 	}
 	if err := (sqlite.Options{DB: filepath.Join(dir, "later.db")}).Check(); err != nil {
 		t.Errorf("Check of a file to be made = %v", err)
+	}
+}
+
+// :memory: is a database in memory, and not the name of a file.
+func TestMemory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := connect(t, sqlite.Options{DB: ":memory:"})
+	write(t, s, "CREATE TABLE t(x)")
+	if got := rowsOf(read(t, s, "SELECT name FROM sqlite_schema")); got != `[["t"]]` {
+		t.Errorf("tables: %s", got)
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
+		t.Errorf("files: %v, %v", files, err)
 	}
 }
 
