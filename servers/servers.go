@@ -100,10 +100,16 @@ var builtins = []builtin{
 		var o fetch.Options
 		fs.BoolVar(&o.AllowPrivate, "allow-private", false, "also fetch from this machine and private networks, but not from link-local addresses")
 		fs.Func("allow-host", "`host`, or host:port, to fetch from at any address; repeatable", func(host string) error {
+			if host == "" {
+				return errEmpty
+			}
 			o.AllowHosts = append(o.AllowHosts, host)
 			return nil
 		})
 		fs.Func("proxy", "`URL` of a proxy, which then decides about addresses; proxies of the environment are not used", func(raw string) (err error) {
+			if raw == "" {
+				return errEmpty
+			}
 			o.Proxy, err = url.Parse(raw)
 			return err
 		})
@@ -208,6 +214,9 @@ func New(name string, args []string, logger *slog.Logger) (*mcp.Server, error) {
 		}
 		return nil, fmt.Errorf("server %q: %s", name, wording(fs, err.Error()))
 	}
+	if err := nonempty(fs); err != nil {
+		return nil, fmt.Errorf("server %q: %w", name, err)
+	}
 	if err := onceEach(fs); err != nil {
 		return nil, fmt.Errorf("server %q: %w", name, err)
 	}
@@ -276,6 +285,23 @@ func onceEach(fs *flag.FlagSet) (err error) {
 	fs.Visit(func(f *flag.Flag) {
 		if v, ok := f.Value.(aliased); ok && set[v.of] {
 			err = fmt.Errorf("--%s and --%s are two names of one flag; give one of them", v.of, f.Name)
+		}
+	})
+	return err
+}
+
+var errEmpty = errors.New("the value is empty")
+
+// nonempty returns an error if the value of a flag is empty, which is usually a variable that is not
+// set.
+func nonempty(fs *flag.FlagSet) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		v := f.Value
+		if a, ok := v.(aliased); ok {
+			v = a.Value
+		}
+		if v, ok := v.(flag.Getter); ok && v.Get() == "" {
+			err = fmt.Errorf("--%s needs a value", f.Name)
 		}
 	})
 	return err

@@ -17,6 +17,7 @@
 package flags
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -38,8 +39,12 @@ type Flag struct {
 // IsBool reports whether the flag has no value.
 func (f *Flag) IsBool() bool { return f.field.Kind() == reflect.Bool }
 
-// Set sets the field of the flag. The error names the flag, the kind of its values and the value.
+// Set sets the field of the flag. The error names the flag, the kind of its values and the value. An
+// empty value is an error, because it is usually a variable that is not set.
 func (f *Flag) Set(value string) error {
+	if value == "" {
+		return fmt.Errorf("--%s needs a value: --%s %s", f.Name, f.Name, cmp.Or(f.Placeholder, "true"))
+	}
 	kind := set(f.field, value, f.list)
 	if kind != "" {
 		return fmt.Errorf("--%s takes %s, not %q", f.Name, kind, value)

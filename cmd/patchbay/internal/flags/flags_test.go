@@ -32,7 +32,11 @@ func TestRead(t *testing.T) {
 		err   string
 	}{
 		{"", command{}, ""},
-		{"--server=a,b -sc -s=d --server=", command{Servers: []string{"a,b", "c", "d", ""}}, ""},
+		{"--server=a,b -sc -s=d", command{Servers: []string{"a,b", "c", "d"}}, ""},
+		{"--server=", command{}, "--server needs a value: --server SERVER"},
+		{"-s=", command{}, "--server needs a value: --server SERVER"},
+		{"--on-ask=", command{}, "--on-ask needs a value: --on-ask ANSWER"},
+		{"--json=", command{}, "--json needs a value: --json true"},
 		{"--scopes=a,b --scopes=c", command{Scopes: []string{"a", "b", "c"}}, ""},
 		{"--json -v", command{JSON: true, Verbose: true}, ""},
 		{"-jv", command{JSON: true, Verbose: true}, ""},
