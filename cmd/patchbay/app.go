@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // app is one run of the program.
 type app struct {
 	ctx    context.Context // of the run; ends with ctrl-C
+	leave  func()          // the program ends: from now on it does not wait for readers of standard error
 	stdin  io.Reader
 	out    *bufio.Writer  // standard output, flushed before anything is closed
 	rawOut io.Writer      // the same, unbuffered, for escape sequences of the terminal
@@ -78,8 +79,10 @@ type terminals struct {
 
 func newApp(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) *app {
 	tty, known := terminalsOf(stdin, stdout, stderr), secrets.New()
+	leaving, leave := context.WithCancel(ctx)
+	stderr = terminal.Bounded(leaving, stderr)
 	a := &app{
-		ctx: ctx, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
+		ctx: ctx, leave: leave, stdin: stdin, out: bufio.NewWriterSize(stdout, 64<<10), rawOut: stdout, tty: tty, secrets: known,
 		talk: &terminal.Talk{W: stderr, TTY: tty.err, Width: tty.errWidth, Color: tty.err && tty.color, Clean: known.Text}, globals: new(globals),
 	}
 	a.answers = &inputs.Answers{Context: func() context.Context { return a.ctx }, Talk: a.talk, Learn: known.Learn, Keys: func() *terminal.Keyboard {

@@ -96,6 +96,7 @@ func (a *app) serve(srv *mcp.Server, args []string, address string, p protection
 func (a *app) serveStdio(ctx context.Context, srv *mcp.Server) error {
 	a.noteStdio()
 	err := srv.ServeStdio(ctx)
+	a.leave()
 	ended := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
@@ -53,6 +56,8 @@ func (p *protection) check(stdio bool) error {
 		return usagef("--sse needs HTTP: it serves clients of 2024-11-05 that connect to an address").hint("--http 127.0.0.1:7420")
 	case stdio && len(p.Auth) > 0:
 		return usagef("--auth needs HTTP; over stdio the caller is the user who starts the program").hint("--http 127.0.0.1:7420")
+	case stdio && (len(p.Scopes) > 0 || p.Resource != "" || p.Insecure):
+		return usagef("--auth-scope, --auth-resource and --insecure-no-auth need HTTP; over stdio the caller is the user who starts the program").hint("--http 127.0.0.1:7420")
 	case stdio && p.TLSCert+p.TLSKey+p.ClientCA != "":
 		return usagef("--tls-cert, --tls-key and --client-ca need HTTP; stdio stays on this machine").hint("--http 127.0.0.1:7420")
 	case p.TLSCert == "" && p.TLSKey+p.ClientCA != "":
@@ -87,15 +92,19 @@ func (p *protection) admit(a *app, srv *mcp.Server) {
 // inFront puts the access log, and behind it the limits, in front of a server. The options are those
 // of its listener; nil: it serves stdio.
 func (p *protection) inFront(a *app, srv *mcp.Server, o *listen.Options) error {
+	// Without it, Go ends a program whose standard output or error has lost its reader.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p.Log != "" {
-		log, err := p.accessLog(a)
+		log, err := p.accessLog(a, o == nil)
 		if err != nil {
 			return usagef("--log: %w", err).hint("--log -")
 		}
 		a.atEnd = slices.Insert(a.atEnd, 0, log.Close)
 		srv.Use(log.Middleware())
 		if o != nil {
-			o.Around = log.Handler
+			o.Around, o.Behind = log.Handler, log.Caller
+		} else {
+			log.Transport = "stdio"
 		}
 	}
 	l, err := p.limiter(o != nil)
@@ -110,14 +119,16 @@ func (p *protection) inFront(a *app, srv *mcp.Server, o *listen.Options) error {
 }
 
 // accessLog opens the log of --log.
-func (p *protection) accessLog(a *app) (*accesslog.Log, error) {
-	fault := func(err error) {
-		a.talk.Always("patchbay: warning: --log: lines are lost: " + visible(err.Error()))
-	}
+func (p *protection) accessLog(a *app, stdio bool) (*accesslog.Log, error) {
+	fault := func(err error) { a.talk.Always("patchbay: warning: --log: " + visible(err.Error())) }
 	if p.Log == "-" {
 		return accesslog.New(talkLines{a.talk}, fault), nil
 	}
-	return accesslog.Open(p.Log, fault)
+	var wire any
+	if stdio {
+		wire = a.rawOut
+	}
+	return accesslog.Open(p.Log, wire, fault)
 }
 
 // secure reads the files for TLS; nil without --tls-cert.

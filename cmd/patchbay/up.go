@@ -63,6 +63,9 @@ const heapFloor = 16 << 20
 
 // Run serves until ctrl-C or, over stdio, until the end of its input.
 func (c *upCmd) Run(a *app) error {
+	if c.Stdio && slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, "--http=") }) {
+		return usagef("--stdio excludes --http").hint("patchbay help up")
+	}
 	if err := c.check(c.Stdio); err != nil {
 		return err
 	}
@@ -150,6 +153,7 @@ func (c *upCmd) Run(a *app) error {
 		err = nil
 	case err = <-served:
 	}
+	a.leave()
 	stop()
 	following.Wait() // no server changes from here on
 	h.ending.Store(true)

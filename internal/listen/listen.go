@@ -64,6 +64,10 @@ type Options struct {
 	// Around is called for each handler that clients reach, before the limiter and the guard. The
 	// transport is "http" or "sse". It may be nil.
 	Around func(transport string, h http.Handler) http.Handler
+
+	// Behind is called for the same handlers, to see the callers that the guard has authenticated.
+	// It may be nil.
+	Behind func(h http.Handler) http.Handler
 }
 
 // Endpoint is a server behind a listener.
@@ -115,6 +119,9 @@ func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 
 // handle serves a path behind the limiter and the guard.
 func (e *Endpoint) handle(transport, path string, h http.Handler) {
+	if e.options.Behind != nil {
+		h = e.options.Behind(h)
+	}
 	if e.options.Guard != nil {
 		h = e.options.Guard.Protect(h)
 	}

@@ -3,7 +3,7 @@
 //	{"time":"2026-07-28T10:00:00.000Z","transport":"http","address":"192.0.2.7","caller":"apikey#alice","id":"7","method":"tools/call","tool":"echo","ms":1.25,"outcome":"ok"}
 //
 // Begin with [Open] or [New]. [Log.Middleware] goes in front of all other middleware of a server, and
-// [Log.Handler] around its HTTP handlers.
+// [Log.Handler] around its HTTP handlers, and [Log.Caller] behind their authentication.
 //
 // # Guarantees
 //
@@ -11,6 +11,7 @@
 //     request that is refused before, by authentication for instance. Event streams have a line at
 //     their end.
 //   - Arguments, results, the texts of errors and credentials are never written.
+//   - Each line of a file is whole, also after the disk was full.
 //   - Requests do not wait for the file. If it cannot be written, lines are lost: the first fault is
 //     reported, and a line with "lost" counts them when the file can be written again.
 package accesslog
@@ -23,6 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -30,7 +32,12 @@ import (
 )
 
 // Log is an access log. Its methods may be used by several goroutines.
-type Log struct{ lines *lines }
+type Log struct {
+	// Transport of the requests that come without HTTP. It is set before the log is used.
+	Transport string
+
+	lines *lines
+}
 
 // line is a line of the log.
 type line struct {
@@ -54,6 +61,7 @@ type line struct {
 type exchange struct {
 	transport, address string
 	logged             atomic.Bool // a request of MCP has a line
+	caller             atomic.Pointer[string]
 }
 
 type exchangeKey struct{}
@@ -66,8 +74,8 @@ func (l *Log) Middleware() mcp.Middleware {
 		if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 			e.logged.Store(true)
 			out.Transport, out.Address = e.transport, e.address
-		} else if r.ID != "" {
-			out.Transport = "stdio"
+		} else {
+			out.Transport = l.Transport
 		}
 		switch r.Method {
 		case "tools/call":
@@ -78,6 +86,18 @@ func (l *Log) Middleware() mcp.Middleware {
 			out.URI = text.Short(secrets.ShownURL(r.Name))
 		}
 		l.write(out)
+	})
+}
+
+// Caller returns a handler that notes the authenticated caller for the line of [Log.Handler]. It goes
+// behind the authentication.
+func (l *Log) Caller(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+			id := principal.From(r.Context())
+			e.caller.Store(&id)
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -97,6 +117,9 @@ func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 				return
 			}
 			out := line{Transport: transport, Address: address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
+			if id := e.caller.Load(); id != nil {
+				out.Caller = *id
+			}
 			switch {
 			case answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden || answer.status == http.StatusTooManyRequests:
 				out.Outcome = middleware.Denied

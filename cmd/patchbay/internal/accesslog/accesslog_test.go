@@ -51,11 +51,20 @@ func TestLines(t *testing.T) {
 			})
 			srv.Use(log.Middleware())
 			guard := &auth.Guard{Verifiers: []auth.Verifier{&auth.APIKeys{Keys: []auth.APIKey{entry}}}}
-			hs := httptest.NewServer(log.Handler("http", guard.Protect(srv)))
+			hs := httptest.NewServer(log.Handler("http", guard.Protect(log.Caller(srv))))
 			defer hs.Close()
 
 			res, err := http.Post(hs.URL+"/mcp?secret=text", "application/json", strings.NewReader("{}"))
 			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, hs.URL+"/mcp", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = http.Header{"Authorization": {"Bearer " + key}, "Mcp-Session-Id": {"nosuch"}}
+			if res, err = http.DefaultClient.Do(req); err != nil {
 				t.Fatal(err)
 			}
 			res.Body.Close()
@@ -80,6 +89,7 @@ func TestLines(t *testing.T) {
 			const head, who = `(?m)^{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","transport":"http","address":"127\.0\.0\.1"`, `,"caller":"apikey#alice","id":"\d+"`
 			for _, want := range []string{
 				head + `,"http":"POST /mcp","status":401,"ms":[0-9.]+,"outcome":"denied"}$`,
+				head + `,"caller":"apikey#alice","http":"DELETE /mcp","status":4\d\d,"ms":[0-9.]+,"outcome":"error"}$`,
 				head + who + `,"method":"tools/call","tool":"say","ms":[0-9.]+,"outcome":"ok"}$`,
 				head + who + `,"method":"tools/call","tool":"fail","ms":[0-9.]+,"outcome":"tool error"}$`,
 				head + who + `,"method":"tools/call","tool":"no\\nsuch","ms":[0-9.]+,"outcome":"error","code":-32602}$`,
@@ -103,7 +113,7 @@ func TestRotation(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "log")
 	for range 2 {
-		log, err := Open(path, noFault(t))
+		log, err := Open(path, nil, noFault(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +127,7 @@ func TestRotation(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
 	}
-	log, err := Open(path, noFault(t))
+	log, err := Open(path, nil, noFault(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +153,7 @@ func TestRotation(t *testing.T) {
 func TestOpenBadPath(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "no", "such", "folder", "log"), ""} {
-		if log, err := Open(path, noFault(t)); err == nil || !strings.Contains(err.Error(), path) {
+		if log, err := Open(path, nil, noFault(t)); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("Open(%q) = %v, %v", path, log, err)
 		}
 	}
@@ -208,4 +218,119 @@ func TestBlockedFile(t *testing.T) {
 	l.write(line{Method: "after the end"})
 	r.Close() // the goroutine ends
 	<-l.lines.done
+}
+
+// A log whose disk is full has whole lines only, and so has one that an earlier program left torn.
+func TestWholeLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(`{"time":"2026`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(path, nil, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.write(line{Method: "first"})
+	l.lines.close() // the test writes in place of the goroutine
+	f, err := openFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.lines.file, l.lines.looked = f, time.Now().Add(time.Hour)
+	l.lines.sink = half{f}
+	l.lines.write([]byte(`{"method":"half"}` + "\n"))
+	content, err := os.ReadFile(path)
+	if got := strings.Split(string(content), "\n"); err != nil || len(got) != 3 || !json.Valid([]byte(got[1])) || got[2] != "" {
+		t.Errorf("a full disk leaves %q, %v", content, err)
+	}
+	l.lines.sink = f
+	l.lines.write([]byte(`{"method":"after"}` + "\n"))
+	f.Close()
+	content, _ = os.ReadFile(path)
+	if !regexp.MustCompile(`"first".*\n{"time":"[^"]+","lost":1}\n{"method":"after"}\n$`).Match(content) {
+		t.Errorf("the log is %s", content)
+	}
+}
+
+// half is a file on a full disk.
+type half struct{ f *os.File }
+
+func (h half) Write(p []byte) (int, error) {
+	n, _ := h.f.Write(p[:len(p)/2])
+	return n, errors.New("no space left on device")
+}
+
+// While a removed log cannot be opened again, its lines are counted as lost; those of a renamed one go
+// on in its file.
+func TestPathAway(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not rename or remove an open file")
+	}
+	for _, remove := range []bool{true, false} {
+		dir := t.TempDir()
+		path, moved := filepath.Join(dir, "a", "log"), filepath.Join(dir, "b")
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var faults []error
+		l, err := Open(path, nil, func(err error) { faults = append(faults, err) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := l.lines.file
+		l.lines.file = nil // Close leaves it open
+		l.lines.close()
+		l.lines.file = file // the test writes in place of the goroutine
+		put := func(later time.Duration) {
+			l.lines.looked = time.Now().Add(-later)
+			l.lines.write([]byte("{}\n"))
+		}
+		put(0)
+		if remove {
+			if err = os.Remove(path); err == nil {
+				err = os.Mkdir(path, 0o700)
+			}
+		} else {
+			err = os.Rename(filepath.Dir(path), moved)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(0)
+		put(time.Hour)
+		put(0)
+		put(time.Hour)
+		want := map[bool]string{true: "lines are lost: ", false: "lines go on in the renamed file: "}[remove]
+		if len(faults) != 1 || !strings.HasPrefix(faults[0].Error(), want) {
+			t.Errorf("the faults are %v, want %q", faults, want)
+		}
+		if remove {
+			err = os.Remove(path)
+		} else {
+			err = os.Mkdir(filepath.Dir(path), 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(time.Hour)
+		l.lines.file.Close()
+		content, err := os.ReadFile(path)
+		old, _ := os.ReadFile(filepath.Join(moved, "log"))
+		if remove && !regexp.MustCompile(`^{"time":"[^"]+","lost":5}\n{}\n$`).Match(content) || !remove && (string(content) != "{}\n" || string(old) != strings.Repeat("{}\n", 5)) {
+			t.Errorf("remove %v: the log is %q after %q, %v", remove, content, old, err)
+		}
+	}
+}
+
+// The log is not mixed into the stream of a server over stdio.
+func TestOpenWire(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := Open(path, f, noFault(t)); err == nil || !strings.Contains(err.Error(), "standard output") {
+		t.Errorf("Open = %v", err)
+	}
 }

@@ -34,24 +34,68 @@ type lines struct {
 	faulty bool      // the last write has failed
 	torn   bool      // only a part of a line was written
 	stuck  bool      // the path could not be opened again
+	gone   bool      // the file was removed, and its path could not be opened again
+	unseen int       // lines since the file was last seen at its path
 }
 
 // Open opens a log in a file, which it creates with mode 0600 or appends to. When the file is renamed
-// or removed, the log continues in a new one within a second, so that it can be rotated. The function
-// fault gets the first of several faults in succession, and may be called on another goroutine.
-func Open(path string, fault func(error)) (*Log, error) {
+// or removed, the log continues in a new one within a second, so that it can be rotated. Until that can
+// be opened, it continues in the renamed one. The file must not be wire, the stream of a server over
+// stdio; nil: there is none. The function fault gets the first of several faults in succession, and may
+// be called on another goroutine.
+func Open(path string, wire any, fault func(error)) (*Log, error) {
+	if out, ok := wire.(*os.File); ok && path != os.DevNull {
+		there, err := os.Stat(path)
+		if own, ownErr := out.Stat(); err == nil && ownErr == nil && os.SameFile(there, own) {
+			return nil, fmt.Errorf("%s is standard output, which belongs to the client over stdio", path)
+		}
+	}
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return start(&lines{sink: f, file: f, path: path, looked: time.Now(), fault: fault}), nil
+	return start(&lines{sink: f, file: f, path: path, looked: time.Now(), torn: endsTorn(path), fault: fault}), nil
 }
 
 // New returns a log that writes to w, a line with each Write.
 func New(w io.Writer, fault func(error)) *Log { return start(&lines{sink: w, fault: fault}) }
 
+// openFile opens a log. A pipe without a reader is an error, not a wait for one.
 func openFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|nonblock, 0o600)
+	if info, statErr := os.Stat(path); err != nil && statErr == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		return nil, fmt.Errorf("open %s: nobody reads this pipe: %w", path, err)
+	}
+	return f, err
+}
+
+// endsTorn reports whether a file ends within a line, as one does that was left by a full disk.
+func endsTorn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var last [1]byte
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// takeBack removes the last n bytes of the file, if this process has written them at its end.
+func (l *lines) takeBack(n int) bool {
+	if l.file == nil {
+		return false
+	}
+	end, err := l.file.Seek(0, io.SeekCurrent)
+	if err != nil || end < int64(n) {
+		return false
+	}
+	info, err := l.file.Stat()
+	return err == nil && info.Mode().IsRegular() && info.Size() == end && l.file.Truncate(end-int64(n)) == nil
 }
 
 func start(l *lines) *Log {
@@ -62,7 +106,7 @@ func start(l *lines) *Log {
 			l.write(line)
 		}
 	}()
-	return &Log{l}
+	return &Log{lines: l}
 }
 
 // add queues a line, or counts it as lost if there is no room.
@@ -89,7 +133,7 @@ func (l *lines) close() {
 	select {
 	case <-l.done:
 	case <-time.After(closeTime):
-		l.fault(fmt.Errorf("the last ones were not written within %v", closeTime))
+		l.fault(fmt.Errorf("the last lines are lost: they were not written within %v", closeTime))
 		return // the goroutine has the file
 	}
 	if l.file == nil {
@@ -102,10 +146,16 @@ func (l *lines) close() {
 
 // write writes a line, after one that counts the lines that were lost before it.
 func (l *lines) write(line []byte) {
-	l.follow()
+	gone := l.follow()
 	l.mu.Lock()
+	if gone {
+		l.lost++
+	}
 	lost := l.lost
 	l.mu.Unlock()
+	if gone {
+		return
+	}
 	if lost > 0 {
 		note, _ := json.Marshal(struct { // no member of it can fail
 			Time string `json:"time"`
@@ -126,36 +176,53 @@ func (l *lines) write(line []byte) {
 	l.mu.Unlock()
 	if err == nil {
 		l.faulty, l.torn = false, false
+		l.unseen++
 		return
 	}
-	l.torn = l.torn && n == 0 || n > 0 && line[n-1] != '\n'
+	if n > 0 && !l.takeBack(n) {
+		l.torn = line[n-1] != '\n'
+	}
 	if !l.faulty {
 		l.faulty = true
-		l.fault(err)
+		l.fault(fmt.Errorf("lines are lost: %w", err))
 	}
 }
 
-// follow opens the file again if its path has become another one or none.
-func (l *lines) follow() {
+// follow opens the file again if its path has become another one or none. It reports whether there
+// is no file to write to: the log was removed and its path cannot be opened.
+func (l *lines) follow() (gone bool) {
 	if l.file == nil || time.Since(l.looked) < lookTime {
-		return
+		return l.gone
 	}
 	l.looked = time.Now()
 	there, err := os.Stat(l.path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return
+	own, statErr := l.file.Stat()
+	if err == nil && statErr == nil && os.SameFile(there, own) {
+		l.gone, l.stuck, l.unseen = false, false, 0
+		return false
 	}
-	if own, statErr := l.file.Stat(); err == nil && (statErr != nil || os.SameFile(there, own)) {
-		return
+	if statErr == nil && removed(own) { // its lines are lost, also the last ones
+		l.mu.Lock()
+		l.lost += l.unseen
+		l.mu.Unlock()
+		l.gone = true
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return l.gone // the file may be where it was
 	}
+	l.unseen = 0
 	f, err := openFile(l.path)
-	if err != nil { // the lines go on in the renamed file
-		if !l.stuck {
-			l.stuck = true
-			l.fault(err)
-		}
-		return
+	if err == nil {
+		l.file.Close()
+		l.sink, l.file, l.torn, l.stuck, l.gone = f, f, endsTorn(l.path), false, false
+		return false
 	}
-	l.file.Close()
-	l.sink, l.file, l.torn, l.stuck = f, f, false, false
+	if !l.stuck {
+		l.stuck = true
+		if !l.gone {
+			l.fault(fmt.Errorf("lines go on in the renamed file: %w", err))
+		} else {
+			l.fault(fmt.Errorf("lines are lost: %w", err))
+		}
+	}
+	return l.gone
 }
