@@ -279,7 +279,7 @@ func (a *app) typedFlags(only, anew []string) (out []string) {
 			name, value, joined = f[:2], f[2:], false
 		}
 		switch {
-		case name == "-s" || name == "--server", only != nil && !slices.Contains(only, name):
+		case name == "-s" || name == "--server", name == "--stdio" && slices.Contains(anew, "--http"), only != nil && !slices.Contains(only, name):
 			continue
 		case name == "--header":
 			key, _, ok := strings.Cut(value, ":")

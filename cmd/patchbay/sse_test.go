@@ -113,5 +113,32 @@ func TestSSENeedsHTTP(t *testing.T) {
 		if code := run(t.Context(), strings.Fields(args), strings.NewReader(""), io.Discard, &said); code != exitUsage || !strings.Contains(said.String(), "--sse needs HTTP") || !strings.Contains(said.String(), "--http 127.0.0.1:7420") {
 			t.Errorf("patchbay %s = %d %s", args, code, said.String())
 		}
+		if strings.Contains(said.String()[strings.Index(said.String(), "hint: "):], "--stdio") {
+			t.Errorf("patchbay %s: the hint leads to the same error: %s", args, said.String())
+		}
+	}
+}
+
+// A flag that stdio cannot obey is an error, and so is an empty value, which would turn a protection
+// off.
+func TestFlagsWithoutEffect(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"up", "--stdio", "--http", "127.0.0.1:0", "-s", "everything"}, "--stdio excludes --http"},
+		{[]string{"serve", "everything", "--insecure-no-auth"}, "--insecure-no-auth need HTTP"},
+		{[]string{"up", "--stdio", "-s", "everything", "--auth-scope", "x"}, "--auth-scope, "},
+		{[]string{"serve", "everything", "--policy", ""}, "--policy needs a value: --policy FILE"},
+		{[]string{"serve", "everything", "--http", ""}, "--http needs a value: --http ADDR"},
+		{[]string{"up", "-s", "everything", "--log="}, "--log needs a value: --log FILE"},
+		{[]string{"serve", "everything", "--http", "127.0.0.1:0", "--tls-cert", "", "--client-ca", ""}, "--tls-cert needs a value"},
+		{[]string{"serve", "sqlite", "--db", ""}, "--db needs a value"},
+		{[]string{"serve", "everything", "--http", "127.0.0.1"}, "the port is missing: 127.0.0.1:7420"},
+	} {
+		var said strings.Builder
+		if code := run(t.Context(), tt.args, strings.NewReader(""), io.Discard, &said); code != exitUsage || !strings.Contains(said.String(), tt.want) {
+			t.Errorf("patchbay %q = %d %s, want %s", tt.args, code, said.String(), tt.want)
+		}
 	}
 }

@@ -15,6 +15,9 @@ var ErrShared = errors.New("anyone who can reach this address can use the server
 // error is ErrShared. The address is returned even with an error, and so is the port with ErrShared.
 func Address(address string, shared bool) (complete string, port int, err error) {
 	if !strings.Contains(address, ":") {
+		if strings.Contains(address, ".") || address == "localhost" {
+			return address, 0, fmt.Errorf("the port is missing: %s:7420", address)
+		}
 		address = ":" + address
 		if !shared {
 			address = "127.0.0.1" + address

@@ -17,6 +17,8 @@ func TestAddress(t *testing.T) {
 		{"[::]:0", false, ""},
 		{"192.0.2.1:80", false, ""},
 		{"nonsense:port", false, ""},
+		{"127.0.0.1", false, ""}, // no port
+		{"localhost", true, ""},
 		{":0", true, ":0"},
 		{"0.0.0.0:0", true, "0.0.0.0:0"},
 	}
