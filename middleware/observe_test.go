@@ -5,11 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -218,12 +222,59 @@ func TestLog(t *testing.T) {
 	})
 	const want = `level=INFO msg=request method=tools/call tool=say ms=1 outcome="tool error"
 level=WARN msg=request method=prompts/get prompt=p ms=1 outcome=error code=-32602
-level=WARN msg=request method=tools/call tool=break ms=1 outcome=error code=77 err="\"broken\" (code 77)"
+level=WARN msg=request method=tools/call tool=break ms=1 outcome=error code=77
 level=INFO msg=request method=resources/read uri=x://hours ms=1 outcome=ok
 level=INFO msg=request method=resources/read uri=x://hours ms=1 outcome=ok
 level=INFO msg=request method=completion/complete ref=p ms=1 outcome=ok
 `
 	if got != want {
 		t.Errorf("log:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// No line has text of arguments or results, also not in errors, URIs and templates.
+func TestLogHasNoSecrets(t *testing.T) {
+	type answer struct {
+		Word string `json:"word" enum:"one,two"`
+	}
+	fault := map[string]error{
+		"x://http":    &mcp.HTTPError{Status: http.StatusBadGateway, Body: "secret"},
+		"x://connect": fmt.Errorf("secret: %w", &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("secret: %w", syscall.ECONNREFUSED)}),
+		"x://lookup":  &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "secret"}},
+		"x://lost":    fmt.Errorf("secret: %w", mcp.ErrSessionLost),
+		"x://plain":   errors.New("secret"),
+	}
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		var out bytes.Buffer
+		s := newServer()
+		s.Use(middleware.Log(slog.New(slog.NewTextHandler(&out, nil))), middleware.MaxResult(100))
+		mcp.AddTool(s, mcp.Tool{Name: "answer"}, func(context.Context, struct{}) (answer, error) { return answer{"secret"}, nil })
+		mcp.AddResource(s, mcp.Resource{URI: "x://u:secret@long?key=secret", Name: "long"}, func(context.Context) (string, error) { return strings.Repeat("x", 200), nil })
+		for uri, err := range fault {
+			mcp.AddResource(s, mcp.Resource{URI: uri, Name: uri}, func(context.Context) (string, error) { return "", err })
+		}
+		session := mcptest.Connect(t, s, newClient(), rev)
+		session.CallTool(t.Context(), "answer", nil)
+		for _, uri := range []string{"x://u:secret@long?key=secret", "x://u:secret@none?key=secret", "x:u:secret@none", "x://none#secret"} {
+			session.ReadResource(t.Context(), uri)
+		}
+		for uri := range fault {
+			session.ReadResource(t.Context(), uri)
+		}
+		for _, template := range []string{"x://u:secret@h/{id}{?secret}", "x://{host}/{id}"} {
+			session.Complete(t.Context(), mcp.Feature{Kind: mcp.KindResourceTemplate, Name: template}, "id", "secret", nil)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Contains(got, "secret") {
+			t.Errorf("%s: a line has a secret:\n%s", rev, got)
+		}
+		for _, want := range []string{`uri=x://http .*err="HTTP 502 Bad Gateway"`, `uri=x://connect .*err="dial tcp: .+"`, `uri=x://lookup .*err="dial tcp: no such host"`, `uri=x://lost .*err="mcp: the server has ended the session"`,
+			`uri=x://plain .*code=-32603\n`, `uri=x://long .*code=-32603\n`, `uri=x://none .*code=-3\d+\n`, `ref=x://h/{id} `, `ref=x://{host}/{id} `} {
+			if !regexp.MustCompile(want).MatchString(out.String()) {
+				t.Errorf("%s: no line matches %s:\n%s", rev, want, out.String())
+			}
+		}
 	}
 }

@@ -474,11 +474,12 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 	_, _ = s.CallTool(t.Context(), "open", map[string]int{"amount": 9990042})
 	_, _ = s.CallTool(t.Context(), "scoped", nothing{})
+	_, _ = s.ReadResource(t.Context(), "mem://me:9990042@hidden?key=9990042#hidden")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 {
+	if len(lines) != 3 {
 		t.Fatalf("logged %q", out.String())
 	}
-	for i, want := range []string{`rule="too much" principal=as#ada server=shop method=tools/call tool=open`, `rule="needs s" principal=as#ada server=shop method=tools/call tool=scoped scopes=[s]`} {
+	for i, want := range []string{`rule="too much" principal=as#ada server=shop method=tools/call tool=open`, `rule="needs s" principal=as#ada server=shop method=tools/call tool=scoped scopes=[s]`, `rule=hidden principal=as#ada server=shop method=resources/read uri=mem://hidden`} {
 		if !strings.HasSuffix(lines[i], want) {
 			t.Errorf("logged %q, want %q", lines[i], want)
 		}

@@ -93,9 +93,9 @@ func (g *gate) refused(ctx context.Context, a *Access, d *Decision) {
 	attrs := []slog.Attr{slog.String("rule", d.Rule), slog.String("principal", who), slog.String("server", a.Server), slog.String("method", text.Short(a.Method))}
 	switch {
 	case a.Template != "":
-		attrs = append(attrs, slog.String("template", text.Short(a.Template)))
+		attrs = append(attrs, slog.String("template", text.Short(text.URI(a.Template))))
 	case a.Kind == mcp.KindResource:
-		attrs = append(attrs, slog.String("uri", text.Short(a.Name)))
+		attrs = append(attrs, slog.String("uri", text.Short(text.URI(a.Name))))
 	case a.Kind != "":
 		attrs = append(attrs, slog.String(string(a.Kind), text.Short(a.Name)))
 	}

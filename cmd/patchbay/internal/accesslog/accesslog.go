@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -51,7 +52,7 @@ type line struct {
 	Method    string             `json:"method,omitempty"`
 	Tool      string             `json:"tool,omitempty"`
 	Prompt    string             `json:"prompt,omitempty"`
-	URI       string             `json:"uri,omitempty"` // of the resource, without its user and the values of its query
+	URI       string             `json:"uri,omitempty"` // of the resource, without its user, the values of its query and its fragment
 	MS        float64            `json:"ms"`
 	Outcome   middleware.Outcome `json:"outcome"`
 	Code      int                `json:"code,omitempty"` // of the JSON-RPC error
@@ -83,7 +84,8 @@ func (l *Log) Middleware() mcp.Middleware {
 		case "prompts/get":
 			out.Prompt = text.Short(r.Name)
 		case "resources/read":
-			out.URI = text.Short(secrets.ShownURL(r.Name))
+			uri, _, _ := strings.Cut(r.Name, "#")
+			out.URI = text.Short(secrets.ShownURL(uri))
 		}
 		l.write(out)
 	})

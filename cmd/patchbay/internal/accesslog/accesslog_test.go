@@ -75,7 +75,7 @@ func TestLines(t *testing.T) {
 			s.CallTool(t.Context(), "say", map[string]any{"word": "secret text"})
 			s.CallTool(t.Context(), "fail", nil)
 			s.CallTool(t.Context(), "no\nsuch", nil)
-			s.ReadResource(t.Context(), "x://user:secret@host/page?token=secret")
+			s.ReadResource(t.Context(), "x://user:secret@host/page?token=secret#secret")
 			s.Close()
 			hs.Close()
 			log.Close()
