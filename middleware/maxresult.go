@@ -38,12 +38,16 @@ func MaxResult(n int) mcp.Middleware {
 				return res, nil
 			}
 			const long = "the result of %s has %d bytes, more than the limit of %d"
+			const less = "; ask for less, for instance with a filter or in parts"
 			name := text.Short(req.Method)
 			if of := nameOf(req); of != "" {
 				name = fmt.Sprintf("%q", text.Short(of))
 			}
-			if req.Method == "tools/call" {
-				return &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(fmt.Sprintf(long+"; ask for less, for instance with a filter or in parts", name, size, n))}}, nil
+			switch req.Method {
+			case "tools/call":
+				return &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(fmt.Sprintf(long+less, name, size, n))}}, nil
+			case "tasks/get":
+				return nil, mcp.Errorf(jsonrpc.CodeInternal, long+"; call its tool again and"+less[1:], "task "+name, size, n)
 			}
 			return nil, mcp.Errorf(jsonrpc.CodeInternal, long, name, size, n)
 		})

@@ -46,8 +46,8 @@ func TestMaxResult(t *testing.T) {
 			res, err := s.CallTool(t.Context(), tool, long{3000})
 			switch {
 			case tool == "work" && !s.Revision().Sessions(): // the result of a task
-				if !isLong(err) {
-					t.Errorf("%s: %v, %v, want an error that names the limit", tool, res, err)
+				if !isLong(err) || !strings.Contains(err.Error(), "; call its tool again and ask for less") {
+					t.Errorf("%s: %v, %v, want an error that names the limit and the next step", tool, res, err)
 				}
 			case err != nil || !res.IsError || !strings.HasPrefix(res.Text(), `the result of "`+tool+`" has 30`) || !strings.Contains(res.Text(), "more than the limit of 2000; ask for less"):
 				t.Errorf("%s: %+v, %v, want a tool error that names the limit", tool, res, err)
