@@ -169,8 +169,8 @@ type HTTPConfig struct {
 	Stateless bool
 
 	// KeepAlive is the interval of comments on quiet event streams, so that proxies do not close them.
-	// A call that has no answer after this time becomes an event stream too, if its client accepts one.
-	// Zero: 15 seconds. Negative: there are no comments.
+	// A call that has no answer after this time becomes an event stream too, if its client accepts one:
+	// set KeepAlive below the shortest timeout of a proxy. Zero: 15 seconds. Negative: there are no comments.
 	KeepAlive time.Duration
 
 	// Events keeps the messages that calls of legacy sessions send on event streams, so that a

@@ -38,8 +38,10 @@ type RetryOptions struct {
 // question or become a task ([mcp.BegunError]), and subscriptions/listen.
 //
 // The backoff doubles with each attempt, with jitter, and is at least the time that the server
-// names: if that is more than [RetryOptions.MaxWait], the error is returned at once. The end of the
-// context ends a wait. The last error is returned unchanged. A [Log] in front of Retry logs a line
+// names: if that is more than [RetryOptions.MaxWait], the error is returned at once. The last error
+// is returned unchanged. The end of the context ends a wait: the caller of a Session then gets the
+// error of the context, and only middleware in front of Retry the last one. Retry does not cover
+// Client.Dial, which makes its requests before there is a session. A [Log] in front of Retry logs a line
 // for each request, and one behind it a line for each attempt.
 func Retry(o *RetryOptions) mcp.Middleware {
 	r := &retry{}
