@@ -1,9 +1,11 @@
 package middleware_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -132,9 +134,10 @@ func TestToolsTradeNames(t *testing.T) {
 // Changes that contradict each other are a mistake of the program.
 func TestToolsNonsense(t *testing.T) {
 	for want, changes := range map[string]map[string]middleware.ToolChange{
-		`middleware: Tools: "a" and "b" are both named "c"`: {"a": {Name: "c"}, "b": {Name: "c"}},
-		`middleware: Tools: "a" and "b" are both named "b"`: {"a": {Name: "b"}, "b": {Title: "B"}},
-		`middleware: Tools: "a": argument "f": `:            {"a": {Arguments: map[string]any{"f": func() {}}}},
+		`middleware: Tools: "a" and "b" are both named "c"`:                             {"a": {Name: "c"}, "b": {Name: "c"}},
+		`middleware: Tools: "a" and "b" are both named "b"`:                             {"a": {Name: "b"}, "b": {Title: "B"}},
+		`middleware: Tools: "a": mcp: HandleTool "x y": the name has the character ' '`: {"a": {Name: "x y"}},
+		`middleware: Tools: "a": argument "f": `:                                        {"a": {Arguments: map[string]any{"f": func() {}}}},
 	} {
 		func() {
 			defer func() {
@@ -146,4 +149,49 @@ func TestToolsNonsense(t *testing.T) {
 		}()
 	}
 	middleware.Tools(map[string]middleware.ToolChange{"a": {Name: "b"}, "b": {Name: "a"}, "c": {Hidden: true, Name: "a"}})
+}
+
+// A change of a missing tool or argument is reported, once, and an error has the new name of a tool.
+func TestToolsMisspelled(t *testing.T) {
+	var out bytes.Buffer
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(was)
+	srv := newFinder()
+	srv.Use(middleware.Tools(map[string]middleware.ToolChange{"drpo": {Hidden: true}, "ghost": {Name: "spirit"}, "say": {Arguments: map[string]any{"nosuch": 1}}}))
+	s := mcptest.Connect(t, srv, newClient(), mcp.V2025_11_25)
+	for range 2 {
+		if _, err := s.Raw(t.Context(), "tools/list", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); strings.Count(got, "\n") != 3 || !strings.Contains(got, "tool=say argument=nosuch") || !strings.Contains(got, "tool=drpo") || !strings.Contains(got, "tool=ghost") {
+		t.Errorf("logged\n%s", got)
+	}
+	if _, err := s.CallTool(t.Context(), "spirit", nil); err == nil || strings.Contains(err.Error(), "ghost") || !strings.Contains(err.Error(), `no tool \"spirit\"`) {
+		t.Errorf("spirit: %v", err)
+	}
+}
+
+// An argument that callers cannot set is not required by any part of the schema.
+func TestToolsParts(t *testing.T) {
+	srv := &mcp.Server{Name: "s"}
+	err := srv.HandleTool(mcp.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"x":{},"y":{}},"allOf":[{"required":["x"]}],"anyOf":[{"required":["x","y"]},true],"if":{"required":["x"]},"then":{"required":["y"]}}`)},
+		func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
+			return &mcp.ToolResult{Content: []mcp.Content{mcp.Text(string(args))}}, nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Use(middleware.Tools(map[string]middleware.ToolChange{"a": {Arguments: map[string]any{"x": 1}}}))
+	s := mcptest.Connect(t, srv, newClient(), mcp.V2026_07_28)
+	for tool, err := range s.Tools(t.Context()) {
+		const want = `{"type":"object","properties":{"y":{}},"allOf":[{}],"anyOf":[{"required":["y"]},true],"if":{},"then":{"required":["y"]}}`
+		if err != nil || string(tool.InputSchema) != want {
+			t.Errorf("%s, %v, want %s", tool.InputSchema, err, want)
+		}
+	}
+	if res, err := s.CallTool(t.Context(), "a", map[string]any{"y": 2}); err != nil || res.IsError {
+		t.Errorf("%v, %v", res, err)
+	}
 }
