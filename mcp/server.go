@@ -128,7 +128,8 @@ type Server struct {
 	chain    Handler
 	started  atomic.Bool
 	startMu  sync.Mutex
-	stopped  chan struct{} // closed by Shutdown
+	startErr atomic.Pointer[error] // nil unless OnStart has failed the last time
+	stopped  chan struct{}         // closed by Shutdown
 	stopOnce sync.Once
 
 	wires atomic.Int64 // connections so far, for their names
@@ -225,7 +226,33 @@ func (s *Server) Use(mw ...Middleware) {
 // Check returns the first fault in the fields of the server. It reads them as the start of serving
 // does: later changes have no effect. A server with faults does not serve: the Serve methods,
 // Handle and Shutdown return the error, and HTTP requests get it as the text of a 500.
-func (s *Server) Check() error { return s.init() }
+//
+// After Shutdown, the error is [ErrClosed]. If OnStart has failed, Check calls it again, as the next
+// request would, and returns its error.
+func (s *Server) Check() error {
+	if err := s.init(); err != nil {
+		return err
+	}
+	select {
+	case <-s.stopped:
+		return s.errStopped()
+	default:
+	}
+	last := s.startErr.Load()
+	switch {
+	case last == nil:
+		return nil
+	case s.startMu.TryLock():
+		s.startMu.Unlock()
+		return s.start(context.Background())
+	}
+	return *last // OnStart runs at this moment, or calls Check
+}
+
+// errStopped returns the error of calls after Shutdown.
+func (s *Server) errStopped() error {
+	return fmt.Errorf("server %q is shut down: %w", s.Name, ErrClosed)
+}
 
 // init resolves the configuration, once.
 func (s *Server) init() error {
@@ -463,7 +490,7 @@ func (s *Server) Handle(ctx context.Context, req *Request) (Result, error) {
 		ctx = part
 	}
 	if !s.direct.enter(part, req.Method) {
-		return nil, fmt.Errorf("server %q is shut down: %w", s.Name, ErrClosed)
+		return nil, s.errStopped()
 	}
 	defer s.direct.leave(part)
 	if err := s.start(ctx); err != nil {
@@ -510,8 +537,11 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	err := s.eng.User.Run(ctx, "Server.OnStart", func() error { return s.OnStart(context.WithoutCancel(ctx)) })
 	if err != nil {
-		return fmt.Errorf("start %q: %w", s.Name, err)
+		err = fmt.Errorf("start %q: %w", s.Name, err)
+		s.startErr.Store(&err)
+		return err
 	}
+	s.startErr.Store(nil)
 	s.started.Store(true)
 	return nil
 }

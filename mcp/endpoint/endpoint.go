@@ -8,7 +8,8 @@
 // # Guarantees
 //
 //   - /healthz answers 200 as long as the process answers. /readyz answers 200 while the server takes
-//     requests, and 503 from the moment ctx ends. Both answer without a credential, and tell nothing else.
+//     requests, and 503 from the moment ctx ends, after another call of the server's Shutdown, and while
+//     OnStart fails, which /readyz calls again then. Both answer without a credential, and tell nothing else.
 //   - When ctx ends, calls in progress finish within Grace, and event streams end. Later requests are
 //     refused.
 //   - Serve returns when everything has ended, at most 6 seconds after Grace.
@@ -23,6 +24,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,11 +35,11 @@ import (
 )
 
 // HTTP is an MCP server at an address. Only Server is required. The fields are read when serving
-// starts and not after. An HTTP is served once.
+// starts and not after. An HTTP is served once, and a Server by one HTTP: it ends with the first.
 type HTTP struct {
 	Server *mcp.Server
 
-	// Path of the Server. Empty: "/mcp".
+	// Path of the Server, and of nothing below it. Empty: "/mcp".
 	Path string
 
 	// Protect wraps the handler of Path, for instance auth.Guard.Protect or limit.Limiter.Protect.
@@ -63,7 +66,7 @@ type HTTP struct {
 	// TLS, if not nil, serves HTTPS. It needs a certificate.
 	TLS *tls.Config
 
-	ending atomic.Bool
+	served, ending atomic.Bool
 }
 
 // ListenAndServe listens on a TCP address such as "127.0.0.1:7420", and serves until ctx ends, as
@@ -79,12 +82,16 @@ func (h *HTTP) ListenAndServe(ctx context.Context, addr string) error {
 	return h.Serve(ctx, ln)
 }
 
-// Serve serves until ctx ends, and then ends gracefully. It closes ln and shuts the Server down, also
-// when it fails. The error is nil if all requests have ended.
+// Serve serves until ctx ends, and then ends gracefully. It closes ln, also when it fails. Unless the
+// fields have a fault or h is served already, it shuts the Server down. The error is nil if all requests
+// have ended.
 func (h *HTTP) Serve(ctx context.Context, ln net.Listener) error {
+	defer ln.Close()
 	if err := h.check(); err != nil {
-		ln.Close()
 		return err
+	}
+	if h.served.Swap(true) {
+		return errors.New("endpoint: this HTTP is served already, or was; make another one for each address, with a Server of its own")
 	}
 	srv := &http.Server{Handler: h.handler(), TLSConfig: h.TLS, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	if log := h.Server.Logger; log != nil {
@@ -136,12 +143,20 @@ func (h *HTTP) check() error {
 		return errors.New("endpoint: HTTP.Server is nil; give the *mcp.Server to serve")
 	case h.Path != "" && !strings.HasPrefix(h.Path, "/") || strings.ContainsAny(h.Path, " {}"):
 		return fmt.Errorf("endpoint: HTTP.Path %q is not a path; give one such as /mcp", h.Path)
+	case h.Path != "" && !isPath(h.Path):
+		return fmt.Errorf("endpoint: HTTP.Path %q cannot be requested; give a plain path without a query, such as /mcp", h.Path)
 	case h.Path == "/healthz" || h.Path == "/readyz":
 		return fmt.Errorf("endpoint: HTTP.Path %s is the path of a health check; give another, such as /mcp", h.Path)
 	case h.Grace < 0 || h.Delay < 0:
 		return fmt.Errorf("endpoint: HTTP.Grace %v or HTTP.Delay %v is negative", h.Grace, h.Delay)
 	}
 	return h.Server.Check()
+}
+
+// isPath reports whether requests can have a path: it has no query, no empty and no dot segments.
+func isPath(p string) bool {
+	u, err := url.ParseRequestURI(p)
+	return err == nil && u.EscapedPath() == p && !strings.Contains(p, "#") && (p == "/" || path.Clean(p) == strings.TrimSuffix(p, "/"))
 }
 
 func (h *HTTP) handler() http.Handler {
@@ -160,14 +175,19 @@ func (h *HTTP) handler() http.Handler {
 	mux.Handle("/", other)
 	mux.Handle("/healthz", web.HandleHealth(guard, func(*http.Request) (int, any) { return http.StatusOK, web.Health{State: "alive"} }))
 	mux.Handle("/readyz", web.HandleHealth(guard, func(r *http.Request) (int, any) {
+		err := h.Server.Check()
 		switch {
-		case h.ending.Load():
+		case h.ending.Load(), errors.Is(err, mcp.ErrClosed):
 			return http.StatusServiceUnavailable, web.Health{State: "ending"}
-		case h.Ready != nil && h.Ready(r.Context()) != nil:
+		case err != nil, h.Ready != nil && h.Ready(r.Context()) != nil:
 			return http.StatusServiceUnavailable, web.Health{State: "not ready"}
 		}
 		return http.StatusOK, web.Health{State: "ready"}
 	}))
-	mux.Handle(path, server)
+	if strings.HasSuffix(path, "/") {
+		mux.Handle(path+"{$}", server) // without the paths below, which may be those of Handler
+	} else {
+		mux.Handle(path, server)
+	}
 	return mux
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -207,6 +208,10 @@ func TestFaults(t *testing.T) {
 		{&endpoint.HTTP{}, "127.0.0.1:0", "HTTP.Server is nil"},
 		{&endpoint.HTTP{Server: srv, Path: "mcp"}, "127.0.0.1:0", `HTTP.Path "mcp" is not a path`},
 		{&endpoint.HTTP{Server: srv, Path: "/{x}"}, "127.0.0.1:0", "is not a path"},
+		{&endpoint.HTTP{Server: srv, Path: "/mcp?x"}, "127.0.0.1:0", `HTTP.Path "/mcp?x" cannot be requested`},
+		{&endpoint.HTTP{Server: srv, Path: "/mcp#x"}, "127.0.0.1:0", "cannot be requested"},
+		{&endpoint.HTTP{Server: srv, Path: "//mcp"}, "127.0.0.1:0", "cannot be requested"},
+		{&endpoint.HTTP{Server: srv, Path: "/a/../mcp"}, "127.0.0.1:0", "cannot be requested"},
 		{&endpoint.HTTP{Server: srv, Path: "/readyz"}, "127.0.0.1:0", "health check"},
 		{&endpoint.HTTP{Server: srv, Grace: -1}, "127.0.0.1:0", "negative"},
 		{&endpoint.HTTP{Server: &mcp.Server{HTTP: mcp.HTTPConfig{AllowedHosts: []string{"https://x"}}}}, "127.0.0.1:0", "allowed host"},
@@ -215,5 +220,108 @@ func TestFaults(t *testing.T) {
 		if err := tt.http.ListenAndServe(t.Context(), tt.addr); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("ListenAndServe = %v, want %s", err, tt.want)
 		}
+	}
+}
+
+// start serves h until the test ends or the returned function is called, which returns the error of Serve.
+func start(t *testing.T, h *endpoint.HTTP) (base string, stop func() error) {
+	t.Helper()
+	ln := listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(ctx, ln) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return <-served
+	})
+	t.Cleanup(func() { stop() })
+	return "http://" + ln.Addr().String(), stop
+}
+
+// A path that ends with a slash is that path alone; Handler has those below it.
+func TestPathWithSlash(t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/", "/mcp/"} {
+		base, stop := start(t, &endpoint.HTTP{Server: &mcp.Server{Name: "s"}, Path: path, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "page") })})
+		s, err := new(mcp.Client).Dial(t.Context(), base+path)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		s.Close()
+		if status, body := get(t, client, base+path+"more"); status != 200 || body != "page" {
+			t.Errorf("below %s = %d %q", path, status, body)
+		}
+		if status, _ := get(t, client, base+"/healthz"); status != 200 {
+			t.Errorf("with the path %s, /healthz = %d", path, status)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("%s: Serve = %v", path, err)
+		}
+	}
+}
+
+// An HTTP is served once: a second Serve fails, closes its listener, and leaves the server alone.
+func TestServedTwice(t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	h := &endpoint.HTTP{Server: &mcp.Server{Name: "s"}}
+	base, _ := start(t, h)
+	if status, _ := get(t, client, base+"/readyz"); status != 200 {
+		t.Fatalf("/readyz = %d", status)
+	}
+	ln := listen(t)
+	if err := h.Serve(t.Context(), ln); err == nil || !strings.Contains(err.Error(), "is served already") {
+		t.Errorf("the second Serve = %v", err)
+	}
+	if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the second listener is open: %v", err)
+	}
+	s, err := new(mcp.Client).Dial(t.Context(), base+"/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if status, _ := get(t, client, base+"/readyz"); status != 200 {
+		t.Errorf("after the second Serve, /readyz = %d", status)
+	}
+}
+
+// /readyz says when the server refuses all requests: after Shutdown, here by another endpoint, and
+// while OnStart fails, until it succeeds.
+func TestReadyServer(t *testing.T) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	var present atomic.Bool
+	srv := &mcp.Server{Name: "s"}
+	srv.OnStart = func(context.Context) error {
+		srv.Check() // does not wait for itself
+		if !present.Load() {
+			return errors.New("the database is absent")
+		}
+		return nil
+	}
+	ready := func(base string, status int, body string) {
+		t.Helper()
+		if gotStatus, gotBody := get(t, client, base+"/readyz"); gotStatus != status || gotBody != body {
+			t.Errorf("/readyz = %d %q, want %d %q", gotStatus, gotBody, status, body)
+		}
+	}
+	one, stopOne := start(t, &endpoint.HTTP{Server: srv})
+	two, stopTwo := start(t, &endpoint.HTTP{Server: srv})
+	ready(one, 200, "{\"state\":\"ready\"}\n")
+	if s, err := new(mcp.Client).Dial(t.Context(), one+"/mcp"); err == nil {
+		t.Error("Dial succeeded although OnStart fails")
+		s.Close()
+	}
+	ready(one, 503, "{\"state\":\"not ready\"}\n")
+	present.Store(true)
+	ready(one, 200, "{\"state\":\"ready\"}\n")
+	if err := stopOne(); err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	ready(two, 503, "{\"state\":\"ending\"}\n")
+	if err := stopTwo(); err != nil {
+		t.Errorf("Serve of the other endpoint = %v", err)
+	}
+	if err := (&endpoint.HTTP{Server: srv}).ListenAndServe(t.Context(), "127.0.0.1:0"); !errors.Is(err, mcp.ErrClosed) {
+		t.Errorf("a server that is shut down is served: %v", err)
 	}
 }
