@@ -23,7 +23,7 @@ type candidate struct {
 // collect returns the properties of a struct in the order of their
 // declaration. Embedded structs are flattened and names that collide are
 // resolved as encoding/json does it: the shallowest field wins, then the one
-// whose name comes from a tag, then none. A map for all other properties becomes the rest of n.
+// whose name comes from a tag, then none. Two fields of one struct cannot have one name. A map for all other properties becomes the rest of n.
 func (b *builder) collect(n *node) ([]field, error) {
 	var all []candidate
 	if err := candidates(n.typ, nil, false, map[reflect.Type]bool{}, &all); err != nil {
@@ -35,6 +35,11 @@ func (b *builder) collect(n *node) ([]field, error) {
 	}
 	byName := map[string][]int{}
 	for i, c := range all {
+		for _, j := range byName[c.name] {
+			if other := all[j]; slices.Equal(other.index[:len(other.index)-1], c.index[:len(c.index)-1]) {
+				return nil, fmt.Errorf("%s and %s: both have the JSON name %q; change one, or leave a field out with json:\"-\"", other.Name, c.Name, c.name)
+			}
+		}
 		byName[c.name] = append(byName[c.name], i)
 	}
 	var fields []field

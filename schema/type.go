@@ -26,8 +26,9 @@ var types sync.Map // reflect.Type -> *Type
 // For returns the Type of T. It is made once per T and then cached.
 //
 // For fails on types that JSON cannot express (channels, functions, complex numbers, interfaces
-// with methods), and on struct tags that do not apply to their field or that no value obeys; the
-// error names the type and the field. The package comment says how Go types and tags become schemas.
+// with methods), on two fields of a struct with one JSON name, and on struct tags that do not apply to
+// their field or that no value obeys; the error names the type and the field. The package comment
+// says how Go types and tags become schemas.
 func For[T any]() (*Type, error) { return ForType(reflect.TypeFor[T]()) }
 
 // ForType is [For] with a type known at run time. A nil type is an error.

@@ -271,6 +271,12 @@ func TestForRefuses(t *testing.T) {
 		{struct {
 			A int `json:"a,string"`
 		}{}, `A: json option "string" is not supported`},
+		{sameName("a", "a"), `A and B: both have the JSON name "a"; change one`},
+		{struct {
+			A int
+			B int `json:"A"`
+		}{}, `A and B: both have the JSON name "A"`},
+		{reflect.Zero(reflect.StructOf([]reflect.StructField{{Name: "In", Type: reflect.TypeOf(sameName("a", "a"))}})).Interface(), `In: A and B: both have the JSON name "a"`},
 		// HTTP-26-035 to HTTP-26-042.
 		{struct {
 			A string `header:""`
@@ -376,4 +382,13 @@ func TestEncodedValuesFit(t *testing.T) {
 			t.Errorf("%s does not fit the schema: %v", raw, err)
 		}
 	}
+}
+
+// sameName returns a struct whose fields A and B have JSON names, which go vet would not let a source file
+// repeat.
+func sameName(a, b string) any {
+	of := reflect.TypeFor[int]()
+	return reflect.Zero(reflect.StructOf([]reflect.StructField{
+		{Name: "A", Type: of, Tag: reflect.StructTag(`json:"` + a + `"`)}, {Name: "B", Type: of, Tag: reflect.StructTag(`json:"` + b + `"`)},
+	})).Interface()
 }
