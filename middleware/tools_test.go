@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -193,5 +194,31 @@ func TestToolsParts(t *testing.T) {
 	}
 	if res, err := s.CallTool(t.Context(), "a", map[string]any{"y": 2}); err != nil || res.IsError {
 		t.Errorf("%v, %v", res, err)
+	}
+}
+
+// A fixed argument may be one that travels in a header: a caller of a proxy over HTTP, which knows the
+// tool without that argument, can call it before and after it has listed the tools.
+func TestToolsWithHeaders(t *testing.T) {
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	mcp.AddTool(srv, mcp.Tool{Name: "find"}, func(_ context.Context, in struct {
+		Text  string `json:"text" header:"Text"`
+		Limit int    `json:"limit" header:"Limit"`
+	}) (string, error) {
+		return fmt.Sprint(in.Text, " ", in.Limit), nil
+	})
+	web := httptest.NewServer(srv)
+	defer web.Close()
+	change := middleware.Tools(map[string]middleware.ToolChange{"find": {Name: "search", Arguments: map[string]any{"limit": 5}}})
+	s := dialThrough(t, web.URL, "proxy over HTTP", newClient(), change)
+	for range 2 {
+		if res, err := s.CallTool(t.Context(), "search", map[string]any{"text": "tea"}); err != nil || res.Text() != "tea 5" {
+			t.Errorf("CallTool = %v, %v", res, err)
+		}
+		for _, err := range s.Tools(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

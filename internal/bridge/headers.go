@@ -123,7 +123,8 @@ func (r *Remote) forwardTools(raw json.RawMessage) json.RawMessage {
 }
 
 // checkForwarded compares the headers of a call in front with its arguments, if the caller got its
-// list of tools through this session (T-48).
+// list of tools through this session (T-48). Headers that fit the arguments as the caller sent them
+// are right too: middleware may have changed the arguments since.
 func (r *Remote) checkForwarded(call *engine.Call, method string, params json.RawMessage) error {
 	if method != revision.MethodCall || call.Header == nil || call.Peer.Local || !call.Peer.Revision.ParamHeaders {
 		return nil
@@ -140,10 +141,17 @@ func (r *Remote) checkForwarded(call *engine.Call, method string, params json.Ra
 		return nil
 	}
 	args, _ := jsonx.Lookup(params, "arguments")
-	if fault := streamable.CheckParams(call.Header, known, args); fault != nil {
-		return fault
+	fault := streamable.CheckParams(call.Header, known, args)
+	if fault == nil {
+		return nil
 	}
-	return nil
+	if call.Method == method {
+		sent, _ := jsonx.Lookup(call.Params, "arguments")
+		if streamable.CheckParams(call.Header, known, sent) == nil {
+			return nil
+		}
+	}
+	return fault
 }
 
 // maxLearnt bounds the tools that a session records headers for.
