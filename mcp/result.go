@@ -16,7 +16,7 @@ type ToolResult struct {
 
 	// Structured is the JSON of the structured result, or nil if there is none. Invalid JSON fails the
 	// call like a panic. Before 2026-07-28 it must be an object, and before 2025-06-18 it does not
-	// exist; such callers get it as text.
+	// exist; such callers get it as text, but only if Content has no text, which is taken to say it.
 	Structured json.RawMessage
 
 	// IsError says that the tool failed; Content says how, for the model to act on.

@@ -19,7 +19,8 @@ import (
 
 // Result is the result of a function for [mcp.AddTool]: structured content and content of its own. The
 // output schema is that of T ([schema.ForOutput]), and a Value that does not obey it is an internal
-// error. A T that is not an object, a string too, is the member "result" of the structured content.
+// error. A T that is not an object, or may be another thing, such as a string or any, is the member
+// "result" of the structured content.
 // Callers before 2025-06-18 get Content, with the JSON of Value if Content has no text.
 type Result[T any] struct {
 	Value   T
@@ -41,7 +42,7 @@ func output[T any]() (out *schema.Output, isScalar bool, err error) {
 	if out, err = schema.ForOutput[T](); err != nil {
 		return nil, false, err
 	}
-	if typ, ok := jsonx.Lookup(out.JSON(), "type"); ok && string(typ) != `"object"` {
+	if typ, _ := jsonx.Lookup(out.JSON(), "type"); string(typ) != `"object"` { // any has no type
 		out, err = schema.ForOutput[scalar[T]]()
 		return out, true, err
 	}

@@ -106,3 +106,26 @@ func TestFaults(t *testing.T) {
 		}()
 	}
 }
+
+// A Value whose type may hold anything is the member "result", so that callers of 2025-11-25 get it
+// beside content of its own.
+func TestResultOfAnyType(t *testing.T) {
+	type none = struct{}
+	said := []mcp.Content{mcp.Text("three numbers")}
+	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(s, mcp.Tool{Name: "any"}, func(context.Context, none) (structured.Result[any], error) {
+			return structured.Result[any]{Value: []int{1, 2, 3}, Content: said}, nil
+		})
+		mcp.AddTool(s, mcp.Tool{Name: "raw"}, func(context.Context, none) (structured.Result[json.RawMessage], error) {
+			return structured.Result[json.RawMessage]{Value: json.RawMessage(`[1,2,3]`), Content: said}, nil
+		})
+		session := mcptest.Connect(t, s, client(), rev)
+		for _, name := range []string{"any", "raw"} {
+			res, err := session.CallTool(t.Context(), name, nil)
+			if err != nil || string(res.Structured) != `{"result":[1,2,3]}` || res.Text() != "three numbers" {
+				t.Errorf("%s, %s: %+v, %v", rev, name, res, err)
+			}
+		}
+	}
+}
