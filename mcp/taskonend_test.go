@@ -95,3 +95,28 @@ func TestTasksOnEnd(t *testing.T) {
 		}
 	}
 }
+
+// OnEnd gets a result or an error, not both, also for a task that Shutdown ends.
+func TestTasksOnEndAtShutdown(t *testing.T) {
+	type outcome struct {
+		res mcp.Result
+		err error
+	}
+	ends := make(chan outcome, 1)
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	srv.Tasks.OnEnd = func(_ context.Context, res mcp.Result, err error) { ends <- outcome{res, err} }
+	mcp.AddTool(srv, mcp.Tool{Name: "wait", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	})
+	s := mcptest.Connect(t, srv, &mcp.Client{}, mcp.V2026_07_28)
+	if _, err := s.StartTask(t.Context(), "wait", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if end := <-ends; end.res != nil || end.err == nil {
+		t.Errorf("OnEnd got %v and %v, want an error alone", end.res, end.err)
+	}
+}

@@ -39,9 +39,11 @@ type TaskConfig struct {
 	Max int
 
 	// OnEnd is called once for each task when its handler has returned, with the outcome that the
-	// middleware of a call without a task gets: the result of the tool or an error. The error of a
-	// task that its caller cancelled is [context.Canceled]. The context has the values of the call's
-	// context, also those of middleware, so that a span of the call can end here. If nil, nothing is called.
+	// middleware of a call without a task gets: the result of the tool or an error, and the other is
+	// nil. The error of a task that its caller cancelled is [context.Canceled]. The
+	// context has the values of the call's context, also those of middleware, so that a span of the
+	// call can end here. OnEnd may be called before the middleware of the call has returned, or after
+	// the call is over, and [CallFrom] then has no Client. If nil, nothing is called.
 	OnEnd func(ctx context.Context, res Result, err error)
 }
 
@@ -247,6 +249,9 @@ func (m *tasks) finish(ctx context.Context, t *task, res Result, err error) {
 	}
 	stop := t.cancel
 	t.mu.Unlock()
+	if err != nil { // also of a handler that returned a result
+		res = nil
+	}
 	defer func() { // also if OnEnd ends the goroutine
 		stop(nil)
 		m.settle(t)

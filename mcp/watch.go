@@ -21,7 +21,8 @@ import (
 // missed; its Params name the changes that the server honours. A change that the server does not
 // honour is logged if the server offers it or uris names it. The iteration ends with ctx, without
 // an error, or with the error that ended it; if the server ends the subscription, that is such an
-// error.
+// error. Over HTTP a subscription of 2026-07-28 ends with its connection and cannot be resumed: watch
+// again, and read again what may have changed meanwhile. Older revisions resume.
 //
 // Specification: 2026-07-28, basic/patterns/subscriptions; before it, resources/subscribe.
 func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, error] {

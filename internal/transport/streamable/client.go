@@ -67,6 +67,9 @@ type LostError struct {
 
 func (e *LostError) Error() string {
 	text := fmt.Sprintf("connection lost before the answer to %s; the outcome is unknown", e.Method)
+	if e.Method == revision.MethodListen {
+		text = "connection lost; the subscription has ended"
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
