@@ -74,7 +74,7 @@ func TestInputNonsense(t *testing.T) {
 	}{
 		{"of another type", func(s *mcp.Server) {
 			mcp.AddTool(s, mcp.Tool{Name: "x", Input: input}, func(context.Context, struct{}) (string, error) { return "", nil })
-		}, `mcp: AddTool "x": Input is the type of mcp_test.search, but the function takes struct {}; make it with schema.For[struct {}]`},
+		}, `mcp: AddTool "x": the type of Input is mcp_test.search, but the function takes struct {}; make it with schema.For[struct {}]`},
 		{"beside InputSchema", func(s *mcp.Server) {
 			mcp.AddTool(s, mcp.Tool{Name: "x", Input: input, InputSchema: input.JSON()}, func(context.Context, search) (string, error) { return "", nil })
 		}, `mcp: AddTool "x": both Input and InputSchema are set; set one`},

@@ -159,7 +159,7 @@ func decoderOf[In any](typ *schema.Type, given json.RawMessage) (decodeFunc[In],
 	case typ != nil && given != nil:
 		return nil, nil, errors.New("both Input and InputSchema are set; set one")
 	case typ != nil && typ.GoType() != in:
-		return nil, nil, fmt.Errorf("Input is the type of %s, but the function takes %s; make it with schema.For[%[2]s]", typ, in)
+		return nil, nil, fmt.Errorf("the type of Input is %s, but the function takes %s; make it with schema.For[%[2]s]", typ, in)
 	}
 	if given == nil {
 		var err error
