@@ -55,7 +55,7 @@ func TestHandlerOfListsAndCalls(t *testing.T) {
 	})
 }
 
-// What a Handler says about itself counts, and so does its error.
+// A description that a Handler gives of itself counts, and so does its error.
 func TestHandlerAnswersDiscover(t *testing.T) {
 	own := &mcp.Server{Name: "outer", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 		if req.Method != "server/discover" {

@@ -44,9 +44,9 @@ func TestImpossibleTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, tags, want string }{
-		{"s", `enum:"` + strings.Join(nil, ",") + `"`, "tag enum: there are no values"},
-		{"l", `enum:""`, "tag enum: there are no values"},
-		{"i", `enum:""`, "tag enum: there are no values"},
+		{"s", `enum:"` + strings.Join(nil, ",") + `"`, "tag enum: the list of values is empty"},
+		{"l", `enum:""`, "tag enum: the list of values is empty"},
+		{"i", `enum:""`, "tag enum: the list of values is empty"},
 		{"s", `pattern:""`, "tag pattern: the pattern is empty"},
 		{"s", `enum:"a,b,a"`, `tag enum: "a" is there twice`},
 		{"s", `enum:","`, `tag enum: "" is there twice`},

@@ -47,7 +47,7 @@ func readTags(tag reflect.StructTag) (tagged, error) {
 	}
 	if v, ok := tag.Lookup("enum"); ok {
 		if t.enum = splitList(v); t.enum == nil {
-			return t, errors.New("tag enum: there are no values; give one or more, with commas between them")
+			return t, errors.New("tag enum: the list of values is empty; give one or more, with commas between them")
 		}
 	}
 	if v, ok := tag.Lookup("enumTitles"); ok {

@@ -133,7 +133,7 @@ func mergeTags(old, tags string) (string, error) {
 	case rest != "":
 		return "", fmt.Errorf(`With: %s is not a struct tag, such as max:"9"`, quote(rest))
 	case len(pairs) == 0:
-		return "", errors.New(`With: there are no tags; write them as in a struct, such as max:"9"`)
+		return "", errors.New(`With: the tags are missing; write them as in a struct, such as max:"9"`)
 	}
 	replaced := map[string]bool{}
 	for _, p := range pairs {

@@ -162,7 +162,7 @@ func TestWithNonsense(t *testing.T) {
 		{`max:9`, "count", `is not a struct tag, such as max:"9"`},
 		{`max`, "count", `is not a struct tag`},
 		{"max:`9`", "count", `is not a struct tag`},
-		{` `, "count", "there are no tags"},
+		{` `, "count", "the tags are missing"},
 	} {
 		var path []string
 		if tt.path != "" {

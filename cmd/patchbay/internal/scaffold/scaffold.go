@@ -42,7 +42,7 @@ type Project struct {
 	Kind    string // "server" or "client"
 	Module  string // path of the Go module, such as "github.com/you/weather"
 	Dir     string // the folder, which must be absent or hold at most .git; empty: Name, in the current folder
-	Version string // of Patchbay, such as "v0.1.0"; empty: there is no release, and Source should be set
+	Version string // of Patchbay, such as "v0.1.0"; empty for a build that is not a release, which needs Source
 	Source  string // folder with the source of Patchbay, for a replace directive; empty: none
 }
 
@@ -275,7 +275,7 @@ func prepare(dir string) (made bool, err error) {
 	}
 	parent := filepath.Dir(dir)
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return false, fmt.Errorf("there is no folder %s to make %s in; make it first", parent, filepath.Base(dir))
+		return false, fmt.Errorf("the folder %s, in which to make %s, does not exist; make it first", parent, filepath.Base(dir))
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return false, unwritable(dir, err)

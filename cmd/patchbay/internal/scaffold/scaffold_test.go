@@ -187,7 +187,7 @@ func TestFolders(t *testing.T) {
 	for _, tt := range []struct{ dir, want string }{
 		{"full", "the folder full is not empty: it has notes.txt; choose another name or folder"},
 		{"plain", "plain is a file; choose another name or folder"},
-		{"missing/weather", "there is no folder missing to make weather in; make it first"},
+		{"missing/weather", "the folder missing, in which to make weather, does not exist; make it first"},
 		{"plain/weather", "weather"},
 		{"full/", "the folder full is not empty"},
 		{"nul", `"nul" is a reserved name on Windows; choose another folder`},
