@@ -208,15 +208,6 @@ func decoded(ctx context.Context, args json.RawMessage) bool {
 // resultOf returns the encoder of an Out as a tool result, and its schema if it is structured. A
 // result that does not fit the schema is an error (TOOL-26-023).
 func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), json.RawMessage, error) {
-	if _, ok := any(*new(Out)).(ownResult); ok {
-		return func(v Out) (*ToolResult, error) {
-			res, err := any(v).(ownResult).ToolResult()
-			if err != nil {
-				return nil, badResult(err)
-			}
-			return res, nil
-		}, given, nil
-	}
 	if isPlainOut[Out]() {
 		return func(v Out) (*ToolResult, error) {
 			if text, ok := any(v).(string); ok { // without the allocation of anyResult
@@ -274,6 +265,12 @@ func isContents(t reflect.Type) bool {
 // caller converts strings itself.
 func anyResult(v any) (*ToolResult, error) {
 	switch v := v.(type) {
+	case ownResult:
+		res, err := v.ToolResult()
+		if err != nil {
+			return nil, badResult(err)
+		}
+		return res, nil
 	case *ToolResult:
 		if v == nil {
 			return nil, errors.New("the tool returned no result")

@@ -21,6 +21,10 @@ import (
 // output schema is that of T ([schema.ForOutput]), and a Value that does not obey it is an internal
 // error. A T that is not an object, or may be another thing, such as a string or any, is the member
 // "result" of the structured content.
+//
+// Content, and a list of it, cannot be the Value; set Content. In a field or a deeper list of T it is
+// data, with the JSON of its Go struct, not the form of the specification.
+//
 // Callers before 2025-06-18 get Content, with the JSON of Value if Content has no text.
 type Result[T any] struct {
 	Value   T
@@ -33,11 +37,23 @@ type scalar[T any] struct {
 	Result T `json:"result"`
 }
 
+// checkValue refuses types that AddTool sends as content.
+func checkValue(t reflect.Type) error {
+	block := t
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		block = t.Elem()
+	}
+	content := reflect.TypeFor[mcp.Content]()
+	if t.Implements(content) || block.Implements(content) || t == reflect.TypeFor[*mcp.ToolResult]() {
+		return fmt.Errorf("the Value of a structured.Result cannot be %s, which is content; use a struct", t)
+	}
+	return nil
+}
+
 // output returns the schema of the structured content, and whether it is that of a scalar.
 func output[T any]() (out *schema.Output, isScalar bool, err error) {
-	t := reflect.TypeFor[T]()
-	if content := reflect.TypeFor[mcp.Content](); t.Implements(content) || t == reflect.TypeFor[*mcp.ToolResult]() {
-		return nil, false, fmt.Errorf("the Value of a structured.Result cannot be %s, which is content; use a struct", t)
+	if err = checkValue(reflect.TypeFor[T]()); err != nil {
+		return nil, false, err
 	}
 	if out, err = schema.ForOutput[T](); err != nil {
 		return nil, false, err
@@ -59,9 +75,12 @@ func (r Result[T]) OutputSchema() (json.RawMessage, error) {
 }
 
 // ToolResult returns r as the result of a tool. The error is a [*schema.ValidationError] if Value does
-// not obey the schema of its type.
+// not obey the schema of its type, and says so if Value is content.
 func (r Result[T]) ToolResult() (*mcp.ToolResult, error) {
 	out, isScalar, err := output[T]()
+	if v := any(r.Value); err == nil && v != nil {
+		err = checkValue(reflect.TypeOf(v)) // T may be any
+	}
 	if err != nil {
 		return nil, err
 	}

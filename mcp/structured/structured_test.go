@@ -89,6 +89,9 @@ func TestFaults(t *testing.T) {
 		"which is content; use a struct": func() {
 			mcp.AddTool(s, mcp.Tool{Name: "x"}, func(context.Context, none) (v structured.Result[mcp.TextContent], err error) { return })
 		},
+		"cannot be []mcp.TextContent, which is content": func() {
+			mcp.AddTool(s, mcp.Tool{Name: "x"}, func(context.Context, none) (v structured.Result[[]mcp.TextContent], err error) { return })
+		},
 		"a result cannot be *structured.Result": func() {
 			mcp.AddTool(s, mcp.Tool{Name: "x"}, func(context.Context, none) (v *structured.Result[int], err error) { return })
 		},
@@ -127,5 +130,57 @@ func TestResultOfAnyType(t *testing.T) {
 				t.Errorf("%s, %s: %+v, %v", rev, name, res, err)
 			}
 		}
+	}
+}
+
+// A Result that a function returns as any is that Result, and so is a pointer to one.
+func TestResultAsAny(t *testing.T) {
+	type level struct {
+		Level string `json:"level" enum:"low,high"`
+	}
+	said := []mcp.Content{mcp.Text("rather low")}
+	values := map[string]any{
+		"value":   structured.Result[level]{Value: level{"low"}, Content: said},
+		"pointer": &structured.Result[level]{Value: level{"low"}, Content: said},
+		"bad":     structured.Result[level]{Value: level{"odd"}, Content: said},
+	}
+	server := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		for name, v := range values {
+			mcp.AddTool(s, mcp.Tool{Name: name}, func(context.Context, struct{}) (any, error) { return v, nil })
+		}
+		return s
+	}
+	mcptest.Every(t, server, client, func(t *testing.T, s *mcp.Session) {
+		want := `{"level":"low"}`
+		if s.Revision() < mcp.V2025_06_18 {
+			want = ""
+		}
+		for _, name := range []string{"value", "pointer"} {
+			res, err := s.CallTool(t.Context(), name, nil)
+			if err != nil || string(res.Structured) != want || res.Text() != "rather low" {
+				t.Errorf("%s = %+v, %v", name, res, err)
+			}
+		}
+		var rpc *mcp.Error
+		if _, err := s.CallTool(t.Context(), "bad", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || !strings.Contains(rpc.Message, `"odd"`) {
+			t.Errorf("a value that breaks its schema: %v", err)
+		}
+	})
+}
+
+// Content cannot be a Value, whatever the type of Value. In a field of Value it is data.
+func TestContentAsValue(t *testing.T) {
+	for _, v := range []any{mcp.Text("x"), []mcp.TextContent{{Text: "x"}}, []mcp.Content{}, &mcp.ToolResult{}} {
+		if res, err := (structured.Result[any]{Value: v}).ToolResult(); err == nil || !strings.Contains(err.Error(), "which is content") {
+			t.Errorf("%T: %+v, %v", v, res, err)
+		}
+	}
+	type noted struct {
+		Note mcp.TextContent `json:"note"`
+	}
+	res, err := structured.Result[noted]{Value: noted{mcp.TextContent{Text: "x"}}}.ToolResult()
+	if err != nil || string(res.Structured) != `{"note":{"Text":"x","Annotations":null,"Meta":{}}}` {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
