@@ -40,9 +40,13 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // structured.Result, says both itself; a value of any other type becomes structured content, with
 // its schema ([schema.ForOutput]), and its JSON as text. A number, a boolean, a list and any other
 // value that is not an object is the member "result" of the structured content, which revisions
-// before 2026-07-28 want to be an object. If t.OutputSchema or the schema of Out
-// requires structured content, and a result has none or one that does not fit, that is a fault of
-// the server that a model cannot correct: an [*Error] with [jsonrpc.CodeInternal].
+// before 2026-07-28 want to be an object. So is such a value of an Out that may be anything, such as
+// any or [json.RawMessage]. A value that t.OutputSchema describes, or a JSONSchema method of Out
+// without a "type", is sent as it is, and to those revisions as text alone.
+//
+// If t.OutputSchema or the schema of Out requires structured content, and a result has none or one
+// that does not fit, that is a fault of the server that a model cannot correct: an [*Error] with
+// [jsonrpc.CodeInternal].
 //
 // An error of h becomes a tool error with its text, for the model to act on; an
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
@@ -213,7 +217,7 @@ func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), j
 			if text, ok := any(v).(string); ok { // without the allocation of anyResult
 				return oneBlock(TextContent{Text: text}), nil
 			}
-			return anyResult(v)
+			return anyResult(v, given != nil)
 		}, given, nil
 	}
 	if given == nil {
@@ -221,7 +225,11 @@ func resultOf[Out any](given json.RawMessage) (func(Out) (*ToolResult, error), j
 		if err != nil {
 			return nil, nil, fmt.Errorf("result: %w", err)
 		}
-		if typ, ok := jsonx.Lookup(out.JSON(), "type"); ok && string(typ) != `"object"` {
+		typ, typed := jsonx.Lookup(out.JSON(), "type")
+		switch {
+		case string(out.JSON()) == `{}`:
+			return func(v Out) (*ToolResult, error) { return structuredAny(out.Encode(v)) }, out.JSON(), nil
+		case typed && string(typ) != `"object"`:
 			if out, err = schema.ForOutput[scalar[Out]](); err != nil {
 				return nil, nil, fmt.Errorf("result: %w", err)
 			}
@@ -262,8 +270,8 @@ func isContents(t reflect.Type) bool {
 }
 
 // anyResult returns the result for v according to its dynamic type, which must not be string: the
-// caller converts strings itself.
-func anyResult(v any) (*ToolResult, error) {
+// caller converts strings itself. If described is set, an output schema describes structured values.
+func anyResult(v any, described bool) (*ToolResult, error) {
 	switch v := v.(type) {
 	case ownResult:
 		res, err := v.ToolResult()
@@ -290,7 +298,10 @@ func anyResult(v any) (*ToolResult, error) {
 		}
 		return res, nil
 	}
-	return structured(jsonx.Marshal(v))
+	if described {
+		return structured(jsonx.Marshal(v))
+	}
+	return structuredAny(jsonx.Marshal(v))
 }
 
 // oneBlock is a result of one block, in one allocation.
@@ -323,6 +334,14 @@ func structuredScalar(raw json.RawMessage, err error) (*ToolResult, error) {
 		res.Content[0] = TextContent{Text: string(value)}
 	}
 	return res, err
+}
+
+// structuredAny is structured for an encoded value of any kind, which no schema describes.
+func structuredAny(raw json.RawMessage, err error) (*ToolResult, error) {
+	if err != nil || jsonx.KindOf(raw) == '{' {
+		return structured(raw, err)
+	}
+	return structuredScalar(append(append(json.RawMessage(`{"result":`), raw...), '}'), nil)
 }
 
 // badResult is the error for a result that breaks the tool's own schema.

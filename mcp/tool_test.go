@@ -291,6 +291,80 @@ func TestScalarResults(t *testing.T) {
 	}
 }
 
+// loose has a schema of its own without a type.
+type loose struct{ list bool }
+
+func (loose) JSONSchema() json.RawMessage {
+	return json.RawMessage(`{"anyOf":[{"type":"array"},{"type":"object"}]}`)
+}
+
+func (l loose) MarshalJSON() ([]byte, error) {
+	if l.list {
+		return []byte(`[1]`), nil
+	}
+	return []byte(`{"a":1}`), nil
+}
+
+// Where no schema describes the values of Out, those that are not objects are the member "result", on
+// every revision (TOOL-25-003). Where one does, values are as it says, and revisions that
+// cannot have them get text.
+func TestUntypedResults(t *testing.T) {
+	own := json.RawMessage(`{"type":["array","object"]}`)
+	values := []struct{ name, value, bare, wrapped string }{
+		{"list", `[1, 2]`, `[1,2]`, `{"result":[1,2]}`},
+		{"number", ` 4.5`, `4.5`, `{"result":4.5}`},
+		{"string", `"a"`, `"a"`, `{"result":"a"}`},
+		{"null", `null`, `null`, `{"result":null}`},
+		{"object", `{"a":1}`, `{"a":1}`, `{"a":1}`},
+	}
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		for _, v := range values {
+			raw := json.RawMessage(v.value)
+			mcp.AddTool(s, mcp.Tool{Name: "raw_" + v.name}, func(context.Context, struct{}) (json.RawMessage, error) { return raw, nil })
+			mcp.AddTool(s, mcp.Tool{Name: "any_" + v.name}, func(context.Context, struct{}) (any, error) { return raw, nil })
+		}
+		mcp.AddTool(s, mcp.Tool{Name: "any_go"}, func(context.Context, struct{}) (any, error) { return []int{1, 2}, nil })
+		mcp.AddTool(s, mcp.Tool{Name: "own", OutputSchema: own}, func(context.Context, struct{}) (any, error) { return []int{1, 2}, nil })
+		mcp.AddTool(s, mcp.Tool{Name: "loose_list"}, func(context.Context, struct{}) (loose, error) { return loose{true}, nil })
+		mcp.AddTool(s, mcp.Tool{Name: "loose_object"}, func(context.Context, struct{}) (loose, error) { return loose{}, nil })
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		for _, err := range s.Tools(t.Context()) { // CallTool compares results with the output schemas from here on
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func(name, text, structured string) {
+			t.Helper()
+			if s.Revision() < mcp.V2025_06_18 {
+				structured = ""
+			}
+			res, err := s.CallTool(t.Context(), name, nil)
+			if err != nil || res.Text() != text || string(res.Structured) != structured {
+				t.Errorf("%s = %+v, %v; want the text %s and the structured content %s", name, res, err, text, structured)
+			}
+		}
+		for _, v := range values {
+			check("raw_"+v.name, v.bare, v.wrapped)
+			check("any_"+v.name, v.bare, v.wrapped)
+		}
+		check("any_go", `[1,2]`, `{"result":[1,2]}`)
+		check("loose_object", `{"a":1}`, `{"a":1}`)
+		if s.Revision() < mcp.V2026_07_28 {
+			check("own", `[1,2]`, "")
+			check("loose_list", `[1]`, "")
+		} else {
+			check("own", `[1,2]`, `[1,2]`)
+			check("loose_list", `[1]`, `[1]`)
+		}
+		if got, err := mcp.CallAs[[]int](t.Context(), s, "any_list", nil); err != nil || len(got) != 2 {
+			t.Errorf("CallAs = %v, %v", got, err)
+		}
+	})
+}
+
 // T-60 to T-68, INIT-25-014: content that a revision lacks becomes the nearest thing it has.
 func TestContentEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
