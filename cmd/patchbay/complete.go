@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/launch"
 )
 
 var completeVerb = verb{
@@ -53,7 +53,7 @@ func (c *completeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	raw, err := p.Raw(a.ctx, "completion/complete", completion(c.Of, words[0].Key, words[0].Value, others))
+	raw, err := p.Raw(a.ctx, "completion/complete", complete.Params(c.Of, words[0].Key, words[0].Value, others))
 	if err != nil {
 		return &fault{err: a.noList(err, "completions"), next: a.other(listVerb(c.Of))}
 	}
@@ -61,7 +61,7 @@ func (c *completeCmd) Run(a *app) error {
 		a.print(a.shown(string(raw)))
 		return nil
 	}
-	var w completed
+	var w complete.Result
 	if err := jsonx.Unmarshal(raw, &w); err != nil {
 		return fmt.Errorf("completion/complete: result: %w", err)
 	}
@@ -70,6 +70,9 @@ func (c *completeCmd) Run(a *app) error {
 	}
 	switch n := len(w.Completion.Values); {
 	case n == 0:
+		if err := a.unknownArgument(p, c.Of, words[0].Key); err != nil {
+			return err
+		}
 		a.talk.Note("%s has no suggestions", a.serverName())
 	case w.Completion.Total > n:
 		a.talk.Note("%d of %d; a longer prefix narrows them down", n, w.Completion.Total)
@@ -79,39 +82,33 @@ func (c *completeCmd) Run(a *app) error {
 	return nil
 }
 
-// completed is the result of completion/complete.
-type completed struct {
-	Completion struct {
-		Values  []string `json:"values"`
-		Total   int      `json:"total"`
-		HasMore bool     `json:"hasMore"`
-	} `json:"completion"`
-}
-
-// completion returns the params of completion/complete. The argument of names a prompt, or a
-// template if it reads like a URI.
-func completion(of, argument, prefix string, others map[string]string) json.RawMessage {
-	ref := map[string]string{"type": "ref/prompt", "name": of}
-	if isTemplate(of) {
-		ref = map[string]string{"type": "ref/resource", "uri": of}
+// unknownArgument returns an error that names the arguments of a prompt, if it does not have one of this name.
+func (a *app) unknownArgument(p *launch.Session, prompt, name string) error {
+	l, err := a.listOnce(p, feature.Prompts)
+	if err != nil || complete.IsTemplate(prompt) {
+		return nil
 	}
-	params := map[string]any{"ref": ref, "argument": map[string]string{"name": argument, "value": prefix}}
-	if len(others) > 0 {
-		params["context"] = map[string]any{"arguments": others}
+	var w struct {
+		Arguments []struct {
+			Name string `json:"name"`
+		} `json:"arguments"`
 	}
-	raw, err := jsonx.Marshal(params)
-	if err != nil { // a text that is not UTF-8
-		return json.RawMessage(`{}`)
+	raw, _ := pick(l.items, prompt)
+	if raw == nil || jsonx.Unmarshal(raw, &w) != nil {
+		return nil
 	}
-	return raw
-}
-
-func isTemplate(name string) bool {
-	return strings.Contains(name, "://") || strings.Contains(name, "{")
+	var names []string
+	for _, arg := range w.Arguments {
+		if names = append(names, arg.Name); arg.Name == name {
+			return nil
+		}
+	}
+	err = fmt.Errorf("the prompt %q has no argument %q%s; it has %s", prompt, name, didYouMean(name, names), orName(strings.Join(names, ", "), "none"))
+	return &fault{code: exitAnswer, err: err, next: a.other("prompts", prompt)}
 }
 
 func listVerb(of string) string {
-	if isTemplate(of) {
+	if complete.IsTemplate(of) {
 		return "templates"
 	}
 	return "prompts"

@@ -7,15 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/events"
+	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -97,6 +100,7 @@ func (c *runCmd) Run(a *app) error {
 	if err := h.wait(ctx); err != nil {
 		return c.explain(a, err)
 	}
+	c.checkMatches(ctx, a, h)
 	talk := h.NewConversation()
 	if talk.System, err = a.system(c.modelFlags, runSystem); err != nil {
 		return err
@@ -147,6 +151,22 @@ func (c *runCmd) check(a *app) error {
 		return usagef("--within %v is negative", c.Within)
 	}
 	return a.checkAllow(c.Allow)
+}
+
+// checkMatches warns of patterns of --allow that match no tool, once all servers are ready.
+func (c *runCmd) checkMatches(ctx context.Context, a *app, h *hosting) {
+	if len(c.Allow) == 0 || slices.ContainsFunc(h.Servers(), func(s host.ServerStatus) bool { return s.State != gateway.Ready && s.State != gateway.Idle }) {
+		return
+	}
+	var names []string
+	for _, t := range h.AllTools(ctx) {
+		names = append(names, t.Server+"/"+t.Tool.Name)
+	}
+	for _, pattern := range c.Allow {
+		if !slices.ContainsFunc(names, func(name string) bool { return wildcard.Match(pattern, name) }) {
+			a.talk.Note("warning: --allow %s matches no tool%s", pattern, didYouMean(pattern, names))
+		}
+	}
 }
 
 // checkAllow refuses patterns without a server or a tool.

@@ -39,6 +39,16 @@ turns:
 	}
 }
 
+// A pattern of --allow that matches no tool is a warning.
+func TestRunAllowsNoTool(t *testing.T) {
+	patchbay := scriptedRun(t, "rules: [{answer: [text: So]}]")
+	r := patchbay("", "hello", "--allow", "shop/placeorder", "--allow", "shop/*", "--allow", "sop/*")
+	r.expect(t, exitOK, "So\n", `warning: --allow shop/placeorder matches no tool; did you mean "shop/place-order"?`, "warning: --allow sop/* matches no tool")
+	if strings.Contains(r.stderr, "--allow shop/*") {
+		t.Errorf("stderr: %s", r.stderr)
+	}
+}
+
 func TestRunEndsWithinItsSteps(t *testing.T) {
 	patchbay := scriptedRun(t, `
 rules:

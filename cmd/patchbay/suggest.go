@@ -296,8 +296,8 @@ func (a *app) promptArguments(current string) []complete.Candidate {
 	if err != nil {
 		return nil
 	}
-	raw, err := p.Raw(a.ctx, "completion/complete", completion(of, name, prefix, others))
-	var c completed
+	raw, err := p.Raw(a.ctx, "completion/complete", complete.Params(of, name, prefix, others))
+	var c complete.Result
 	if err != nil || jsonx.Unmarshal(raw, &c) != nil {
 		return nil
 	}

@@ -152,7 +152,7 @@ func (a *app) unknown(p *launch.Session, of feature.List, name string, err error
 	}
 	raw, names := pick(l.items, name)
 	if raw != nil {
-		return &fault{code: exitAnswer, err: err, next: a.other(of.Member, name)}
+		return &fault{err: err, next: a.other(of.Member, name)} // report finds the code and the words
 	}
 	near := didYouMean(strings.TrimPrefix(name, a.serverName()+"/"), names)
 	return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s %q%s", a.serverName(), strings.TrimSuffix(of.Member, "s"), name, near), next: a.other(of.Member)}

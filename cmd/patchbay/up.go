@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"runtime"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -345,7 +345,7 @@ func (h *upServer) lines() []string {
 	)
 	// Over stdio it would be another gateway, without the credentials.
 	if exe := rerun.Path(); exe != "" && h.stdio != nil && !h.guarded {
-		command, _ := json.Marshal(struct { // no member of it can fail
+		command, _ := jsonx.Marshal(struct { // no member of it can fail
 			Command string   `json:"command"`
 			Args    []string `json:"args"`
 		}{exe, h.stdio})

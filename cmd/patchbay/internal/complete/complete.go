@@ -1,6 +1,6 @@
 // Package complete implements the shell side of command line completion: the scripts that a user
-// sources, the call that they make, and the answer in the form of each shell. The caller supplies
-// the candidates.
+// sources, the call that they make, and the answer in the form of each shell; and the params and
+// the result of completion/complete. The caller supplies the candidates.
 //
 // # Guarantees
 //
