@@ -22,16 +22,16 @@ import (
 // with forward.Notify.
 //
 // Declare the extension itself in Server.Extensions. HandleMethod may be called at any time. It
-// panics if a revision of the protocol defines the method, if the method is a notification, or if h
-// is nil.
+// panics if a revision of the protocol defines the method, if the method is a notification, if h is
+// nil, or if the server has a Handler.
 //
 // Specification: 2026-07-28, basic/versioning, Extension Negotiation.
 func (s *Server) HandleMethod(method string, h HandlerFunc) {
 	if method == "" || revision.Defines(method) || strings.HasPrefix(method, "notifications/") {
 		panic(fmt.Errorf("mcp: HandleMethod %q: not a method of an extension; those look like %q", method, "example/list"))
 	}
-	if h == nil {
-		panic(fmt.Errorf("mcp: HandleMethod %q: %w", method, errNoHandler))
+	if err := s.checkAdd(h == nil); err != nil {
+		panic(fmt.Errorf("mcp: HandleMethod %q: %w", method, err))
 	}
 	s.methods.Store(method, checked(h))
 }

@@ -30,7 +30,7 @@ func (p *promptEntry) json() json.RawMessage { return p.of(p.def) }
 // *PromptResult.
 //
 // AddPrompt panics if the prompt cannot work: In or Out has an unsuitable type, p.Arguments or
-// p.Complete names an argument that In does not have, h is nil or p has no name.
+// p.Complete names an argument that In does not have, h is nil, s has a Handler or p has no name.
 //
 // Specification: 2026-07-28, server/prompts.
 func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Out, error)) {
@@ -41,8 +41,8 @@ func AddPrompt[In, Out any](s *Server, p Prompt, h func(context.Context, In) (Ou
 	if err == nil {
 		err = checkPromptOut(reflect.TypeFor[Out]())
 	}
-	if err == nil && h == nil {
-		err = errNoHandler
+	if err == nil {
+		err = s.checkAdd(h == nil)
 	}
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddPrompt %q: %w", p.Name, err))

@@ -22,6 +22,20 @@ import (
 // errNoHandler is the error for a feature that is registered with a nil function.
 var errNoHandler = errors.New("the handler is nil; give the function that does the work")
 
+// errUnreachable is the error for features of a server that has a Handler.
+var errUnreachable = errors.New("Server.Handler answers all requests, so features of the same server cannot be reached; add them to another Server, which the Handler can call, or leave Handler nil")
+
+// checkAdd returns an error if a feature with or without a function cannot be added.
+func (s *Server) checkAdd(noFunc bool) error {
+	switch {
+	case noFunc:
+		return errNoHandler
+	case s.Handler != nil:
+		return errUnreachable
+	}
+	return nil
+}
+
 // checkToolName checks a name against the rules of the specification. It also allows a slash, as
 // SEP-986, the origin of the rules, does, and as existing servers use.
 //
@@ -132,6 +146,11 @@ func (s *Server) checkFields() error {
 		if f.wrong {
 			return fmt.Errorf("mcp: Server.%s is negative; use zero for the default, or a bound", f.name)
 		}
+	}
+	features := s.tools.used() || s.prompts.used() || s.resources.used() || s.templates.used()
+	s.methods.Range(func(any, any) bool { features = true; return false })
+	if s.Handler != nil && features {
+		return fmt.Errorf("mcp: %w", errUnreachable)
 	}
 	return checkExtensions("Server.Extensions", s.Extensions, s.limits.Depth)
 }

@@ -339,3 +339,52 @@ func TestCheck(t *testing.T) {
 		t.Errorf("Check of a middleware without a Handler = %v", err)
 	}
 }
+
+// A server cannot have both a Handler and features, which nobody could reach.
+func TestHandlerBesideFeatures(t *testing.T) {
+	const want = "Server.Handler answers all requests, so"
+	answer := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult(`{}`), nil })
+	word := func(context.Context, struct{}) (string, error) { return "", nil }
+	raw := func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }
+	for what, add := range map[string]func(*mcp.Server) error{
+		"tool":         func(s *mcp.Server) error { mcp.AddTool(s, mcp.Tool{Name: "x"}, word); return nil },
+		"untyped tool": func(s *mcp.Server) error { return s.HandleTool(mcp.Tool{Name: "x"}, raw) },
+		"prompt":       func(s *mcp.Server) error { mcp.AddPrompt(s, mcp.Prompt{Name: "x"}, word); return nil },
+		"resource": func(s *mcp.Server) error {
+			mcp.AddResource(s, mcp.Resource{Name: "x", URI: "x:y"}, func(context.Context) (string, error) { return "", nil })
+			return nil
+		},
+		"template": func(s *mcp.Server) error {
+			mcp.AddResourceTemplate(s, mcp.ResourceTemplate{Name: "x", URITemplate: "x:y"}, word)
+			return nil
+		},
+		"method": func(s *mcp.Server) error { s.HandleMethod("example/x", answer); return nil },
+	} {
+		s := &mcp.Server{Name: "s"}
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+		s.Handler = answer
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Check with a %s = %v", what, err)
+		}
+		if _, err := s.Handle(t.Context(), &mcp.Request{Method: "tools/list"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a request with a %s: %v", what, err)
+		}
+		err := func() (err error) {
+			defer func() {
+				if e, ok := recover().(error); ok {
+					err = e
+				}
+			}()
+			return add(&mcp.Server{Name: "s", Handler: answer})
+		}()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("adding a %s = %v", what, err)
+		}
+	}
+	s := &mcp.Server{Name: "s", Handler: answer}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -45,14 +45,18 @@ var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 // a value of any other type becomes its JSON. An empty URI or MIME type is filled in.
 //
 // AddResource panics if the resource cannot work: it has no name, its URI does not begin with a
-// scheme, only tools and prompts can return Out, or h is nil.
+// scheme, only tools and prompts can return Out, h is nil, or s has a Handler.
 //
 // Specification: 2026-07-28, server/resources.
 func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, error)) {
 	if !scheme.MatchString(r.URI) || r.Name == "" {
 		panic(fmt.Errorf("mcp: AddResource %q %q: a resource has a URI, such as app:notes or file:///notes, and a name", r.URI, r.Name))
 	}
-	if err := checkContents(reflect.TypeFor[Out](), h == nil); err != nil {
+	err := checkContents(reflect.TypeFor[Out]())
+	if err == nil {
+		err = s.checkAdd(h == nil)
+	}
+	if err != nil {
 		panic(fmt.Errorf("mcp: AddResource %q: %w", r.URI, err))
 	}
 	mime := mimeOf[Out](r.MIMEType)
@@ -73,8 +77,8 @@ func AddResource[Out any](s *Server, r Resource, h func(context.Context) (Out, e
 //
 // AddResourceTemplate panics if the template cannot work: a variable has no field, a required field
 // has no variable, a field or Out has an unsuitable type, t.Complete names something other than a
-// variable, h is nil, or the template has more than 16 expressions or 2 KiB. A URI of more than 16
-// KiB, or with very many values, matches no template.
+// variable, h is nil, s has a Handler, or the template has more than 16 expressions or 2 KiB. A URI
+// of more than 16 KiB, or with very many values, matches no template.
 func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(context.Context, In) (Out, error)) {
 	typ, err := schema.For[In]()
 	// A variable may supply the scheme; otherwise the template begins with one.
@@ -93,7 +97,10 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 		err = checkComplete(t.Complete, "variable", match.Names())
 	}
 	if err == nil {
-		err = checkContents(reflect.TypeFor[Out](), h == nil)
+		err = checkContents(reflect.TypeFor[Out]())
+	}
+	if err == nil {
+		err = s.checkAdd(h == nil)
 	}
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddResourceTemplate %q: %w", t.URITemplate, err))
@@ -114,11 +121,9 @@ func AddResourceTemplate[In, Out any](s *Server, t ResourceTemplate, h func(cont
 }
 
 // checkContents checks that values of a type can become the contents of a resource.
-func checkContents(t reflect.Type, noHandler bool) error {
+func checkContents(t reflect.Type) error {
 	const allowed = "string, []byte, ResourceContents, []ResourceContents, *ReadResult, or a type that is written as JSON"
 	switch {
-	case noHandler:
-		return errNoHandler
 	case isContent(t), isContents(t), t == reflect.TypeFor[*ToolResult](), t == reflect.TypeFor[*PromptResult]():
 		return fmt.Errorf("a resource cannot return %s, which is for tools and prompts; use %s", t, allowed)
 	}

@@ -47,10 +47,13 @@ type Server struct {
 	Extensions map[string]json.RawMessage
 
 	// Handler answers requests in place of the server's own registry. It puts a gateway or a
-	// [Session] behind a transport. If it answers server/discover with [jsonrpc.CodeMethodNotFound],
-	// the server answers for it, and for initialize: with its own fields, and the capabilities tools,
-	// prompts and resources as far as the Handler answers their lists, which it is asked for with empty
-	// params. A Handler with more capabilities answers server/discover itself. It is also called with the method
+	// [Session] behind a transport. A server with a Handler has no features: to add one fails, and a
+	// Handler that is set after one is a fault that Check returns.
+	//
+	// If the Handler answers server/discover with [jsonrpc.CodeMethodNotFound], the server answers for
+	// it, and for initialize: with its own fields, and the capabilities tools, prompts and resources
+	// as far as the Handler answers their lists, which it is asked for with empty params. A Handler
+	// with more capabilities answers server/discover itself. It is also called with the method
 	// "notifications/roots/list_changed" when the client of a session before 2026-07-28 sends that
 	// notification; its result is then ignored.
 	Handler Handler

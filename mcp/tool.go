@@ -52,15 +52,15 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
 //
 // AddTool panics if the tool cannot work: In cannot hold an object, Out is an interface with
-// methods, one of them has no schema, h is nil, or the name has characters other than letters,
+// methods, one of them has no schema, h is nil, s has a Handler, or the name has characters other than letters,
 // digits, _, -, . and /, or more than 128. These are mistakes of the program that no input can
 // cause; [Server.HandleTool], whose tools may come from input, returns an error instead.
 //
 // Specification: 2026-07-28, server/tools, Output Schema and Error Handling.
 func AddTool[In, Out any](s *Server, t Tool, h func(context.Context, In) (Out, error)) {
 	decode, result, e, err := newTool[In, Out](&t)
-	if err == nil && h == nil {
-		err = errNoHandler
+	if err == nil {
+		err = s.checkAdd(h == nil)
 	}
 	if err != nil {
 		panic(fmt.Errorf("mcp: AddTool %q: %w", t.Name, err))
@@ -130,8 +130,8 @@ func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMes
 		return fmt.Errorf("mcp: HandleTool %q: input schema: %w", t.Name, err)
 	}
 	e, err := t.check()
-	if err == nil && h == nil {
-		err = errNoHandler
+	if err == nil {
+		err = s.checkAdd(h == nil)
 	}
 	if err == nil {
 		err = e.hold()
