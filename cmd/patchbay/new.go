@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/scaffold"
 )
@@ -41,8 +40,7 @@ func (c *newCmd) Run(a *app) error {
 	if err := scaffold.CheckModule(c.Name); err != nil {
 		return usagef("%w", err)
 	}
-	info, _ := debug.ReadBuildInfo()
-	p := &scaffold.Project{Kind: c.kind, Module: c.Name, Dir: c.Dir, Version: scaffold.Release(info), Source: c.Source}
+	p, warning := scaffold.New(c.kind, c.Name, c.Dir, c.Source)
 	names, err := p.Write()
 	if err != nil {
 		return err
@@ -57,10 +55,9 @@ func (c *newCmd) Run(a *app) error {
 			a.print(filepath.Join(p.Folder(), name))
 		}
 	}
-	if p.Version == "" && p.Source == "" {
-		a.talk.Note("warning: this program is not a release, so go.mod requires v0.0.0, which cannot be downloaded")
-		a.talk.Note("hint: go mod edit -replace github.com/patchbay-dev/patchbay=FOLDER, with the folder of its source (as --source does)")
+	if warning != "" {
+		a.talk.Note("warning: %s", warning)
 	}
-	a.talk.Note("next: cd %s && go mod tidy && go test ./...", shell([]string{p.Folder()}))
+	a.talk.Note("next: cd %s && %s", shell([]string{p.Folder()}), p.Setup())
 	return err
 }

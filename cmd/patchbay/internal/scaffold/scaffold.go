@@ -19,6 +19,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -46,13 +47,66 @@ type Project struct {
 	Source  string // folder with the source of Patchbay, for a replace directive; empty: none
 }
 
-// Release returns the version of Patchbay that a program was built from, if others can download it;
+// New returns a project for the Patchbay that this program was built from: its release, else the
+// folder source, else the folder of the build. The warning is empty for the first two.
+func New(kind, module, dir, source string) (p *Project, warning string) {
+	info, _ := debug.ReadBuildInfo()
+	p = &Project{Kind: kind, Module: module, Dir: dir, Version: release(info), Source: source}
+	if p.Version != "" || p.Source != "" {
+		return p, ""
+	}
+	if p.Source = checkout(); p.Source != "" {
+		return p, "this program is not a release, so go.mod takes Patchbay from " + p.Source
+	}
+	return p, "this program is not a release, so go.mod requires v0.0.0, which cannot be downloaded: replace it with the folder of its source"
+}
+
+// Setup returns the command that downloads what the project needs, and runs its tests, in its folder.
+func (p *Project) Setup() string {
+	setup := "go mod tidy && go test ./..."
+	if p.inWorkspace() {
+		setup = "go work use . && " + setup
+	}
+	if p.Version == "" && p.Source == "" {
+		setup = "go mod edit -replace " + patchbay + "=FOLDER && " + setup
+	}
+	return setup
+}
+
+// inWorkspace reports whether the go command uses a go.work in the folder of the project, or above it.
+func (p *Project) inWorkspace() bool {
+	if file := os.Getenv("GOWORK"); file != "" {
+		return file != "off"
+	}
+	for dir, err := filepath.Abs(p.Folder()); err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return false
+}
+
+// release returns the version of Patchbay that a program was built from, if others can download it;
 // empty for a build of a folder. The info is nil if it is unknown.
-func Release(info *debug.BuildInfo) string {
+func release(info *debug.BuildInfo) string {
 	if info == nil || info.Main.Path != patchbay || !strings.HasPrefix(info.Main.Version, "v") || strings.Contains(info.Main.Version, "+dirty") {
 		return ""
 	}
 	return info.Main.Version
+}
+
+// checkout returns the folder that this program was built from, if it still holds the source of
+// Patchbay; empty after go build -trimpath, and on another machine.
+func checkout() string {
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(filepath.FromSlash(file)), "..", "..", "..", "..")
+	if !filepath.IsAbs(dir) || checkSource(dir) != nil {
+		return ""
+	}
+	return dir
 }
 
 // Name returns the name of the project: the last element of the module path that is not a major
@@ -200,15 +254,22 @@ func (p *Project) goMod() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
+	if err := checkSource(source); err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(out, "\nreplace %s => %s\n", patchbay, modString(filepath.ToSlash(source))), nil
+}
+
+// checkSource returns an error if a go.mod cannot replace the module of Patchbay with a folder.
+func checkSource(dir string) error {
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !regexp.MustCompile(`(?m)^module `+regexp.QuoteMeta(patchbay)+`\s*$`).Match(mod) {
-		return nil, fmt.Errorf("%s does not hold the source of Patchbay: its go.mod must begin with module %s", source, patchbay)
+		return fmt.Errorf("%s does not hold the source of Patchbay: its go.mod must begin with module %s", dir, patchbay)
 	}
-	source = filepath.ToSlash(source)
-	if strings.Contains(source, `\`) {
-		return nil, fmt.Errorf("the go command cannot replace a module with %q, a path with a backslash; use a symbolic link to it", source)
+	if strings.Contains(filepath.ToSlash(dir), `\`) {
+		return fmt.Errorf("the go command cannot replace a module with %q, a path with a backslash; use a symbolic link to it", dir)
 	}
-	return fmt.Appendf(out, "\nreplace %s => %s\n", patchbay, modString(source)), nil
+	return nil
 }
 
 // modString quotes a word of a go.mod if it needs that: https://go.dev/ref/mod#go-mod-file-lexical.

@@ -101,18 +101,60 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// A program that was built from a folder knows it.
+func TestNew(t *testing.T) {
+	_, file, _, _ := runtime.Caller(0)
+	if !filepath.IsAbs(filepath.FromSlash(file)) {
+		t.Skip("built elsewhere, or with -trimpath")
+	}
+	source, err := filepath.Abs("../../../..")
+	t.Setenv("GOWORK", "off")
+	if p, warning := New("server", "weather", "", ""); err != nil || p.Source != source || !strings.Contains(warning, source) || strings.Contains(p.Setup(), "replace") {
+		t.Errorf("New = %+v, %s, want the source %s, %v", p, warning, source, err)
+	}
+	if p, warning := New("server", "weather", "", "mine"); p.Source != "mine" || warning != "" {
+		t.Errorf("New with a source = %+v, %s", p, warning)
+	}
+	if got := (&Project{}).Setup(); !strings.HasPrefix(got, "go mod edit -replace "+patchbay+"=FOLDER && go mod tidy") {
+		t.Errorf("without a source: %s", got)
+	}
+}
+
+// In a workspace the go command refuses a module that go.work does not name.
+func TestSetupInWorkspace(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("GOWORK", "")
+	p := &Project{Kind: "server", Module: "weather", Version: "v0.1.0"}
+	if got := p.Setup(); got != "go mod tidy && go test ./..." {
+		t.Errorf("without a workspace: %s", got)
+	}
+	if err := os.WriteFile("go.work", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "go work use . && go mod tidy && go test ./..."
+	if got := p.Setup(); got != want {
+		t.Errorf("in a workspace: %s", got)
+	}
+	for env, in := range map[string]bool{"off": false, filepath.Join("elsewhere", "go.work"): true} {
+		t.Setenv("GOWORK", env)
+		if got := p.Setup() == want; got != in {
+			t.Errorf("GOWORK=%s: %s", env, p.Setup())
+		}
+	}
+}
+
 // Only a version that can be downloaded is required.
 func TestRelease(t *testing.T) {
 	for version, want := range map[string]string{
 		"v0.1.0": "v0.1.0", "v0.1.1-0.20261123070000-abcdefabcdef": "v0.1.1-0.20261123070000-abcdefabcdef",
 		"v0.1.0+dirty": "", "(devel)": "", "": "",
 	} {
-		if got := Release(&debug.BuildInfo{Main: debug.Module{Path: patchbay, Version: version}}); got != want {
-			t.Errorf("Release of %q = %q, want %q", version, got, want)
+		if got := release(&debug.BuildInfo{Main: debug.Module{Path: patchbay, Version: version}}); got != want {
+			t.Errorf("release of %q = %q, want %q", version, got, want)
 		}
 	}
-	if got := Release(&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}) + Release(nil); got != "" {
-		t.Errorf("Release of other programs = %q", got)
+	if got := release(&debug.BuildInfo{Main: debug.Module{Path: "example.com/other", Version: "v1.0.0"}}) + release(nil); got != "" {
+		t.Errorf("release of other programs = %q", got)
 	}
 }
 
