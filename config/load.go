@@ -221,7 +221,11 @@ func (l *loader) load() {
 			}
 		case "$schema":
 		default:
-			if home == root { // else the file is the settings of an editor
+			switch {
+			case home != root: // the file is the settings of an editor
+			case slices.Contains([]string{"model", "models", "share"}, m.name):
+				l.unread(m, "", `move it into "patchbay", or leave it to another host`)
+			default:
 				l.unknown(m, "", []string{"mcpServers", "servers", "inputs", "patchbay"})
 			}
 		}

@@ -269,7 +269,7 @@ func TestLoadUnread(t *testing.T) {
 "inputs": [{"id": "i", "question": "?"}],
 "mcp": {"other": {}},
 "servers": {"a": {"command": "x", "idle": "1s", "autoApprove": ["y"]}},
-"patchbay": {"models": {"m": {"provider": "openai", "name": "n", "color": "red"}}}}`, nil)
+"patchbay": {"models": {"m": {"provider": "openai", "name": "n", "color": "red"}}}, "models": {}}`, nil)
 	if faults != nil {
 		t.Fatal(faults)
 	}
@@ -285,6 +285,7 @@ func TestLoadUnread(t *testing.T) {
 		`4 a: the member "idle" is not read: move it into "patchbay", or leave it to another host`,
 		`4 a: the member "autoApprove" is not read: ` + leave,
 		`5 m: the member "color" of a model is not read: ` + leave,
+		`5 : the member "models" is not read: move it into "patchbay", or leave it to another host`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(file.Warnings) > 0 {
 		t.Errorf("unread (-want +got):\n%s\nwarnings %v", diff, file.Warnings)
