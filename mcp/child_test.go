@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,10 @@ func TestServerDies(t *testing.T) {
 	}
 	if _, err := c.Start(t.Context(), exec.Command("no-such-program-anywhere")); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("Start of nothing = %v", err)
+	}
+	absent := exec.Command(filepath.Join(t.TempDir(), "absent"))
+	if _, err := c.Start(t.Context(), absent); err == nil || strings.Count(err.Error(), "start") != 1 {
+		t.Errorf("a path without a program: %v", err)
 	}
 	// That it broke once says nothing of its era.
 	cmd := program("modern")

@@ -57,7 +57,7 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 	}
 	c := &Child{cmd: cmd, exited: make(chan struct{})}
 	if err := c.group.prepare(cmd); err != nil {
-		return nil, fmt.Errorf("start %q: %w", Name(cmd), err)
+		return nil, err
 	}
 	if err := c.pipes(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 		if c.cmd.Process != nil {
 			c.cmd.Process.Kill()
 		}
-		return nil, fmt.Errorf("start %q: %w", Name(cmd), err)
+		return nil, err
 	}
 	// The end of the process ends the connection, even if another process holds the other end of
 	// the pipe.
