@@ -88,6 +88,31 @@ func TestExamplesAreListed(t *testing.T) {
 	}
 }
 
+// An example that needs arguments says so.
+func TestExamplesUsage(t *testing.T) {
+	programs, err := filepath.Glob("../examples/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, p := range programs {
+		code, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(code), "os.Args[") {
+			continue
+		}
+		found++
+		if !strings.Contains(string(code), `"usage: `+filepath.Base(filepath.Dir(p))+" ") {
+			t.Errorf("%s needs arguments, and has no usage", p)
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d examples have arguments; the search is broken", found)
+	}
+}
+
 // No example has a function that another one has too: such a helper belongs into the SDK.
 func TestExamplesShareNoHelper(t *testing.T) {
 	files, err := filepath.Glob("../examples/*/*.go")

@@ -67,10 +67,16 @@ func use(ctx context.Context, s *mcp.Session, in io.Reader, out io.Writer) (stri
 	if err != nil {
 		return "", err
 	}
+	if res.IsError {
+		return "", errors.New(res.Text())
+	}
 	return res.Text(), nil
 }
 
 func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: client URL")
+	}
 	ctx := context.Background()
 	s, err := (&mcp.Client{Name: "chooser", Version: "1.0.0"}).Dial(ctx, os.Args[1])
 	if err != nil {
@@ -78,5 +84,8 @@ func main() {
 	}
 	defer s.Close()
 	text, err := use(ctx, s, os.Stdin, os.Stdout)
-	fmt.Println(text, err)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(text)
 }

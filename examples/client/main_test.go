@@ -20,6 +20,9 @@ func newServer() *mcp.Server {
 		Cups  int    `json:"cups" min:"1" doc:"how many"`
 		Note  string `json:"note,omitempty"`
 	}) (string, error) {
+		if in.Cups > 9 {
+			return "", errors.New("the pot holds 9 cups")
+		}
 		return fmt.Sprint(in.Cups, " ", in.Drink, in.Note), nil
 	})
 	return srv
@@ -43,6 +46,9 @@ func TestBadChoice(t *testing.T) {
 	s := mcptest.Connect(t, newServer(), &mcp.Client{}, mcp.V2026_07_28)
 	if _, err := use(t.Context(), s, strings.NewReader("2\n"), io.Discard); err == nil || !strings.Contains(err.Error(), `"2" is not a number from 1 to 1`) {
 		t.Errorf("tool 2 of 1: %v", err)
+	}
+	if _, err := use(t.Context(), s, strings.NewReader("1\ntea\n10\n\n"), io.Discard); err == nil || err.Error() != "the pot holds 9 cups" {
+		t.Errorf("a tool that fails: %v", err)
 	}
 	if _, err := use(t.Context(), s, strings.NewReader("1\n"), io.Discard); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the input ends early: %v", err)

@@ -86,6 +86,9 @@ func run(ctx context.Context, db *sql.DB, query string, args json.RawMessage) (*
 }
 
 func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: database FILE.db")
+	}
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", os.Args[1])
 	if err != nil {

@@ -28,6 +28,9 @@ func answer(ctx context.Context, m model.Model, task string, command []string) (
 }
 
 func main() {
+	if len(os.Args) < 3 {
+		log.Fatal("usage: host TASK COMMAND [ARGUMENTS]")
+	}
 	m, err := provider.Open("openai/gpt-5-mini", provider.Options{})
 	if err != nil {
 		log.Fatal(err)

@@ -21,6 +21,9 @@ func call(ctx context.Context, path, server, tool string) (*mcp.ToolResult, erro
 }
 
 func main() {
+	if len(os.Args) != 3 {
+		log.Fatal("usage: launch SERVER TOOL")
+	}
 	result, err := call(context.Background(), "mcp.json", os.Args[1], os.Args[2])
 	if err != nil {
 		log.Fatal(err)

@@ -55,6 +55,9 @@ func newServer(file string) *mcp.Server {
 
 // ServeStdio shuts the server down when its client has gone.
 func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: lifespan FILE.db")
+	}
 	if err := newServer(os.Args[1]).ServeStdio(context.Background()); err != nil {
 		log.Fatal(err)
 	}

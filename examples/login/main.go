@@ -46,6 +46,9 @@ func tools(ctx context.Context, url string, v *vault.Vault, browse func(context.
 }
 
 func main() {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: login URL")
+	}
 	v, err := vault.Open("", nil) // in the user's configuration folder, encrypted
 	if err != nil {
 		log.Fatal(err)

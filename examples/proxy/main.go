@@ -26,6 +26,9 @@ func newProxy(upstream mcp.Handler) *mcp.Server {
 }
 
 func main() {
+	if len(os.Args) < 2 {
+		log.Fatal("usage: proxy COMMAND [ARGUMENTS]")
+	}
 	ctx := context.Background()
 	ask := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, mcp.ErrNotSupported }
 	// OnElicit declares the capability; questions go to the caller of the proxy.
