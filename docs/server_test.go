@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,12 +163,12 @@ func observed(srv *mcp.Server, logger *slog.Logger) {
 	srv.Use(middleware.Log(logger), middleware.MaxResult(1<<20))
 }
 
-func logged(srv *mcp.Server, log func(...any)) {
+func logged(srv *mcp.Server, logger *slog.Logger) {
 	srv.Use(func(next mcp.Handler) mcp.Handler {
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 			start := time.Now()
 			res, err := next.Handle(ctx, req)
-			log(req.Method, mcp.CallFrom(ctx).Principal, time.Since(start), err)
+			logger.Info(req.Method, "caller", mcp.CallFrom(ctx).Principal, "took", time.Since(start), "error", err)
 			return res, err
 		})
 	})
@@ -190,6 +191,11 @@ func TestLendFor(t *testing.T) {
 	}
 }
 
+// lineCount counts the lines of logs.
+type lineCount struct{ atomic.Int64 }
+
+func (c *lineCount) Write(p []byte) (int, error) { c.Add(1); return len(p), nil }
+
 // The server of the page does what the page says, on every revision and wire.
 func TestServerPage(t *testing.T) {
 	client := func() *mcp.Client {
@@ -197,10 +203,10 @@ func TestServerPage(t *testing.T) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"day": "2026-12-01"}}, nil
 		}}
 	}
-	var requests int // written and read by the handlers of one subtest after the other
+	var requests lineCount
 	server := func() *mcp.Server {
 		srv := newLibrary()
-		logged(srv, func(...any) { requests++ })
+		logged(srv, slog.New(slog.NewTextHandler(&requests, nil)))
 		observed(srv, slog.New(slog.DiscardHandler))
 		return srv
 	}
@@ -245,7 +251,7 @@ func TestServerPage(t *testing.T) {
 			t.Errorf("index = %v, %v, %q", res, err, steps)
 		}
 	})
-	if requests == 0 {
+	if requests.Load() == 0 {
 		t.Error("the middleware saw no request")
 	}
 }
