@@ -93,7 +93,7 @@ func tested(name, file string) error {
 		return err
 	}
 	switch {
-	case strings.HasPrefix(name, "Test") && !strings.Contains(string(code), "\nfunc "+name+"("):
+	case (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example")) && !strings.Contains(string(code), "\nfunc "+name+"("):
 		return fmt.Errorf("%s has no test %s", file, name)
 	case strings.HasSuffix(file, "main.go"):
 		if tests, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*_test.go")); len(tests) == 0 {
