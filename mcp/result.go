@@ -12,6 +12,8 @@ import (
 
 // ToolResult is the result of a tool call.
 type ToolResult struct {
+	// Content is for the model. If a tool of [AddTool] or [Server.HandleTool] leaves it nil and sets
+	// Structured, it becomes that JSON as text. An empty list that is not nil stays empty.
 	Content []Content
 
 	// Structured is the JSON of the structured result, or nil if there is none. Invalid JSON fails the

@@ -36,7 +36,7 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // JSON, and the schema accepts or refuses null.
 //
 // Out decides the result: a string becomes text; Content, or a list of one of its types, becomes
-// content; *ToolResult is used as it is; a type with the methods OutputSchema and ToolResult, such as
+// content; *ToolResult is the result; a type with the methods OutputSchema and ToolResult, such as
 // structured.Result, says both itself; a value of any other type becomes structured content, with
 // its schema ([schema.ForOutput]), and its JSON as text. A number, a boolean, a list and any other
 // value that is not an object is the member "result" of the structured content, which revisions
@@ -407,6 +407,11 @@ func (s *Server) runTool(ctx context.Context, t *toolEntry, args json.RawMessage
 		usable(res)
 		if res.Structured != nil {
 			res.checkStructured()
+			if res.Content == nil { // TOOL-26-022
+				said := *res // res may be of several calls
+				said.Content = []Content{TextContent{Text: string(res.Structured)}}
+				res = &said
+			}
 		}
 		return t.held(res)
 	})

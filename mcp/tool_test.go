@@ -430,11 +430,55 @@ func TestContentEverywhere(t *testing.T) {
 	})
 }
 
-// T-62, T-63, TOOL-25-003: a structured value that nobody put into words is not lost.
+// TOOL-26-022: a result of a tool that has only structured content gets its JSON as text, unless the
+// tool gives content. The result itself does not change.
+func TestTextOfStructured(t *testing.T) {
+	meta := mcp.Meta{"example.com/k": json.RawMessage(`1`)}
+	alone := &mcp.ToolResult{Structured: json.RawMessage(`{"a": 1}`), Meta: meta}
+	failed := &mcp.ToolResult{Structured: json.RawMessage(`{"a":2}`), IsError: true}
+	said := &mcp.ToolResult{Structured: json.RawMessage(`{"a":3}`), Content: []mcp.Content{mcp.Text("three")}}
+	newServer := func() *mcp.Server {
+		s := &mcp.Server{Name: "s", Version: "1"}
+		for name, res := range map[string]*mcp.ToolResult{"alone": alone, "failed": failed, "said": said, "nothing": {}} {
+			if err := s.HandleTool(mcp.Tool{Name: name}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return res, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mcp.AddTool(s, mcp.Tool{Name: "typed"}, func(context.Context, struct{}) (*mcp.ToolResult, error) { return alone, nil })
+		return s
+	}
+	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
+		for _, tt := range []struct {
+			name, text, structured string
+			isError                bool
+		}{
+			{"alone", `{"a": 1}`, `{"a": 1}`, false},
+			{"typed", `{"a": 1}`, `{"a": 1}`, false},
+			{"failed", `{"a":2}`, `{"a":2}`, true},
+			{"said", "three", `{"a":3}`, false},
+			{"nothing", "", "", false},
+		} {
+			if s.Revision() < mcp.V2025_06_18 {
+				tt.structured = ""
+			}
+			res, err := s.CallTool(t.Context(), tt.name, nil)
+			if err != nil || res.Text() != tt.text || string(res.Structured) != tt.structured || res.IsError != tt.isError {
+				t.Errorf("%s = %+v, %v", tt.name, res, err)
+			} else if tt.text == `{"a": 1}` && string(res.Meta["example.com/k"]) != "1" {
+				t.Errorf("%s has the meta %v", tt.name, res.Meta)
+			}
+		}
+	})
+	if alone.Content != nil {
+		t.Errorf("the result of the tool has become %+v", alone)
+	}
+}
+
+// T-62, T-63, TOOL-25-003: a structured value that a tool sends without text is not lost.
 func TestStructuredWithoutText(t *testing.T) {
 	newServer := func() *mcp.Server {
 		return one(func(_ context.Context, in text) (*mcp.ToolResult, error) {
-			return &mcp.ToolResult{Structured: json.RawMessage(in.Text)}, nil
+			return &mcp.ToolResult{Content: []mcp.Content{}, Structured: json.RawMessage(in.Text)}, nil
 		})
 	}
 	mcptest.Every(t, newServer, nothing, func(t *testing.T, s *mcp.Session) {
