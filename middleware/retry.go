@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -39,8 +40,9 @@ type RetryOptions struct {
 //
 // The backoff doubles with each attempt, with jitter, and is at least the time that the server
 // names: if that is more than [RetryOptions.MaxWait], the error is returned at once. The last error
-// is returned unchanged. The end of the context ends a wait: the caller of a Session then gets the
-// error of the context, and only middleware in front of Retry the last one. Retry does not cover
+// is returned unchanged. The end of the context ends a wait: middleware in front of Retry then gets an
+// error that wraps that of the context and the last one, and the caller of a Session, which does not
+// wait for middleware when its context ends, gets that of the context. Retry does not cover
 // Client.Dial, which makes its requests before there is a session. A [Log] in front of Retry logs a line
 // for each request, and one behind it a line for each attempt.
 func Retry(o *RetryOptions) mcp.Middleware {
@@ -80,8 +82,11 @@ func (r *retry) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) 
 				return nil, err
 			}
 		}
-		if attempt >= r.Attempts || ctx.Err() != nil {
+		if attempt >= r.Attempts {
 			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, interrupted(ctx, err)
 		}
 		if f.ran && !known { // unknown while the server cannot be reached
 			safe, known = r.mayRepeat(ctx, req, next)
@@ -100,12 +105,30 @@ func (r *retry) handle(ctx context.Context, req *mcp.Request, next mcp.Handler) 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, err
+			return nil, interrupted(ctx, err)
 		}
 	}
 }
 
-// A fault classifies an error.
+// interrupted is the error when the context ends between attempts, the last of which failed with err.
+func interrupted(ctx context.Context, err error) error {
+	if errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return &interruptedError{ctx.Err(), context.Cause(ctx), err}
+}
+
+type interruptedError struct{ ended, cause, last error }
+
+func (e *interruptedError) Error() string {
+	return fmt.Sprintf("%v; the last attempt: %v", e.cause, e.last)
+}
+
+func (e *interruptedError) Unwrap() []error { return []error{e.ended, e.cause, e.last} }
+
+// A fault classifies an error, which is all that a middleware knows. The faults of package host are
+// another concept: a host knows whether it has sent the call, and decides what to tell a model and a
+// person, and what to log, for errors that are final here.
 type fault struct {
 	transient bool          // the same request may succeed later
 	ran       bool          // it may have run

@@ -109,8 +109,27 @@ func TestRetryWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		if _, err := h.Handle(ctx, &mcp.Request{Method: "tools/list"}); err != io.ErrUnexpectedEOF || time.Since(start) != time.Minute {
-			t.Errorf("error %v after %v, want that of the attempt at the end of the context", err, time.Since(start))
+		_, err := h.Handle(ctx, &mcp.Request{Method: "tools/list"})
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+			t.Errorf("error %v after %v, want those of the context and the attempt at the end of the context", err, time.Since(start))
+		}
+		if want := "context deadline exceeded; the last attempt: unexpected EOF"; err.Error() != want {
+			t.Errorf("the text is %q, want %q", err, want)
+		}
+		cause := errors.New("the user has left")
+		why, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { leave(cause) })
+		_, err = h.Handle(why, &mcp.Request{Method: "tools/list"})
+		if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			t.Errorf("error %v, want the cause too", err)
+		}
+		// An attempt that the context has ended says so by itself.
+		ended := mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+			return nil, &net.OpError{Op: "read", Net: "tcp", Err: ctx.Err()}
+		})
+		_, err = middleware.Retry(nil)(ended).Handle(why, &mcp.Request{Method: "tools/list"})
+		if strings.Contains(err.Error(), "attempt") || !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
 		}
 	})
 }
