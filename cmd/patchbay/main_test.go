@@ -134,7 +134,7 @@ func newStub() *mcp.Server {
 		return text(string(args)), nil
 	})
 	handle(object("free", "Takes anything.", `{}`), func(_ context.Context, args json.RawMessage) (*mcp.ToolResult, error) {
-		return &mcp.ToolResult{Structured: args}, nil
+		return &mcp.ToolResult{Content: []mcp.Content{}, Structured: args}, nil
 	})
 	handle(object("colour", "Returns text that a terminal would obey.", `{}`), func(context.Context, json.RawMessage) (*mcp.ToolResult, error) {
 		return text("\x1b[31mred\x1b[0m"), nil
