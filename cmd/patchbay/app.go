@@ -62,6 +62,7 @@ type app struct {
 	env      *launch.Env        // the environment of the servers that this run opens
 	file     *inspected         // mcp.json, once it has been read
 	served   bool               // standard input belongs to an MCP client
+	wire     io.Writer          // standard output, if it belongs to an MCP client
 	suggests bool               // a shell completes the command line, which nobody has entered yet
 
 	tape    *tape    // nil without --trace

@@ -51,7 +51,8 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err := c.protection.check(c.Stdio); err != nil {
 		return err
 	}
-	if c.Stdio { // standard input belongs to the client
+	if c.Stdio { // standard input and output belong to the client
+		a.wire = a.rawOut
 		a.answers.Silence()
 	}
 	share, err := gateway.ParseShare(cmp.Or(c.Share, s.Share))

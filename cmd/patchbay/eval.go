@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/eval"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/launch"
 )
@@ -221,7 +222,7 @@ func (c *evalCmd) print(a *app, report *eval.Report) error {
 
 func (c *evalCmd) writeJUnit(report *eval.Report) (err error) {
 	var w io.WriteCloser
-	if w, err = os.OpenFile(c.JUnit, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644); err != nil {
+	if w, err = ownfile.Sink(c.JUnit, os.O_TRUNC, 0o644, nil); err != nil {
 		return usagef("--junit: %w", err)
 	}
 	defer func() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -58,9 +59,9 @@ func (a *app) openTape() error {
 	var sink io.Writer = talkLines{a.talk}
 	var file io.Closer = nopFile{}
 	if a.Trace != "-" {
-		f, err := os.OpenFile(a.Trace, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		f, err := ownfile.Sink(a.Trace, os.O_TRUNC, 0o600, a.wire)
 		if err != nil {
-			return usagef("--trace: %w", err)
+			return usagef("--trace: %w", err).hint("--trace -")
 		}
 		sink, file = f, f
 	}

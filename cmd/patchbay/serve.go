@@ -74,6 +74,9 @@ func (c *serveCmd) Run(a *app) error {
 // the program is told to end. The argument args are the server's arguments. Middleware runs after
 // the limits for callers.
 func (a *app) serve(srv *mcp.Server, args []string, address string, p protection, mw ...mcp.Middleware) error {
+	if address == "" {
+		a.wire = a.rawOut
+	}
 	client, err := a.newClient(config.Server{Args: args}) // checks the flags
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (p *protection) inFront(a *app, srv *mcp.Server, o *listen.Options) error {
 	// Without it, Go ends a program whose standard output or error has lost its reader.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p.Log != "" {
-		log, err := p.accessLog(a, o == nil)
+		log, err := p.accessLog(a)
 		if err != nil {
 			return usagef("--log: %w", err).hint("--log -")
 		}
@@ -119,16 +119,12 @@ func (p *protection) inFront(a *app, srv *mcp.Server, o *listen.Options) error {
 }
 
 // accessLog opens the log of --log.
-func (p *protection) accessLog(a *app, stdio bool) (*accesslog.Log, error) {
+func (p *protection) accessLog(a *app) (*accesslog.Log, error) {
 	fault := func(err error) { a.talk.Always("patchbay: warning: --log: " + visible(err.Error())) }
 	if p.Log == "-" {
 		return accesslog.New(talkLines{a.talk}, fault), nil
 	}
-	var wire any
-	if stdio {
-		wire = a.rawOut
-	}
-	return accesslog.Open(p.Log, wire, fault)
+	return accesslog.Open(p.Log, a.wire, fault)
 }
 
 // secure reads the files for TLS; nil without --tls-cert.

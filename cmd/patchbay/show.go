@@ -2,14 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // showResult prints the result of a tool. If output is not empty, it is the file for the first
@@ -119,7 +120,7 @@ func (a *app) saveBlocks(blocks []*block.Block, path string) error {
 	for i, b := range blocks {
 		if data, mime := b.Blob(); data != nil {
 			if err := a.save(path, data, mime); err != nil {
-				return err
+				return errors.Join(err, a.showBlocks(blocks)) // the call may not be repeatable
 			}
 			return a.showBlocks(append(blocks[:i:i], blocks[i+1:]...))
 		}
@@ -132,7 +133,10 @@ func (a *app) saveBlocks(blocks []*block.Block, path string) error {
 			texts = append(texts, b.Describe())
 		}
 	}
-	return a.save(path, []byte(strings.Join(texts, "\n")), "text")
+	if err := a.save(path, []byte(strings.Join(texts, "\n")), "text"); err != nil {
+		return errors.Join(err, a.showBlocks(blocks))
+	}
+	return nil
 }
 
 // save writes a file, or standard output if path is "-".
@@ -141,7 +145,12 @@ func (a *app) save(path string, data []byte, mime string) error {
 		_, err := a.out.Write(data)
 		return err
 	}
-	if err := os.WriteFile(filepath.Clean(path), data, 0o666); err != nil {
+	f, err := ownfile.Sink(path, os.O_TRUNC, 0o666, nil)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	a.talk.Note("saved %s, %s, to %s", orName(mime, "bytes"), bytesOf(len(data)), path)

@@ -72,7 +72,9 @@ func (c *upCmd) Run(a *app) error {
 	if _, err := gateway.ParseShare(c.Share); err != nil {
 		return usagef("--share %w", err)
 	}
-	a.served = c.Stdio
+	if a.served = c.Stdio; c.Stdio {
+		a.wire = a.rawOut
+	}
 	p, err := a.upPlan(c.Stdio)
 	if err != nil {
 		return err

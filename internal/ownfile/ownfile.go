@@ -1,4 +1,4 @@
-// Package ownfile reads, replaces and locks the program's private files of a person: only their
+// Package ownfile reads, writes, replaces and locks the program's private files of a person: only their
 // owner can read them, and several processes may use them at once.
 package ownfile
 

@@ -30,7 +30,10 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
+// nonblock keeps opening a pipe from waiting for the other side.
+const nonblock = unix.O_NONBLOCK
+
 // openNow opens a file for reading without waiting for a writer of a pipe.
 func openNow(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 }

@@ -17,6 +17,9 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// nonblock is not needed: folders do not contain pipes.
+const nonblock = 0
+
 // A file that another process is reading or replacing, such as a virus scanner, is available
 // again soon.
 const busyTries = 50

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -232,7 +233,7 @@ func TestWholeLines(t *testing.T) {
 	}
 	l.write(line{Method: "first"})
 	l.lines.close() // the test writes in place of the goroutine
-	f, err := openFile(path)
+	f, err := ownfile.Sink(path, os.O_APPEND, 0o600, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

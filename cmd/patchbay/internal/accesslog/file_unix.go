@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// nonblock keeps opening a named pipe from waiting for its reader.
-const nonblock = syscall.O_NONBLOCK
-
 // removed reports whether an open file has no name any more.
 func removed(info fs.FileInfo) bool {
 	at, ok := info.Sys().(*syscall.Stat_t)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 const (
@@ -44,13 +46,7 @@ type lines struct {
 // stdio; nil: there is none. The function fault gets the first of several faults in succession, and may
 // be called on another goroutine.
 func Open(path string, wire any, fault func(error)) (*Log, error) {
-	if out, ok := wire.(*os.File); ok && path != os.DevNull {
-		there, err := os.Stat(path)
-		if own, ownErr := out.Stat(); err == nil && ownErr == nil && os.SameFile(there, own) {
-			return nil, fmt.Errorf("%s is standard output, which belongs to the client over stdio", path)
-		}
-	}
-	f, err := openFile(path)
+	f, err := ownfile.Sink(path, os.O_APPEND, 0o600, wire)
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +55,6 @@ func Open(path string, wire any, fault func(error)) (*Log, error) {
 
 // New returns a log that writes to w, a line with each Write.
 func New(w io.Writer, fault func(error)) *Log { return start(&lines{sink: w, fault: fault}) }
-
-// openFile opens a log. A pipe without a reader is an error, not a wait for one.
-func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|nonblock, 0o600)
-	if info, statErr := os.Stat(path); err != nil && statErr == nil && info.Mode()&os.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("open %s: nobody reads this pipe: %w", path, err)
-	}
-	return f, err
-}
 
 // endsTorn reports whether a file ends within a line, as one does that was left by a full disk.
 func endsTorn(path string) bool {
@@ -210,7 +197,7 @@ func (l *lines) follow() (gone bool) {
 		return l.gone // the file may be where it was
 	}
 	l.unseen = 0
-	f, err := openFile(l.path)
+	f, err := ownfile.Sink(l.path, os.O_APPEND, 0o600, nil)
 	if err == nil {
 		l.file.Close()
 		l.sink, l.file, l.torn, l.stuck, l.gone = f, f, endsTorn(l.path), false, false
