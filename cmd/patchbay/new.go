@@ -33,7 +33,7 @@ type newCmd struct {
 	kind   string
 	Name   string `arg:"" help:"Path of the Go module; its last element is the name."`
 	Dir    string `placeholder:"DIR" help:"A folder that is absent, or has at most .git; default: ./NAME."`
-	Source string `placeholder:"DIR" help:"Replace the module of Patchbay with this folder."`
+	Source string `placeholder:"DIR" help:"Use the source of Patchbay in DIR; default: that of this build."`
 }
 
 func (c *newCmd) Run(a *app) error {

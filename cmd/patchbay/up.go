@@ -335,7 +335,8 @@ func (h *upServer) lines() []string {
 	if h.guarded {
 		const header = "Authorization: Bearer CREDENTIAL"
 		flag, member = " --header "+screen.Shell([]string{header}), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
-		lines = append(lines, "CREDENTIAL below is the key or token of the caller.")
+		lines = append(lines, "CREDENTIAL below is the key or token of the caller. With a password, write Basic",
+			"instead of Bearer, and USER:PASSWORD in base64 instead of CREDENTIAL.")
 	}
 	lines = append(lines,
 		"Claude Code, in a terminal:",

@@ -19,6 +19,9 @@ func TestLinesWithCredentials(t *testing.T) {
 			t.Errorf("%q starts a gateway that lets in everybody", line)
 		}
 	}
+	if !strings.Contains(strings.Join(lines, " "), "write Basic instead of Bearer, and USER:PASSWORD in base64") {
+		t.Errorf("nothing is said about passwords: %q", lines)
+	}
 	h.guarded = false
 	if plain := h.lines(); slices.ContainsFunc(plain, func(l string) bool { return strings.Contains(l, "CREDENTIAL") }) || len(plain) <= len(lines)-2 {
 		t.Errorf("without --auth: %q", plain)
