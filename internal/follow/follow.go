@@ -69,13 +69,14 @@ type Watch struct {
 	also    []string
 	again   <-chan struct{}   // closed: the wait is over; nil: only changes end it
 	watcher *fsnotify.Watcher // nil if the system does not notify
+	folders map[string]bool   // those that the watcher has taken
 	changed chan struct{}     // has an element after a notification
 	heard   sync.WaitGroup
 }
 
 // Start begins to watch a file, which need not exist. Close ends that.
 func Start(path string) *Watch {
-	w := &Watch{path: path, changed: make(chan struct{}, 1)}
+	w := &Watch{path: path, folders: map[string]bool{}, changed: make(chan struct{}, 1)}
 	w.watcher, _ = fsnotify.NewWatcher() // without a watcher, LookAgain bounds the delay
 	if w.watcher != nil {
 		w.heard.Go(w.hear)
@@ -116,23 +117,35 @@ func (w *Watch) Close() {
 	}
 }
 
-// add watches folders, because a file may be replaced.
-func (w *Watch) add() {
+// add watches folders, because a file may be replaced. It reports whether one of them was not
+// watched before.
+func (w *Watch) add() (grown bool) {
 	if w.watcher == nil {
-		return
+		return false
 	}
+	before := len(w.folders)
 	for _, path := range append([]string{w.path}, w.also...) {
-		w.watcher.Add(filepath.Dir(path))
+		w.folder(filepath.Dir(path))
 		if target, err := filepath.EvalSymlinks(path); err == nil {
-			w.watcher.Add(filepath.Dir(target))
+			w.folder(filepath.Dir(target))
 		}
+	}
+	return len(w.folders) > before
+}
+
+func (w *Watch) folder(dir string) {
+	if w.watcher.Add(dir) == nil { // also a known one, which may have been created again
+		w.folders[dir] = true
 	}
 }
 
 // Wait waits until something has happened in the folder of the file and no more follows, but not
-// for longer than d; false if nothing has happened.
+// for longer than d; false if nothing has happened. It returns true at once when it begins to watch
+// a folder, as the file may have changed since the caller looked at it.
 func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
-	w.add() // the folders may have been created again
+	if w.add() {
+		return true
+	}
 	late := time.NewTimer(d)
 	defer late.Stop()
 	select {

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,5 +32,34 @@ func TestManyNotifications(t *testing.T) {
 	}
 	if !w.Wait(t.Context(), 20*time.Second) {
 		t.Error("Wait noticed none of the notifications")
+	}
+}
+
+// A change between a look and the moment from which changes are heard is not missed: neither in the
+// folder of the file nor in one that the look names.
+func TestChangedWhileItBegins(t *testing.T) {
+	for _, tt := range []struct{ name, file string }{{"its own", "file"}, {"another", filepath.Join("sub", "file")}} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, tt.file)
+			ctx, cancel := context.WithCancel(t.Context())
+			began, seen := time.Now(), ""
+			File(ctx, filepath.Join(dir, "file"), func() Look {
+				text, _ := os.ReadFile(path)
+				if seen = string(text); seen == "new" {
+					cancel()
+				} else if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
+					t.Error(err)
+					cancel()
+				}
+				return Look{Also: []string{path}}
+			}, func(string) {}, func() {})
+			if took := time.Since(began); seen != "new" || took >= LookAgain {
+				t.Errorf("the change was seen as %q after %v, want it before %v", seen, took, LookAgain)
+			}
+		})
 	}
 }
