@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -14,6 +15,7 @@ import (
 // What a list remembers to find out that its pages have no end does not grow with the
 // length of what a server writes into them.
 func TestListRemembersLittle(t *testing.T) {
+	long.WithoutRace(t)
 	const pages, length = 60, 1 << 20
 	n := 0
 	srv := &mcp.Server{Name: "s", Version: "1", Handler: mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -15,6 +16,7 @@ import (
 // T-100: nobody uses up the tasks that others can have: those that are over make room, and
 // results that are too much are dropped, the oldest first.
 func TestLentTasksMakeRoom(t *testing.T) {
+	long.WithoutRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		big := strings.Repeat("x", 12<<20)
 		back := &mcp.Server{Name: "back", Version: "1"}

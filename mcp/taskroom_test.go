@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/store"
 )
@@ -24,6 +25,7 @@ func (s *tightStore) PutTask(ctx context.Context, r store.Task) error {
 
 // Results that a store has no room for are held in memory, up to a bound.
 func TestResultsThatCannotBeKeptAreBounded(t *testing.T) {
+	long.WithoutRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := &mcp.Server{Name: "shop", Version: "1", Tasks: mcp.TaskConfig{Store: &tightStore{}}}
 		big := strings.Repeat("x", 12<<20)

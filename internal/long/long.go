@@ -28,3 +28,12 @@ func Only(t testing.TB) {
 		t.Skip("runs in .ci/long (PATCHBAY_LONG=1)")
 	}
 }
+
+// WithoutRace skips a test under the race detector, which makes it too slow. Scripts run the tests
+// of a file that calls it once more without the detector.
+func WithoutRace(t testing.TB) {
+	t.Helper()
+	if raced {
+		t.Skip("moves much data: runs without the race detector")
+	}
+}
