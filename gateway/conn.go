@@ -516,8 +516,10 @@ func (p *pool) lose(c *conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.main == c && !c.outlives(err) {
-		p.main = nil
 		p.retireAll(c, lostWhy(err))
+		if p.spawn(func() { c.up.Close() }) { // else end closes it
+			p.main = nil
+		}
 	}
 	if c.own {
 		p.retireAll(c, lostWhy(err))

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -106,5 +108,61 @@ func failedRequestFailsAlone(t *testing.T, rev mcp.Revision, share gateway.Share
 	close(gate)
 	if got := <-waited; got != "waited" {
 		t.Errorf("the call beside them = %q", got)
+	}
+}
+
+// overUpstream answers each call with ErrClosed, and is not over before Close.
+type overUpstream struct {
+	over func()
+	done chan struct{}
+}
+
+func (u *overUpstream) Handle(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+	switch req.Method {
+	case "server/discover":
+		return &mcp.ServerInfo{Implementation: mcp.Implementation{Name: "over"}, Capabilities: mcp.Capabilities{"tools": []byte(`{}`)}}, nil
+	case "tools/list":
+		return mcp.RawResult(`{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`), nil
+	}
+	return nil, mcp.ErrClosed
+}
+
+func (u *overUpstream) Done() <-chan struct{} { return u.done }
+func (u *overUpstream) Err() error            { return nil }
+func (u *overUpstream) Close() error          { u.over(); return nil }
+
+// A connection that a call found closed is closed when Run ends, also if it has not ended by itself,
+// and another one is opened.
+func TestLostConnectionIsClosed(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("opened again=", again), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var opened, closed atomic.Int64
+				g := &gateway.Gateway{Name: "gw"}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					g.Run(ctx, gateway.Source{Name: "one", Share: gateway.Shared, Open: func(context.Context) (gateway.Upstream, error) {
+						opened.Add(1)
+						u := &overUpstream{done: make(chan struct{})}
+						u.over = sync.OnceFunc(func() { closed.Add(1); close(u.done) })
+						return u, nil
+					}})
+				}()
+				synctest.Wait()
+				if _, err := g.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"one_x"}`)}); err == nil {
+					t.Error("the call has no error")
+				}
+				if again {
+					time.Sleep(10 * time.Second)
+				}
+				cancel()
+				<-ended
+				if opened.Load() != closed.Load() || again && opened.Load() < 2 {
+					t.Errorf("%d connections were opened and %d closed", opened.Load(), closed.Load())
+				}
+			})
+		})
 	}
 }
