@@ -130,7 +130,8 @@ func shown(raw json.RawMessage) string {
 // error is a [*ValidationError] that names the accepted values.
 //
 // A String takes the text as it is. A Boolean takes true, yes, y, on and 1 and their opposites.
-// An Enum takes a value or its title, in any letter case if that is unambiguous. A MultiEnum
+// An Enum takes a value or its title and, if that is unambiguous, either in any letter case and with
+// underscores or more white space in place of a space. A MultiEnum
 // takes several, with commas between them, or a JSON array. An Other takes JSON, or plain text
 // where a string is allowed. Null is null in any field that may be null, except in a String.
 func (f *Field) Parse(text string) (json.RawMessage, error) {
@@ -214,7 +215,7 @@ func (f *Field) readMany(text string) (json.RawMessage, string) {
 }
 
 // option finds the choice that text names: by value, by title, then by either
-// without regard to case if only one choice fits.
+// without regard to case, underscores and white space if only one choice fits.
 func (f *Field) option(text string) *Option {
 	for i := range f.Options {
 		if shown(f.Options[i].Value) == text {
@@ -229,7 +230,7 @@ func (f *Field) option(text string) *Option {
 	var found *Option
 	for i := range f.Options {
 		o := &f.Options[i]
-		if strings.EqualFold(o.Title, text) || strings.EqualFold(shown(o.Value), text) {
+		if strings.EqualFold(spaced(o.Title), spaced(text)) || strings.EqualFold(spaced(shown(o.Value)), spaced(text)) {
 			if found != nil {
 				return nil
 			}
@@ -237,6 +238,14 @@ func (f *Field) option(text string) *Option {
 		}
 	}
 	return found
+}
+
+// spaced returns a text with one space for each run of white space and underscores.
+func spaced(text string) string {
+	if words := strings.Fields(strings.ReplaceAll(text, "_", " ")); len(words) > 0 {
+		return strings.Join(words, " ")
+	}
+	return text
 }
 
 // choices returns the fault of a text that names no option.

@@ -87,6 +87,27 @@ func TestFormOf(t *testing.T) {
 	}
 }
 
+// A choice may be typed with underscores and more white space in place of a space, if one choice fits.
+func TestFieldParseSpaces(t *testing.T) {
+	form, err := schema.FormOf([]byte(`{"type":"object","properties":{"tense":{"type":"string","enum":["past simple","past_perfect","past perfect","_",""]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"past_simple": "past simple", "past  simple": "past simple", "Past _Simple": "past simple",
+		"past_perfect": "past_perfect", "past perfect": "past perfect", "_": "_", "": "",
+		"past\tperfect": "!", "pastsimple": "!", "__": "!",
+	} {
+		got, err := form.Field("tense").Parse(text)
+		if err != nil && want == "!" && strings.Contains(err.Error(), "must be one of past simple, ") {
+			continue
+		}
+		if want, _ := json.Marshal(want); string(got) != string(want) {
+			t.Errorf("Parse(%q) = %s, %v, want %s", text, got, err, want)
+		}
+	}
+}
+
 func TestFieldParse(t *testing.T) {
 	form, err := schema.FormOf([]byte(formSchema))
 	if err != nil {

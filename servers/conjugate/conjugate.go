@@ -43,6 +43,7 @@ func New(o Options) *mcp.Server {
 		Instructions: "A table of 31 English verbs. conjugate looks up one form; " + tableURI + " has all verbs.",
 		Logger:       o.Logger,
 	}
+	srv.Use(exactNames)
 	output, err := schema.ForOutput[cell]()
 	if err != nil {
 		panic(err) // no input can cause it

@@ -39,6 +39,20 @@ func TestEveryRevision(t *testing.T) {
 			t.Errorf("shine without a person = %v, %v; want a tool error that names both", res, err)
 		}
 
+		for _, tense := range []string{"past_simple", "past  simple", " Past\tSimple ", "PAST"} {
+			res, err := s.CallTool(t.Context(), "conjugate", map[string]any{"verb": "Eat", "tense": tense, "person": "3rd_Singular"})
+			if err != nil || res.IsError || res.Text() != "ate" {
+				t.Errorf("Eat, %q, 3rd_Singular = %v, %v; want ate", tense, res, err)
+			}
+			p, err := s.GetPrompt(t.Context(), "conjugate_verb", map[string]string{"verb": "Eat", "tense": tense, "person": "3rd_Singular"})
+			if err != nil || !strings.Contains(p.Messages[0].Content.(mcp.TextContent).Text, `"eat" in one form, past`) {
+				t.Errorf("prompt of Eat, %q, 3rd_Singular = %v, %v", tense, p, err)
+			}
+		}
+		res, err = s.CallTool(t.Context(), "conjugate", map[string]any{"verb": "eat", "tense": "pastsimple", "person": "third"})
+		if err != nil || !res.IsError || !strings.Contains(res.Text(), `"past participle", "simple future"`) {
+			t.Errorf("pastsimple = %v, %v; want a tool error that names the tenses", res, err)
+		}
 		for _, tense := range []string{"past simple", "past"} {
 			res, err := s.CallTool(t.Context(), "conjugate", map[string]any{"verb": "eat", "tense": tense, "person": "3rd singular"})
 			if err != nil || res.IsError || len(res.Content) != 1 || res.Text() != "ate" {

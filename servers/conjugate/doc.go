@@ -32,5 +32,6 @@
 // participle and simple future, and the persons 1st singular, 2nd singular and 3rd singular. A
 // person with a number selects one form: it is the text of the result ("ate"), and the member form
 // of its structured content. The infinitive ("eat") and the participle ("eaten") are the same for
-// all persons and have no subject.
+// all persons and have no subject. Names may be written with other capitals, and with underscores or
+// more white space between their words (past_simple).
 package conjugate
