@@ -53,6 +53,12 @@ func TestServeSSE(t *testing.T) {
 				t.Errorf("%s by %s = %v, %v", tt.tool, s.Negotiation(), res, err)
 			}
 
+			slashed, err := client.Dial(t.Context(), tt.url+"/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			slashed.Close()
+
 			ask := func(method, url, caller, body string, header ...string) *http.Response {
 				t.Helper()
 				req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -134,7 +140,7 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{[]string{"up", "-s", "everything", "--log="}, "--log needs a value: --log FILE"},
 		{[]string{"serve", "everything", "--http", "127.0.0.1:0", "--tls-cert", "", "--client-ca", ""}, "--tls-cert needs a value"},
 		{[]string{"serve", "sqlite", "--db", ""}, "--db needs a value"},
-		{[]string{"serve", "everything", "--http", "127.0.0.1"}, "the port is missing: 127.0.0.1:7420"},
+		{[]string{"serve", "everything", "--http", "127.0.0.1"}, "the port is missing; use 127.0.0.1:7420"},
 	} {
 		var said strings.Builder
 		if code := run(t.Context(), tt.args, strings.NewReader(""), io.Discard, &said); code != exitUsage || !strings.Contains(said.String(), tt.want) {

@@ -1,9 +1,11 @@
 package listen
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 )
 
@@ -14,14 +16,19 @@ var ErrShared = errors.New("anyone who can reach this address can use the server
 // shared, all interfaces. If the server is not shared and other machines can reach the address, the
 // error is ErrShared. The address is returned even with an error, and so is the port with ErrShared.
 func Address(address string, shared bool) (complete string, port int, err error) {
-	if !strings.Contains(address, ":") {
-		if strings.Contains(address, ".") || address == "localhost" {
-			return address, 0, fmt.Errorf("the port is missing: %s:7420", address)
-		}
+	if _, rest, url := strings.Cut(address, "://"); url {
+		host, _, _ := strings.Cut(rest, "/")
+		return address, 0, fmt.Errorf("a URL is not an address; use %s", host)
+	}
+	_, number := strconv.Atoi(address)
+	if _, service := net.LookupPort("tcp", address); number == nil || service == nil {
 		address = ":" + address
 		if !shared {
 			address = "127.0.0.1" + address
 		}
+	}
+	if err := checkPort(address); err != nil {
+		return address, 0, err
 	}
 	addr, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -31,6 +38,24 @@ func Address(address string, shared bool) (complete string, port int, err error)
 		return address, addr.Port, ErrShared
 	}
 	return address, addr.Port, nil
+}
+
+// checkPort returns an error that names the form of an address which has no port or a wrong one.
+func checkPort(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		if host = strings.TrimSuffix(address, ":"); net.ParseIP(host) == nil {
+			host = strings.Trim(host, "[]")
+		}
+		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return err
+		}
+		return fmt.Errorf("the port is missing; use %s", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), "7420"))
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q is not a port, a number from 0 to 65535; use %s", port, net.JoinHostPort(host, "7420"))
+	}
+	return nil
 }
 
 // reachable returns an address to connect to: loopback if a stands for all interfaces.

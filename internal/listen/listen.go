@@ -99,6 +99,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	if o.SSE {
 		sse := srv.SSE(messagePath)
 		e.handle("sse", ssePath, sse)
+		e.handle("sse", ssePath+"/{$}", sse) // as texts and clients write it
 		e.handle("sse", messagePath, sse)
 		e.SSE = strings.TrimSuffix(e.URL, Path) + ssePath
 	}
