@@ -59,6 +59,8 @@ func Listen(address string, err error) error {
 	switch {
 	case is(err, syscall.EADDRINUSE, 10048):
 		return fmt.Errorf("cannot listen on %s: another program listens there%w", address, Quiet(err))
+	case errors.Is(err, syscall.Errno(10013)): // WSAEACCES, which is not os.ErrPermission
+		return fmt.Errorf("cannot listen on %s: Windows has reserved the port, or another program uses it alone; use another port%w", address, Quiet(err))
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("cannot listen on %s: not allowed; ports below 1024 need special privileges%w", address, Quiet(err))
 	case is(err, syscall.EADDRNOTAVAIL, 10049):
