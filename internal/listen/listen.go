@@ -18,7 +18,6 @@ package listen
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -83,9 +82,10 @@ type Endpoint struct {
 	ending   atomic.Bool
 }
 
-// New puts a server behind a listener, at [Path], and with Options.SSE at /sse and /messages too. The hosts and origins that srv.HTTP allows also
-// hold for the endpoint. If the listener is on loopback, or srv.HTTP.AllowedHosts is set, New adds
-// the host of the guard's resource to srv.HTTP.AllowedHosts, because a proxy passes on that name.
+// New puts a server behind a listener, at [Path], and with Options.SSE at /sse and /messages too. The
+// hosts and origins that srv.HTTP allows also hold for the endpoint. If the listener is on loopback,
+// or srv.HTTP.AllowedHosts is set, New adds the host of the guard's resource to srv.HTTP.AllowedHosts,
+// because a proxy passes on that name.
 func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	scheme := "http://"
 	if o.TLS != nil {
@@ -139,43 +139,22 @@ func (e *Endpoint) handle(transport, path string, h http.Handler) {
 // and 503 afterwards. Both need no credential and tell only that; hosts and origins are checked.
 func (e *Endpoint) HandleHealth() {
 	guard := &web.Guard{AllowedHosts: e.srv.HTTP.AllowedHosts, AllowedOrigins: e.srv.HTTP.AllowedOrigins}
-	e.Mux.Handle("/healthz", web.HandleHealth(guard, func(*http.Request) (int, any) { return http.StatusOK, web.Health{State: "alive"} }))
-	e.Mux.Handle("/readyz", web.HandleHealth(guard, func(*http.Request) (int, any) {
+	web.HandleState(e.Mux, guard, func(*http.Request) string {
 		if e.ending.Load() {
-			return http.StatusServiceUnavailable, web.Health{State: "ending"}
+			return "ending"
 		}
-		return http.StatusOK, web.Health{State: "ready"}
-	}))
+		return "ready"
+	})
 }
 
 // Serve serves in the background; the channel receives the error that ended it.
-func (e *Endpoint) Serve() <-chan error {
-	served := make(chan error, 1)
-	go func() {
-		if e.http.TLSConfig != nil {
-			served <- e.http.ServeTLS(e.listener, "", "")
-		} else {
-			served <- e.http.Serve(e.listener)
-		}
-	}()
-	return served
-}
-
-// answerTime is the least time for the answers that are left when all calls have ended.
-const answerTime = time.Second
+func (e *Endpoint) Serve() <-chan error { return web.Serve(e.http, e.listener) }
 
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
 	e.ending.Store(true)
-	ctx, end := context.WithoutCancel(ctx), time.Now().Add(d)
-	calls, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
-	err := e.srv.Shutdown(calls)
-	answers, cancel := context.WithTimeout(ctx, max(time.Until(end), answerTime))
-	defer cancel()
-	if err := errors.Join(err, e.http.Shutdown(answers)); err != nil {
-		e.http.Close()
+	if err := web.End(ctx, d, e.srv.Shutdown, e.http); err != nil {
 		return fmt.Errorf("shut down within %v: %w", d, err)
 	}
 	return nil

@@ -97,14 +97,7 @@ func (h *HTTP) Serve(ctx context.Context, ln net.Listener) error {
 	if log := h.Server.Logger; log != nil {
 		srv.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	}
-	served := make(chan error, 1)
-	go func() {
-		if h.TLS != nil {
-			served <- srv.ServeTLS(ln, "", "")
-		} else {
-			served <- srv.Serve(ln)
-		}
-	}()
+	served := web.Serve(srv, ln)
 	var failed error
 	select {
 	case failed = <-served:
@@ -116,24 +109,7 @@ func (h *HTTP) Serve(ctx context.Context, ln net.Listener) error {
 		}
 	}
 	h.ending.Store(true)
-	// The MCP server goes first, because it ends the event streams, which the HTTP server waits for.
-	end := time.Now().Add(cmp.Or(h.Grace, 10*time.Second))
-	err := within(ctx, time.Until(end), h.Server.Shutdown)
-	if e := within(ctx, max(time.Until(end), answerTime), srv.Shutdown); e != nil {
-		err = errors.Join(err, e)
-		srv.Close()
-	}
-	return errors.Join(failed, err)
-}
-
-// answerTime is the least time for the answers that are left when all calls have ended.
-const answerTime = time.Second
-
-// within calls a function with a context that ends after d, even if ctx has ended.
-func within(ctx context.Context, d time.Duration, shutdown func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d)
-	defer cancel()
-	return shutdown(ctx)
+	return errors.Join(failed, web.End(ctx, cmp.Or(h.Grace, 10*time.Second), h.Server.Shutdown, srv))
 }
 
 // check returns the first fault in the fields.
@@ -173,17 +149,16 @@ func (h *HTTP) handler() http.Handler {
 	guard := &web.Guard{AllowedHosts: h.Server.HTTP.AllowedHosts, AllowedOrigins: h.Server.HTTP.AllowedOrigins}
 	mux := http.NewServeMux()
 	mux.Handle("/", other)
-	mux.Handle("/healthz", web.HandleHealth(guard, func(*http.Request) (int, any) { return http.StatusOK, web.Health{State: "alive"} }))
-	mux.Handle("/readyz", web.HandleHealth(guard, func(r *http.Request) (int, any) {
+	web.HandleState(mux, guard, func(r *http.Request) string {
 		err := h.Server.Check()
 		switch {
 		case h.ending.Load(), errors.Is(err, mcp.ErrClosed):
-			return http.StatusServiceUnavailable, web.Health{State: "ending"}
+			return "ending"
 		case err != nil, h.Ready != nil && h.Ready(r.Context()) != nil:
-			return http.StatusServiceUnavailable, web.Health{State: "not ready"}
+			return "not ready"
 		}
-		return http.StatusOK, web.Health{State: "ready"}
-	}))
+		return "ready"
+	})
 	if strings.HasSuffix(path, "/") {
 		mux.Handle(path+"{$}", server) // without the paths below, which may be those of Handler
 	} else {
