@@ -87,7 +87,7 @@ func (c *chatCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	o.Models = set.names()
+	o.Models = set.Names()
 	if none {
 		f := a.noModel(set)
 		o.NoModel = fmt.Sprintf("%v; /call, /read and /prompt work without one.\nTo use a model: %s", f, f.next)

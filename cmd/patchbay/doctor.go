@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/doctor"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/models"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -181,18 +182,18 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 		out = append(out, e)
 		return e
 	}
-	list := slices.Clone(set.list)
-	for _, name := range append(slices.Clone(c.Names), set.use) {
+	list := slices.Clone(set.List)
+	for _, name := range append(slices.Clone(c.Names), set.Default) {
 		known := slices.ContainsFunc(list, func(m config.Model) bool { return m.Name == name })
 		if of, _, _ := strings.Cut(name, "/"); name != of && slices.Contains(config.Providers, of) && !known {
-			list = append(list, ofEnvironment(name))
+			list = append(list, models.OfEnvironment(name))
 		}
 	}
 	for _, m := range list {
 		if !wanted(m.Name) {
 			continue
 		}
-		e := begin(m, asServer(&m))
+		e := begin(m, models.AsServer(&m))
 		e.OK("config", cmp.Or(hereLine(m.Source), "from the environment"))
 		a.file.nameUnread(e)
 		if missing := m.Missing(); len(missing) > 0 {
@@ -206,8 +207,8 @@ func (c *configDoctorCmd) modelExams(a *app, wanted func(name string) bool) ([]*
 		}
 		e.Model = &resolved
 	}
-	for _, p := range set.faults {
-		if p.Model != "" && wanted(p.Model) && set.named(p.Model) == nil {
+	for _, p := range set.Faults {
+		if p.Model != "" && wanted(p.Model) && set.Named(p.Model) == nil {
 			begin(config.Model{Name: p.Model}, config.Server{Name: p.Model}).Fail("config", p.String(), "correct the file")
 		}
 	}

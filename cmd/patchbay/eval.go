@@ -66,10 +66,10 @@ func (c *evalCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		if set.use == "" {
+		if set.Default == "" {
 			return a.noModel(set)
 		}
-		s.Models = []string{set.use}
+		s.Models = []string{set.Default}
 	}
 	for _, server := range list { // ask questions before anything is started
 		a.env.Resolve(server)

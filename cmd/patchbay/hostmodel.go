@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/models"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
-	"github.com/patchbay-dev/patchbay/host/provider"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -36,7 +36,7 @@ func (a *app) model(f modelFlags) (model.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		if name = set.use; name == "" {
+		if name = set.Default; name == "" {
 			return nil, a.noModel(set)
 		}
 	}
@@ -55,26 +55,26 @@ func (a *app) openModel(name string) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := set.named(name); m != nil {
+	if m := set.Named(name); m != nil {
 		return a.configured(*m)
 	}
 	if !strings.Contains(name, "/") {
-		for _, p := range set.faults {
+		for _, p := range set.Faults {
 			if p.Model == name {
 				return nil, config.Problems{p}
 			}
 		}
-		return nil, usagef("no model %q%s", name, didYouMean(name, set.names())).hint("--model openai/NAME, or patchbay config models")
+		return nil, usagef("no model %q%s", name, didYouMean(name, set.Names())).hint("--model openai/NAME, or patchbay config models")
 	}
 	reach, err := a.modelClient()
 	if err != nil {
 		return nil, err
 	}
-	m, err := provider.Open(name, provider.Options{HTTPClient: reach})
+	m, err := models.OpenNamed(name, reach)
 	if err != nil {
-		return nil, &fault{code: exitUsage, err: err}
+		return nil, usagef("%w", err)
 	}
-	return model.Retry(m, nil), nil
+	return m, nil
 }
 
 // silentTime is the silence of a model after which a line says that the program waits for it. Tests
@@ -91,43 +91,21 @@ func (a *app) noted(m model.Model) model.Model {
 	})
 }
 
-// configured opens a model of the configuration. Its key is the configured one; the environment's
-// is used only without a base URL, which may be somebody else's server.
+// configured opens a model of the configuration.
 func (a *app) configured(m config.Model) (model.Model, error) {
 	m, err := a.resolveModel(m)
 	if err != nil {
 		return nil, err
 	}
-	header := http.Header{}
-	for name, value := range m.Headers {
-		header.Set(name, value)
-	}
 	reach, err := a.modelClient()
 	if err != nil {
 		return nil, err
 	}
-	opened, err := provider.Open(m.Provider+"/"+m.Model, provider.Options{
-		BaseURL: m.BaseURL, Key: m.Key, Header: header, HTTPClient: reach, MaxTokens: m.MaxTokens, Parameters: m.Parameters,
-		Env: func(string) string { return "" },
-		Info: func(info *model.Info) {
-			if m.Window > 0 {
-				info.Window = m.Window
-			}
-			for _, takes := range []struct {
-				said *bool
-				is   *bool
-			}{{m.Images, &info.Images}, {m.Audio, &info.Audio}, {m.Files, &info.Files}} {
-				if takes.said != nil {
-					*takes.is = *takes.said
-				}
-			}
-			info.Price = model.Price(m.Price)
-		},
-	})
+	opened, err := models.Open(&m, reach)
 	if err != nil {
-		return nil, &fault{code: exitUsage, err: fmt.Errorf("%s: %w", m.Name, err)}
+		return nil, usagef("%w", err)
 	}
-	return model.Retry(opened, nil), nil
+	return opened, nil
 }
 
 // modelClient returns the HTTP client for models; nil: the default.
@@ -142,11 +120,11 @@ func (a *app) modelClient() (*http.Client, error) {
 }
 
 // noModel returns the error for a missing model, with a command that names one.
-func (a *app) noModel(set *modelSet) *fault {
+func (a *app) noModel(set *models.Set) *fault {
 	f := &fault{code: exitUsage, err: host.ErrNoModel}
-	if len(set.list) > 0 {
-		f.err = fmt.Errorf("%w; available: %s", host.ErrNoModel, strings.Join(set.names(), ", "))
-		return f.hint(a.again("--model", set.list[0].Name))
+	if len(set.List) > 0 {
+		f.err = fmt.Errorf("%w; available: %s", host.ErrNoModel, strings.Join(set.Names(), ", "))
+		return f.hint(a.again("--model", set.List[0].Name))
 	}
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"} {
 		if os.Getenv(name) != "" {
@@ -168,7 +146,7 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 		if err != nil {
 			return
 		}
-		for _, c := range set.list {
+		for _, c := range set.List {
 			if file := a.ofFile(c); file != nil {
 				if yes, err := a.agreed(file); err != nil || !yes {
 					continue
@@ -193,8 +171,8 @@ func (a *app) modelFault(e *model.Error) *fault {
 	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.Text(e.Error())))}
 	name := e.Model
 	if set, err := a.models(); err == nil {
-		if i := slices.IndexFunc(set.list, func(m config.Model) bool { return m.Provider+"/"+m.Model == name }); i >= 0 {
-			name = set.list[i].Name
+		if i := slices.IndexFunc(set.List, func(m config.Model) bool { return m.Provider+"/"+m.Model == name }); i >= 0 {
+			name = set.List[i].Name
 		}
 	}
 	look := shell([]string{"patchbay", "config", "doctor", name})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/models"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -160,7 +161,7 @@ func (c *modelAddCmd) after(a *app, path string) error {
 	if !c.KeyInput {
 		return nil
 	}
-	if text, has := a.answerOf(&m, m.Inputs()[0]); has {
+	if text, has := models.AnswerOf(a.answers, &m, m.Inputs()[0]); has {
 		a.talk.Note("its key: %s", text)
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/doctor"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/models"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -199,7 +200,7 @@ func TestModelAddWithKey(t *testing.T) {
 	if said := typedRun(t, "", 0, "config", "inputs"); !strings.Contains(said, "fast-key") || !strings.Contains(said, "stored for") {
 		t.Errorf("config inputs says %s", said)
 	}
-	var rows []listedModel
+	var rows []models.Row
 	if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "models", "--json")), &rows); err != nil || len(rows) != 1 || !rows[0].HasKey || rows[0].Key != "stored" || !rows[0].Default {
 		t.Errorf("config models: %+v, %v", rows, err)
 	}
@@ -271,7 +272,7 @@ func TestModelsOfTheOwnFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{"": "fast here false, slow other true", "--config=mcp.json": "fast here false"} {
-		var rows []listedModel
+		var rows []models.Row
 		if err := json.Unmarshal([]byte(typedRun(t, "", 0, strings.Fields("config models --json "+args)...)), &rows); err != nil {
 			t.Fatal(err)
 		}
