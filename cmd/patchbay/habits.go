@@ -129,44 +129,9 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	return f.hint(help)
 }
 
-// corrected returns the command line args with each unknown flag replaced by the result of put; if
-// that is nil, the flag is kept. The argument value is "" if the flag has none.
+// corrected returns this command line with each unknown flag replaced, as flags.Set.Corrected does.
 func corrected(of *flags.Set, args []string, put func(unknown, value string) []string) string {
-	words := []string{"patchbay"}
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		name, value, joined := strings.Cut(arg, "=")
-		known := of.Written(name)
-		if known == nil && len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
-			known, joined = of.Written(arg[:2]), true
-		}
-		hasNext := i+1 < len(args) && (!strings.HasPrefix(args[i+1], "-") || args[i+1] == "-")
-		switch {
-		case arg == "--":
-			return shell(append(words, args[i:]...))
-		case len(arg) < 2 || arg[0] != '-':
-			words = append(words, arg)
-		case known != nil:
-			words = append(words, arg)
-			if !known.IsBool() && !joined && i+1 < len(args) {
-				i++
-				words = append(words, args[i])
-			}
-		default:
-			if !joined && hasNext {
-				value = args[i+1]
-			}
-			better := put(name, value)
-			if better == nil {
-				words = append(words, arg)
-				continue
-			}
-			if words = append(words, better...); !joined && hasNext {
-				i++
-			}
-		}
-	}
-	return shell(words)
+	return shell(append([]string{"patchbay"}, of.Corrected(args, put)...))
 }
 
 // withoutValue returns the error for a last flag without its value.

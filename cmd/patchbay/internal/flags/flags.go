@@ -250,3 +250,42 @@ func (s *Set) Place(words []string) error {
 	}
 	return nil
 }
+
+// Corrected returns a command line with each unknown flag replaced by the result of put; if that is
+// nil, the flag stays. The argument value is "" if the flag has none. Words after "--" stay.
+func (s *Set) Corrected(args []string, put func(unknown, value string) []string) (words []string) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		name, value, joined := strings.Cut(arg, "=")
+		known := s.Written(name)
+		if known == nil && len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+			known, joined = s.Written(arg[:2]), true
+		}
+		hasNext := i+1 < len(args) && (!strings.HasPrefix(args[i+1], "-") || args[i+1] == "-")
+		switch {
+		case arg == "--":
+			return append(words, args[i:]...)
+		case len(arg) < 2 || arg[0] != '-':
+			words = append(words, arg)
+		case known != nil:
+			words = append(words, arg)
+			if !known.IsBool() && !joined && i+1 < len(args) {
+				i++
+				words = append(words, args[i])
+			}
+		default:
+			if !joined && hasNext {
+				value = args[i+1]
+			}
+			better := put(name, value)
+			if better == nil {
+				words = append(words, arg)
+				continue
+			}
+			if words = append(words, better...); !joined && hasNext {
+				i++
+			}
+		}
+	}
+	return words
+}

@@ -143,3 +143,29 @@ func TestAddPanics(t *testing.T) {
 		}()
 	}
 }
+
+func TestCorrected(t *testing.T) {
+	var s Set
+	s.Add(new(command))
+	put := func(unknown, value string) []string {
+		if unknown == "--keep" {
+			return nil
+		}
+		return []string{"new", value}
+	}
+	for words, want := range map[string]string{
+		"a --json b":             "a --json b",
+		"-sname --server x":      "-sname --server x",
+		"--old=1 b":              "new 1 b",
+		"--old 1 b":              "new 1 b",
+		"--old --json":           "new  --json",
+		"--keep 1":               "--keep 1",
+		"--old - x -- --old":     "new - x -- --old",
+		"--on-ask --old":         "--on-ask --old",
+		"-x 1 --within 2s --old": "new 1 --within 2s new ",
+	} {
+		if got := strings.Join(s.Corrected(strings.Split(words, " "), put), " "); got != want {
+			t.Errorf("%s: %s, want %s", words, got, want)
+		}
+	}
+}
