@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -44,19 +43,6 @@ func (*configInputsCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 	return out
 }
 
-// listedInput is a row of the list.
-type listedInput struct {
-	ID          string     `json:"id"`
-	Description string     `json:"description,omitempty"`
-	Password    bool       `json:"password"`
-	Servers     []string   `json:"servers"`
-	Models      []string   `json:"models,omitempty"`
-	Variable    string     `json:"variable"`       // the environment variable that also answers it
-	Set         bool       `json:"set"`            // the variable is set
-	Kept        *time.Time `json:"kept,omitempty"` // since when an answer is kept; nil: none is
-	Gone        bool       `json:"gone,omitempty"` // the file no longer has the input
-}
-
 func (c *configInputsCmd) Run(a *app) error {
 	path, err := a.configPath()
 	if err != nil {
@@ -81,9 +67,9 @@ func (c *configInputsCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	rows := listInputs(file, kept)
+	rows := inputs.Rows(file, kept)
 	for _, id := range c.IDs {
-		if !slices.ContainsFunc(rows, func(r listedInput) bool { return r.ID == id }) {
+		if !slices.ContainsFunc(rows, func(r inputs.Row) bool { return r.ID == id }) {
 			var ids []string
 			for _, r := range rows {
 				ids = append(ids, r.ID)
@@ -95,7 +81,7 @@ func (c *configInputsCmd) Run(a *app) error {
 		return c.forget(a, path)
 	}
 	if len(c.IDs) > 0 {
-		rows = slices.DeleteFunc(rows, func(r listedInput) bool { return !slices.Contains(c.IDs, r.ID) })
+		rows = slices.DeleteFunc(rows, func(r inputs.Row) bool { return !slices.Contains(c.IDs, r.ID) })
 	}
 	if a.JSON {
 		return a.printJSON(rows)
@@ -124,36 +110,7 @@ func (c *configInputsCmd) forget(a *app, path string) error {
 	return nil
 }
 
-// listInputs lists the inputs of a file, and kept answers to inputs that it no longer has.
-func listInputs(file *config.File, kept []inputs.Kept) []listedInput {
-	rows := []listedInput{}
-	for _, in := range file.Inputs {
-		_, set := os.LookupEnv(in.EnvName())
-		row := listedInput{ID: in.ID, Description: in.Description, Password: in.Password, Servers: []string{}, Variable: in.EnvName(), Set: set}
-		for _, s := range file.Servers {
-			if slices.ContainsFunc(s.Inputs(), func(of config.Input) bool { return of.ID == in.ID }) {
-				row.Servers = append(row.Servers, s.Name)
-			}
-		}
-		for _, m := range file.Models {
-			if slices.ContainsFunc(m.Inputs(), func(of config.Input) bool { return of.ID == in.ID }) {
-				row.Models = append(row.Models, m.Name)
-			}
-		}
-		rows = append(rows, row)
-	}
-	for _, k := range kept {
-		i := slices.IndexFunc(rows, func(r listedInput) bool { return r.ID == k.ID })
-		if i < 0 {
-			i = len(rows)
-			rows = append(rows, listedInput{ID: k.ID, Servers: []string{}, Variable: config.Input{ID: k.ID}.EnvName(), Gone: true})
-		}
-		rows[i].Kept = &k.Since
-	}
-	return rows
-}
-
-func (a *app) printInputs(rows []listedInput) {
+func (a *app) printInputs(rows []inputs.Row) {
 	cells := [][]string{}
 	for _, r := range rows {
 		state := "not answered"
