@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"os"
 	"strings"
 	"time"
-
-	"github.com/go-jose/go-jose/v4"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/token"
@@ -172,7 +169,7 @@ type tokenJWTCmd struct {
 
 // Run prints a token.
 func (c *tokenJWTCmd) Run(a *app) error {
-	var key jose.SigningKey
+	var key any
 	switch {
 	case (c.Secret == "") == (c.Key == ""):
 		return usagef("give either --secret or --key").hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
@@ -184,7 +181,7 @@ func (c *tokenJWTCmd) Run(a *app) error {
 		if len(secret) < 32 {
 			return usagef("--secret has %d bytes; it needs 32", len(secret)).hint("openssl rand -base64 32")
 		}
-		key = jose.SigningKey{Algorithm: jose.HS256, Key: []byte(secret)}
+		key = []byte(secret)
 	default:
 		private, made, err := token.Key(c.Key)
 		if err != nil {
@@ -193,46 +190,17 @@ func (c *tokenJWTCmd) Run(a *app) error {
 		if made {
 			a.talk.Note("made a new key for tests: %s", c.Key)
 		}
-		key = jose.SigningKey{Algorithm: jose.ES256, Key: private}
+		key = private
 	}
 	if c.TTL <= 0 {
 		return usagef("--ttl must be positive, not %v", c.TTL)
 	}
-	now := time.Now()
-	claims := map[string]any{"sub": c.Subject, "iat": now.Unix(), "exp": now.Add(c.TTL).Unix()}
-	for name, v := range map[string]any{"iss": c.Issuer, "scope": strings.Join(c.Scopes, " ")} {
-		if v != "" {
-			claims[name] = v
-		}
-	}
-	for name, list := range map[string][]string{"aud": c.Audience, "roles": c.Roles} {
-		if list != nil {
-			claims[name] = list
-		}
-	}
-	for _, text := range c.Claims {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			return usagef("--claim %s is not NAME=VALUE", text)
-		}
-		claims[name] = value
-		if jsonx.Valid([]byte(value), 0) == nil {
-			claims[name] = json.RawMessage(value)
-		}
-	}
-	payload, err := jsonx.Marshal(claims)
+	t := &token.JWT{Subject: c.Subject, Issuer: c.Issuer, Audience: c.Audience, Scopes: c.Scopes, Roles: c.Roles, Claims: c.Claims, TTL: c.TTL}
+	payload, err := t.Payload(time.Now())
 	if err != nil {
-		return err
+		return usagef("%w", err)
 	}
-	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("at+jwt"))
-	if err != nil {
-		return err
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		return err
-	}
-	text, err := signed.CompactSerialize()
+	text, err := token.Sign(payload, key)
 	if err != nil {
 		return err
 	}

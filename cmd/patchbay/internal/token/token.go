@@ -1,4 +1,5 @@
-// Package token explains a credential to a person: its claims, its times and its weaknesses.
+// Package token explains a credential to a person: its claims, its times and its weaknesses. It also
+// makes keys and JWTs for tests.
 //
 // # Guarantees
 //
