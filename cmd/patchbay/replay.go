@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -62,7 +61,11 @@ func (c *replayCmd) Run(a *app) error {
 		return err
 	}
 	if a.JSON {
-		a.printReportJSON(c.File, rec, report)
+		raw, err := report.Document(c.File, rec)
+		if err != nil {
+			return err
+		}
+		a.print(string(raw))
 	} else {
 		a.printReport(c.File, rec, report)
 	}
@@ -164,48 +167,4 @@ func orNothing(s string) string {
 		return "(nothing)"
 	}
 	return s
-}
-
-// printReportJSON prints the report as one document. Values that differ are JSON in strings,
-// because they may be cut.
-func (a *app) printReportJSON(file string, rec *replay.Recording, r *replay.Report) {
-	type difference struct {
-		Path     string `json:"path"`
-		Recorded string `json:"recorded,omitempty"`
-		Now      string `json:"now,omitempty"`
-	}
-	type exchange struct {
-		Line        int          `json:"line,omitempty"`
-		Request     string       `json:"request"`
-		Outcome     string       `json:"outcome"`
-		Why         string       `json:"why,omitempty"`
-		Differences []difference `json:"differences,omitempty"`
-	}
-	out := struct {
-		Trace     string     `json:"trace"`
-		Recorded  string     `json:"recordedRevision,omitempty"`
-		Revision  string     `json:"revision"`
-		Server    string     `json:"server"`
-		Same      int        `json:"same"`
-		Differ    int        `json:"differ"`
-		Skipped   int        `json:"skipped"`
-		Exchanges []exchange `json:"exchanges"`
-	}{file, rec.Revision, r.Revision, strings.TrimSpace(r.Server.Name + " " + r.Server.Version), r.Same, r.Differ, r.Skipped, []exchange{}}
-	for _, o := range r.Outcomes {
-		e := exchange{Line: o.Line, Request: o.Label, Outcome: "same", Why: o.Skipped}
-		if o.Skipped != "" {
-			e.Outcome = "skipped"
-		}
-		for _, d := range o.Differences {
-			e.Outcome = "differs"
-			e.Differences = append(e.Differences, difference(d))
-		}
-		out.Exchanges = append(out.Exchanges, e)
-	}
-	raw, err := json.Marshal(out)
-	if err != nil {
-		a.talk.Always("patchbay: " + err.Error()) // strings and numbers always marshal
-		return
-	}
-	a.print(string(raw))
 }
