@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/doctor"
@@ -37,9 +35,6 @@ func (*configDoctorCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 	return append(a.configServers(), a.modelNames()...)
 }
 
-// doctorAtOnce bounds the servers that are examined at the same time.
-const doctorAtOnce = 4
-
 func (c *configDoctorCmd) Run(a *app) error {
 	exams, err := c.exams(a)
 	if err != nil {
@@ -51,32 +46,16 @@ func (c *configDoctorCmd) Run(a *app) error {
 	if _, err := a.recorder(); err != nil { // one recording for all
 		return err
 	}
-	var all sync.WaitGroup
-	slots := make(chan struct{}, doctorAtOnce)
-	done := make([]chan struct{}, len(exams))
-	for i, e := range exams {
-		done[i] = make(chan struct{})
-		all.Go(func() {
-			defer close(done[i])
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			if e.Failed() == nil {
-				e.Run(a.ctx)
-			}
-		})
-	}
 	failed := 0
-	for i, e := range exams {
-		<-done[i]
+	doctor.RunAll(a.ctx, exams, func(e *doctor.Exam) {
 		if e.Failed() != nil {
 			failed++
 		}
 		if !a.JSON {
-			a.printExam(e)
+			e.Print(a.tty.width, a.paint, a.print)
 			a.out.Flush()
 		}
-	}
-	all.Wait()
+	})
 	if a.JSON {
 		reports := []doctor.Report{}
 		for _, e := range exams {
@@ -240,46 +219,4 @@ func (a *app) exam(s config.Server, m *config.Model) *doctor.Exam {
 		e.Config = a.file.path
 	}
 	return e
-}
-
-// printExam prints an examination for people.
-func (a *app) printExam(e *doctor.Exam) {
-	r := e.Report()
-	title := a.paint(oneLine(r.Name), "1") + "  "
-	if e.Model != nil && e.Model.Model != "" {
-		title += oneLine(r.Model) + " at "
-	}
-	a.print(title + a.shown(oneLine(r.Where)))
-	styles := map[string]string{"ok": "32", "warning": "33", "failed": "31"}
-	const indent = 23
-	line := func(label, text, style string) {
-		room := 0
-		if a.tty.width > 0 {
-			room = max(30, a.tty.width-indent)
-		}
-		text = strings.ReplaceAll(wrap(visible(text), room), "\n", "\n"+strings.Repeat(" ", indent))
-		a.print(strings.TrimRight(a.paint(label, style)+strings.Repeat(" ", max(0, indent-columns(label)))+text, " "))
-	}
-	for _, s := range r.Steps {
-		line("  "+pad(s.State, 8)+" "+s.Name, s.Detail, styles[s.State])
-	}
-	if r.ExitCode != nil {
-		line("           exit code", strconv.Itoa(*r.ExitCode), "")
-	}
-	for i, l := range r.Stderr {
-		if r.OK {
-			break
-		}
-		label := ""
-		if i == 0 {
-			label = "           stderr"
-		}
-		line(label, l, "")
-	}
-	if len(r.Wanted) > 0 {
-		line("           environment", doctor.PassOn(r.Wanted, r.Name, r.Source), "33")
-	}
-	if r.Next != "" {
-		line("           next", r.Next, "36")
-	}
 }
