@@ -24,9 +24,6 @@ type modelFlags struct {
 	System string `placeholder:"TEXT|@FILE" help:"System prompt; {tools}: the list of tools."`
 }
 
-// modelKeys are the variables with the keys of providers.
-var modelKeys = []struct{ provider, variable string }{{"openai", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}}
-
 // model opens the model that the flags or the configuration name. If they name none, the error
 // wraps host.ErrNoModel, in a fault with advice.
 func (a *app) model(f modelFlags) (model.Model, error) {
@@ -46,8 +43,8 @@ func (a *app) model(f modelFlags) (model.Model, error) {
 // openModel opens a model by its name in the configuration, or as PROVIDER/NAME with the settings
 // of the environment.
 func (a *app) openModel(name string) (model.Model, error) {
-	for _, k := range modelKeys {
-		if key := os.Getenv(k.variable); key != "" {
+	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
+		if key := os.Getenv(name); key != "" {
 			a.secrets.Learn(key)
 		}
 	}

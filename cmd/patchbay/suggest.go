@@ -15,7 +15,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/schema"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -235,26 +234,10 @@ func (a *app) item(of feature.List) json.RawMessage {
 // toolArguments returns the arguments of a tool, or the known values of one.
 func (a *app) toolArguments(current string) []complete.Candidate {
 	input, _ := jsonx.Lookup(a.item(feature.Tools), "inputSchema")
-	form, err := schema.FormOf(input)
-	if err != nil {
-		return nil
-	}
 	var out []complete.Candidate
-	name, _, valued := strings.Cut(current, "=")
-	for i := range form.Fields {
-		f := &form.Fields[i]
-		switch {
-		case !valued && !a.given(f.Name):
-			out = append(out, complete.Candidate{Text: f.Name + "=", About: arguments.Kind(f) + " " + f.Description})
-		case valued && f.Name == name:
-			for _, o := range f.Options {
-				out = append(out, complete.Candidate{Text: name + "=" + plain(o.Value), About: o.Title})
-			}
-			if f.Kind == schema.Boolean {
-				out = append(out, complete.Candidate{Text: name + "=true", About: ""}, complete.Candidate{Text: name + "=false", About: ""})
-			}
-		}
-	}
+	arguments.Suggest(input, a.given, current, func(word, about string) {
+		out = append(out, complete.Candidate{Text: word, About: about})
+	})
 	return out
 }
 
