@@ -13,12 +13,10 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -316,43 +314,11 @@ func (h *upServer) show(ctx context.Context) error {
 		a.print("(" + a.shown(note) + ")")
 	}
 	a.print("")
-	for _, line := range h.lines() {
+	paste := rerun.Gateway{URL: h.url, File: h.path, Guarded: h.guarded, Stdio: h.stdio}
+	for _, line := range paste.Lines() {
 		a.print(a.shown(line))
 	}
 	a.print("")
 	a.print("ctrl-C ends it.")
 	return a.out.Flush()
-}
-
-// lines returns lines to paste, each below the name of its place. None is for a file that up reads.
-func (h *upServer) lines() []string {
-	not := ""
-	if h.path != "" {
-		not = ", not " + h.path
-	}
-	flag, member := "", ""
-	var lines []string
-	if h.guarded {
-		const header = "Authorization: Bearer CREDENTIAL"
-		flag, member = " --header "+screen.Shell([]string{header}), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
-		lines = append(lines, "CREDENTIAL below is the key or token of the caller. With a password, write Basic",
-			"instead of Bearer, and USER:PASSWORD in base64 instead of CREDENTIAL.")
-	}
-	lines = append(lines,
-		"Claude Code, in a terminal:",
-		"  claude mcp add --transport http patchbay "+h.url+flag,
-		"VS Code, in a terminal:",
-		"  code --add-mcp "+screen.Shell([]string{`{"name":"patchbay","type":"http","url":"` + h.url + `"` + member + `}`}),
-		"Cursor (~/.cursor/mcp.json) and other hosts (their own file"+not+"):",
-		`  {"mcpServers": {"patchbay": {"url": "`+h.url+`"`+member+`}}}`,
-	)
-	// Over stdio it would be another gateway, without the credentials.
-	if exe := rerun.Path(); exe != "" && h.stdio != nil && !h.guarded {
-		command, _ := jsonx.Marshal(struct { // no member of it can fail
-			Command string   `json:"command"`
-			Args    []string `json:"args"`
-		}{exe, h.stdio})
-		lines = append(lines, "Hosts that only start commands (their own file"+not+"):", `  {"mcpServers": {"patchbay": `+string(command)+`}}`)
-	}
-	return append(lines, "Here, in another terminal:", "  "+rerun.Command()+" tools -s "+h.url+flag)
 }

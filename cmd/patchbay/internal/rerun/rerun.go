@@ -1,4 +1,5 @@
-// Package rerun returns commands by which a person, or another program, runs this program again.
+// Package rerun returns commands by which a person, or another program, runs this program again, and
+// lines to paste into hosts that connect to it.
 package rerun
 
 import (

@@ -1,18 +1,20 @@
-package main
+package rerun_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 )
 
 // Where callers need a credential, the lines that up prints to paste have a place for it, and no
 // line starts a gateway without one.
 func TestLinesWithCredentials(t *testing.T) {
-	h := &upServer{url: "http://127.0.0.1:7420/mcp", plan: &plan{path: "/p/mcp.json", stdio: []string{"up", "--stdio", "--config", "/p/mcp.json"}}, guarded: true}
-	lines := h.lines()
+	g := &rerun.Gateway{URL: "http://127.0.0.1:7420/mcp", File: "/p/mcp.json", Stdio: []string{"up", "--stdio", "--config", "/p/mcp.json"}, Guarded: true}
+	lines := g.Lines()
 	for _, line := range lines {
-		if strings.Contains(line, h.url) && !strings.Contains(line, "Bearer CREDENTIAL") {
+		if strings.Contains(line, g.URL) && !strings.Contains(line, "Bearer CREDENTIAL") {
 			t.Errorf("%q has no credential", line)
 		}
 		if strings.Contains(line, "--stdio") {
@@ -22,8 +24,8 @@ func TestLinesWithCredentials(t *testing.T) {
 	if !strings.Contains(strings.Join(lines, " "), "write Basic instead of Bearer, and USER:PASSWORD in base64") {
 		t.Errorf("nothing is said about passwords: %q", lines)
 	}
-	h.guarded = false
-	if plain := h.lines(); slices.ContainsFunc(plain, func(l string) bool { return strings.Contains(l, "CREDENTIAL") }) || len(plain) <= len(lines)-2 {
+	g.Guarded = false
+	if plain := g.Lines(); slices.ContainsFunc(plain, func(l string) bool { return strings.Contains(l, "CREDENTIAL") }) || len(plain) <= len(lines)-2 {
 		t.Errorf("without --auth: %q", plain)
 	}
 }
