@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -16,9 +17,8 @@ var ErrShared = errors.New("anyone who can reach this address can use the server
 // shared, all interfaces. If the server is not shared and other machines can reach the address, the
 // error is ErrShared. The address is returned even with an error, and so is the port with ErrShared.
 func Address(address string, shared bool) (complete string, port int, err error) {
-	if _, rest, url := strings.Cut(address, "://"); url {
-		host, _, _ := strings.Cut(rest, "/")
-		return address, 0, fmt.Errorf("a URL is not an address; use %s", host)
+	if u, err := url.Parse(address); err == nil && strings.Contains(address, "://") {
+		return address, 0, fmt.Errorf("a URL is not an address; use %s", net.JoinHostPort(cmp.Or(u.Hostname(), "127.0.0.1"), cmp.Or(u.Port(), "7420")))
 	}
 	_, number := strconv.Atoi(address)
 	if _, service := net.LookupPort("tcp", address); number == nil || service == nil {

@@ -48,6 +48,10 @@ func TestAddressHints(t *testing.T) {
 		"127.0.0.1:99999":           `"99999" is not a port, a number from 0 to 65535; use 127.0.0.1:7420`,
 		"localhost:7420/mcp":        `"7420/mcp" is not a port, a number from 0 to 65535; use localhost:7420`,
 		"http://127.0.0.1:7421/mcp": "a URL is not an address; use 127.0.0.1:7421",
+		"http://myhost":             "a URL is not an address; use myhost:7420",
+		"http://[::1]/mcp":          "a URL is not an address; use [::1]:7420",
+		"http:///mcp":               "a URL is not an address; use 127.0.0.1:7420",
+		"https://u@h:1?x":           "a URL is not an address; use h:1",
 	} {
 		if _, _, err := Address(address, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Address(%q) = %v, want %s", address, err, want)
