@@ -1,5 +1,6 @@
-// Package ownfile reads, writes, replaces and locks the program's private files of a person: only their
-// owner can read them, and several processes may use them at once.
+// Package ownfile reads, replaces and locks the program's private files of a person: only their
+// owner can read them, and several processes may use them at once. [Sink] opens the files for writing
+// that a person names, with any mode.
 package ownfile
 
 import (
