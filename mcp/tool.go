@@ -52,8 +52,8 @@ func (t *toolEntry) json() json.RawMessage { return t.of(t.def) }
 // [*Error] a JSON-RPC error; a panic an internal error without detail.
 //
 // AddTool panics if the tool cannot work: In cannot hold an object, Out is an interface with
-// methods, one of them has no schema, h is nil, s has a Handler, or the name has characters other than letters,
-// digits, _, -, . and /, or more than 128. These are mistakes of the program that no input can
+// methods, one of them has no schema, h is nil, s has a Handler, or the name has characters other
+// than letters, digits, _, -, . and /, or more than 128. These are mistakes of the program that no input can
 // cause; [Server.HandleTool], whose tools may come from input, returns an error instead.
 //
 // Specification: 2026-07-28, server/tools, Output Schema and Error Handling.
@@ -274,6 +274,9 @@ func isContents(t reflect.Type) bool {
 func anyResult(v any, described bool) (*ToolResult, error) {
 	switch v := v.(type) {
 	case ownResult:
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && r.IsNil() {
+			return nil, errors.New("the tool returned no result")
+		}
 		res, err := v.ToolResult()
 		if err != nil {
 			return nil, badResult(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -103,7 +104,8 @@ func (a *app) unknownArgument(p *launch.Session, prompt, name string) error {
 			return nil
 		}
 	}
-	err = fmt.Errorf("the prompt %q has no argument %q%s; it has %s", prompt, name, didYouMean(name, names), orName(strings.Join(names, ", "), "none"))
+	about := cmp.Or(didYouMean(name, names), "; it has "+cmp.Or(strings.Join(names, ", "), "none"))
+	err = fmt.Errorf("the prompt %q has no argument %q%s", prompt, name, about)
 	return &fault{code: exitAnswer, err: err, next: a.other("prompts", prompt)}
 }
 

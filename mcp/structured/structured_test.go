@@ -143,6 +143,7 @@ func TestResultAsAny(t *testing.T) {
 		"value":   structured.Result[level]{Value: level{"low"}, Content: said},
 		"pointer": &structured.Result[level]{Value: level{"low"}, Content: said},
 		"bad":     structured.Result[level]{Value: level{"odd"}, Content: said},
+		"nil":     (*structured.Result[level])(nil),
 	}
 	server := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}
@@ -165,6 +166,9 @@ func TestResultAsAny(t *testing.T) {
 		var rpc *mcp.Error
 		if _, err := s.CallTool(t.Context(), "bad", nil); !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal || !strings.Contains(rpc.Message, `"odd"`) {
 			t.Errorf("a value that breaks its schema: %v", err)
+		}
+		if res, err := s.CallTool(t.Context(), "nil", nil); err != nil || !res.IsError || res.Text() != "the tool returned no result" {
+			t.Errorf("a nil pointer: %+v, %v", res, err)
 		}
 	})
 }
