@@ -337,6 +337,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 		p.dropLocked(c)
 		return nil, p.unavailable()
 	}
+	p.suspect()
 	c.err = p.unopened(err)
 	// Keep the error for a while, so that a burst of calls does not retry for each call.
 	time.AfterFunc(firstPause, func() { p.drop(c) })
@@ -515,6 +516,7 @@ func (c *conn) outlives(err error) bool {
 func (p *pool) lose(c *conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.suspect()
 	if p.main == c && !c.outlives(err) {
 		p.retireAll(c, lostWhy(err))
 		if p.spawn(func() { c.up.Close() }) { // else end closes it

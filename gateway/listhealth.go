@@ -36,6 +36,13 @@ func (s *listHealth) fell(reason string) bool {
 	return true
 }
 
+// rose records that the connection answers again.
+func (s *listHealth) rose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reason = ""
+}
+
 // probe checks on a new goroutine, which ends within probeTime, whether a silent connection answers
 // again, and calls back if it does. It does nothing while a check is in progress.
 func (s *listHealth) probe(ask func(context.Context) error, back func()) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +52,8 @@ type subscription struct {
 	relist chan struct{} // capacity 1: lists is not empty
 	wg     sync.WaitGroup
 
+	suspected chan struct{} // capacity 1: the server may not be reached any more
+
 	versions [len(listChanges)]atomic.Uint64 // how many times each list has changed, or may have
 	hears    atomic.Int64                    // the changeSet of lists whose changes are announced now
 
@@ -96,7 +97,7 @@ type round struct {
 }
 
 func newSubscription(p *pool, c *conn, w watcher) *subscription {
-	return &subscription{p: p, c: c, w: w, wake: make(chan struct{}, 1), relist: make(chan struct{}, 1), subscribers: map[string]map[*subscriber]struct{}{}}
+	return &subscription{p: p, c: c, w: w, wake: make(chan struct{}, 1), relist: make(chan struct{}, 1), suspected: make(chan struct{}, 1), subscribers: map[string]map[*subscriber]struct{}{}}
 }
 
 // run keeps the subscription open until ctx ends, with the connection.
@@ -104,6 +105,7 @@ func (n *subscription) run(ctx context.Context) {
 	defer n.wg.Wait()
 	defer n.end(errors.New("the connection has ended"))
 	n.wg.Go(func() { n.tellLists(ctx) })
+	n.wg.Go(func() { n.watchReach(ctx) })
 	pause, lost := firstPause, false
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -113,17 +115,10 @@ func (n *subscription) run(ctx context.Context) {
 		for _, c := range waiting {
 			n.again(c)
 		}
-		var unreached *net.OpError
-		switch {
-		case err == nil:
+		if err == nil {
 			lost = true // however it ends
 			n.rouse()
 			err = n.keep(ctx, r)
-		case errors.As(err, &unreached) && ctx.Err() == nil:
-			lost = true // the lists are read again when the server is back, which ends the state
-			if _, reason := failed(err); n.c.lists.fell(reason) {
-				n.p.up.listsChanged(reason)
-			}
 		}
 		n.refuse(err)
 		n.p.g.log().Debug("no notifications from a server", "server", n.p.src.Name, "err", err)

@@ -96,6 +96,7 @@ type Client struct {
 
 	streams atomic.Uint64 // GET streams that were opened
 	ended   atomic.Uint64 // GET streams that have ended
+	reach   reach
 
 	asking chan struct{} // a slot per question being answered
 	close  sync.Once
@@ -309,6 +310,7 @@ func (c *Client) do(req *http.Request, body []byte) (*http.Response, error) {
 		return nil, err
 	}
 	res, err := c.http.Do(req)
+	c.reach.note(req.Context(), err)
 	if err != nil {
 		if cause := context.Cause(req.Context()); cause != nil {
 			return nil, cause
