@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 // reacher is an Upstream that reports whether its server can be reached, as a [*mcp.Session] does.
 type reacher interface {
 	Reach() (changed <-chan struct{}, err error)
+	Raw(ctx context.Context, method string, params any, opts ...mcp.CallOption) (json.RawMessage, error)
 }
 
 // watchReach takes the server out of lists while it cannot be reached, until ctx ends. Requests of
@@ -46,9 +48,9 @@ func (n *subscription) watchReach(ctx context.Context) {
 		select {
 		case <-changed:
 		case <-due:
-			unsure = n.ping(ctx)
+			unsure = n.ping(ctx, r)
 		case <-n.suspected:
-			unsure = n.ping(ctx)
+			unsure = n.ping(ctx, r)
 		case <-ctx.Done():
 		}
 	}
@@ -56,11 +58,15 @@ func (n *subscription) watchReach(ctx context.Context) {
 
 // ping sends a request for which any answer will do, because Reach has the outcome. It reports
 // whether the request was lost, as on an old connection that the server has closed.
-func (n *subscription) ping(ctx context.Context) (lost bool) {
+func (n *subscription) ping(ctx context.Context, r reacher) (lost bool) {
 	ctx, cancel := context.WithTimeout(ctx, n.p.g.listTimeout())
 	defer cancel()
-	_, err := n.c.up.Handle(ctx, &mcp.Request{Method: "ping"})
-	n.p.g.log().Debug("ping", "server", n.p.src.Name, "err", err)
+	method := "ping"
+	if n.c.modern { // 2026-07-28 has no ping
+		method = "server/discover"
+	}
+	_, err := r.Raw(ctx, method, nil, mcp.WithoutCache())
+	n.p.g.log().Debug(method, "server", n.p.src.Name, "err", err)
 	return err != nil && n.c.lost(ctx, err)
 }
 

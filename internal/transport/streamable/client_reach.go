@@ -20,22 +20,22 @@ type reach struct {
 
 // note records the outcome of sending a request. Any response means that the server was reached.
 func (r *reach) note(ctx context.Context, err error) {
-	var op *net.OpError
-	switch {
-	case err == nil && !r.down.Load():
+	if err == nil && !r.down.Load() || ctx.Err() != nil {
 		return
-	case err == nil:
-	case ctx.Err() != nil, !errors.As(err, &op), op.Op != "dial":
-		return
+	}
+	if err != nil {
+		op, ok := errors.AsType[*net.OpError](err)
+		if !ok || op.Op != "dial" {
+			return
+		}
+		err = op
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if (err != nil) == (r.err != nil) {
 		return
 	}
-	if r.err = nil; err != nil {
-		r.err = op
-	}
+	r.err = err
 	r.down.Store(err != nil)
 	if r.changed != nil {
 		close(r.changed)
