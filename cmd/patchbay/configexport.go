@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
@@ -47,7 +48,7 @@ func (c *configExportCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	l := &hosts.Listing{Inputs: doc.Inputs()}
+	l := &hosts.Listing{Inputs: doc.Inputs(), OS: runtime.GOOS}
 	hidden := 0
 	var names []string
 	for _, e := range doc.Entries() {

@@ -53,6 +53,7 @@ type From struct {
 type Listing struct {
 	Servers []config.Entry    // in the form of mcp.json
 	Inputs  []json.RawMessage // in the form of VS Code
+	OS      string            // for Write: of the machine that will use the file, as runtime.GOOS
 	Notes   []string          // remarks for people
 }
 
@@ -69,7 +70,7 @@ func (l *Listing) about(name string) func(string) {
 func All() []Host {
 	all := []Host{
 		{Name: "claude-desktop", Title: "Claude Desktop", places: claudeDesktop, list: []string{"mcpServers"}, spell: verbatim, give: plainTypes, shuns: true},
-		{Name: "claude-code", Title: "Claude Code", places: claudeCode, list: []string{"mcpServers"}, spell: shellStyle, give: claudeTypes, shuns: true},
+		{Name: "claude-code", Title: "Claude Code", places: claudeCode, list: []string{"mcpServers"}, spell: shellStyle, take: takeCmd, give: claudeTypes, shuns: true},
 		{Name: "cursor", Title: "Cursor", places: homely(".cursor/mcp.json"), list: []string{"mcpServers"}, spell: envStyle},
 		{Name: "vscode", Title: "VS Code", places: vscode, list: []string{"servers"}, spell: inputStyle, give: vscodeTypes, shuns: true},
 		{Name: "windsurf", Title: "Windsurf", places: windsurf, list: []string{"mcpServers"}, spell: envStyle, take: takeWindsurf, give: giveWindsurf},

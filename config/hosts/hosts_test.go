@@ -383,3 +383,52 @@ func ExampleHost_Read() {
 	}
 	// Output: docs {"command":"npx","args":["-y","server-docs"]}
 }
+
+// Claude Code on Windows starts scripts such as npx with cmd.exe, and reading its file undoes that.
+func TestScriptsOfWindows(t *testing.T) {
+	h, _ := hosts.Named("claude-code")
+	for _, tt := range []struct{ os, entry, want, note string }{
+		{"windows", `{"command":"npx","args":["-y","a b"],"env":{"A":"%x%"}}`, `{"command":"cmd","args":["/c","npx","-y","a b"],"env":{"A":"%x%"}}`, ""},
+		{"windows", `{"command":"C:\\tools\\Run.CMD"}`, `{"command":"cmd","args":["/c","C:\\tools\\Run.CMD"]}`, ""},
+		{"windows", `{"command":"npx","args":["a&b"]}`, `{"command":"npx","args":["a&b"]}`, `put the values into "env"`},
+		{"windows", `{"command":"uvx","args":["x"]}`, `{"command":"uvx","args":["x"]}`, ""},
+		{"windows", `{"url":"https://example.com/mcp"}`, `{"type":"http","url":"https://example.com/mcp"}`, ""},
+		{"linux", `{"command":"npx","args":["-y","x"]}`, `{"command":"npx","args":["-y","x"]}`, ""},
+	} {
+		l := &hosts.Listing{Servers: []config.Entry{{Name: "s", Object: json.RawMessage(tt.entry)}}, OS: tt.os}
+		out, err := h.Write(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct{ McpServers map[string]json.RawMessage }
+		var got, want any
+		if err := json.Unmarshal(out, &file); err != nil {
+			t.Fatal(err)
+		}
+		json.Unmarshal(file.McpServers["s"], &got)
+		json.Unmarshal([]byte(tt.want), &want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s of %s (-want +got):\n%s", tt.entry, tt.os, diff)
+		}
+		if notes := strings.Join(l.Notes, "\n"); (tt.note == "") != (notes == "") || !strings.Contains(notes, tt.note) {
+			t.Errorf("%s: the notes are %q, want %q", tt.entry, notes, tt.note)
+		}
+		back, err := h.Read(out, hosts.From{Path: "mcp.json", Dir: project})
+		if err != nil || len(back.Servers) != 1 {
+			t.Fatalf("%s: read again: %v, %v", tt.entry, back, err)
+		}
+		var first, again struct {
+			Command string
+			Args    []string
+		}
+		json.Unmarshal([]byte(tt.entry), &first)
+		json.Unmarshal(back.Servers[0].Object, &again)
+		if first.Command != again.Command || !slices.Equal(first.Args, again.Args) {
+			t.Errorf("%s: read again, it is %s", tt.entry, back.Servers[0].Object)
+		}
+	}
+	l, err := h.Read([]byte(`{"mcpServers":{"s":{"command":"CMD.exe","args":["/C","dir"]}}}`), hosts.From{Path: "mcp.json"})
+	if err != nil || string(l.Servers[0].Object) != `{"command":"CMD.exe","args":["/C","dir"]}` {
+		t.Errorf("another command of cmd.exe is read as %v, %v", l, err)
+	}
+}

@@ -106,6 +106,9 @@ func writeJSON(h Host, l *Listing) ([]byte, error) {
 		if h.give != nil && !h.give(o, note) {
 			continue
 		}
+		if l.OS == "windows" && h.Name == "claude-code" {
+			giveCmd(o, note)
+		}
 		list.set(e.Name, o.json())
 	}
 	file := new(object)
