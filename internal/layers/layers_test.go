@@ -40,6 +40,7 @@ var forbidden = []struct {
 	{"auth/.", []string{"./auth/login", "./auth/vault"}, "a server knows its callers without a browser, a keyring or a token of its own"},
 	{"auth/login", []string{"./auth/.", "./auth/vault"}, "a client logs in without the verifiers of a server; where it keeps tokens is up to its program"},
 	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
+	{"config/deploy", []string{"./auth", "./policy", "./limit", "./launch", "./host", "./cmd", "./config/."}, "a deployment is read, and the program that uses it knows what its values mean"},
 	{"host/memory", []string{"./mcp", "./config", "./gateway", "./cmd"}, "what is kept is messages, whoever they went to"},
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a model is asked by whoever has messages, MCP or not"},
 	{"host/provider", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a provider knows models, not who asks them"},
