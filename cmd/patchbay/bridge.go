@@ -66,25 +66,25 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err := c.startable(a, s); err != nil {
 		return err
 	}
-	policy, err := c.rules(a)
+	made, err := c.chain(a, c.governed, !c.Stdio)
 	if err != nil {
 		return err
 	}
 	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk)}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
-	h.gateway.Middleware = policy.around(func(string) bool { return trustedServer(s) })
+	h.gateway.Middleware = made.Around(func(string) bool { return trustedServer(s) })
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
 	var w *listen.Endpoint
 	if !c.Stdio {
-		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
+		if w, err = a.listen(h.front, c.HTTP, c.protection, made, made.Front); err != nil {
 			return err
 		}
 		h.url = w.URL
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
-	} else if err := c.inFront(a, h.front, nil); err != nil {
+	} else if err := a.inFront(h.front, made); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(a.ctx)
@@ -103,7 +103,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	}
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
-	following.Go(func() { policy.follow(ctx, a, func() {}) })
+	following.Go(func() { made.Follow(ctx, func() {}) })
 	a.atEnd = append(a.atEnd, func() {
 		stop(nil)
 		following.Wait()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -48,34 +49,19 @@ type callRules struct {
 // follows its file, as in up. The calls of the run then have the principal local#NAME, where NAME
 // is the user of this machine.
 func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
-	rules, err := b.rules(a)
-	if err != nil {
-		return err
-	}
-	limiter, err := b.limiter(false)
-	if err != nil || rules == nil && limiter == nil {
+	made, err := a.chain(chain.Config{Limits: b.Limit, Policy: b.Policy})
+	if err != nil || made.Empty() {
 		return err
 	}
 	trusted := map[string]bool{}
 	for _, s := range list {
 		trusted[entry.ShortName(s, h.names)] = trustedServer(s)
 	}
-	decide := rules.around(func(server string) bool { return trusted[server] })
-	h.Middleware = func(server string) mcp.Middleware {
-		return func(next mcp.Handler) mcp.Handler {
-			if decide != nil {
-				next = decide(server)(next)
-			}
-			if limiter != nil {
-				next = limiter.Limit(next)
-			}
-			return next
-		}
-	}
+	h.Middleware = made.Host(func(server string) bool { return trusted[server] })
 	a.ctx = auth.With(a.ctx, localPerson())
 	ctx, stop := context.WithCancel(a.ctx)
 	var following sync.WaitGroup
-	following.Go(func() { rules.follow(ctx, a, h.Changed) })
+	following.Go(func() { made.Follow(ctx, h.Changed) })
 	a.atEnd = append(a.atEnd, func() {
 		stop()
 		following.Wait()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -54,42 +55,39 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	policy, err := c.rules(a)
-	if err != nil {
-		return err
-	}
-	var around []mcp.Middleware
-	if policy != nil {
-		around = append(around, policy.middleware(c.Name))
-		ctx, stop := context.WithCancel(a.ctx)
-		var following sync.WaitGroup
-		following.Go(func() { policy.follow(ctx, a, func() {}) })
-		defer following.Wait()
-		defer stop()
-	}
-	return a.serve(srv, append(c.Args, a.command...), c.HTTP, c.protection, around...)
+	return a.serve(srv, c.Name, append(c.Args, a.command...), c.HTTP, c.protection, c.governed)
 }
 
-// serve serves a server over HTTP or, without an address, over stdio, until the client leaves or
-// the program is told to end. The argument args are the server's arguments. Middleware runs after
-// the limits for callers.
-func (a *app) serve(srv *mcp.Server, args []string, address string, p protection, mw ...mcp.Middleware) error {
+// serve serves a server of this program over HTTP or, without an address, over stdio, until the client
+// leaves or the program is told to end. The policy knows the server by its name, and args are its
+// arguments.
+func (a *app) serve(srv *mcp.Server, name string, args []string, address string, p protection, g governed) error {
 	if address == "" {
 		a.wire = a.rawOut
 	}
+	made, err := p.chain(a, g, address != "")
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(a.ctx)
+	var following sync.WaitGroup
+	following.Go(func() { made.Follow(ctx, func() {}) })
+	defer following.Wait()
+	defer stop()
 	client, err := a.newClient(config.Server{Args: args}) // checks the flags
 	if err != nil {
 		return err
 	}
 	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
 	if address != "" {
-		return a.serveHTTP(srv, address, p, mw...)
+		return a.serveHTTP(srv, name, address, p, made)
 	}
 	if err := p.check(true); err != nil {
 		return err
 	}
-	if err := p.inFront(a, srv, nil); err != nil {
-		return err
+	mw, err := made.Own(name)
+	if err != nil {
+		return chainFault(err)
 	}
 	srv.Use(mw...)
 	return a.serveStdio(a.ctx, srv)
@@ -117,12 +115,11 @@ func (a *app) noteStdio() {
 }
 
 // serveHTTP serves a server until the program is told to end.
-func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, mw ...mcp.Middleware) error {
-	web, err := a.listen(srv, address, p)
+func (a *app) serveHTTP(srv *mcp.Server, name, address string, p protection, made *chain.Chain) error {
+	web, err := a.listen(srv, address, p, made, func() ([]mcp.Middleware, error) { return made.Own(name) })
 	if err != nil {
 		return err
 	}
-	srv.Use(mw...)
 	web.HandleHealth()
 	a.noteListening(web)
 	served := web.Serve()
@@ -142,8 +139,9 @@ func (a *app) noteListening(e *listen.Endpoint) {
 	}
 }
 
-// listen opens a listener for a server; Serve of the endpoint serves it.
-func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.Endpoint, error) {
+// listen opens a listener for a server; Serve of the endpoint serves it. The function middlewares is
+// Own or Front of the chain.
+func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.Chain, middlewares func() ([]mcp.Middleware, error)) (*listen.Endpoint, error) {
 	if err := p.check(false); err != nil {
 		return nil, err
 	}
@@ -165,13 +163,16 @@ func (a *app) listen(srv *mcp.Server, address string, p protection) (*listen.End
 		return nil, f.hint("--http 127.0.0.1:0")
 	}
 	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
+	var mw []mcp.Middleware
 	if o.Guard, err = p.guard(a, l.Addr()); err == nil {
-		err = p.inFront(a, srv, &o)
+		mw, err = middlewares()
 	}
 	if err != nil {
 		l.Close()
-		return nil, err
+		return nil, chainFault(err)
 	}
+	srv.Use(mw...)
+	made.Listen(&o)
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 		if o.Guard == nil {
 			a.talk.Always("patchbay: warning: anyone who reaches " + l.Addr().String() + " can use the server, without authentication")

@@ -4,14 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/patchbay-dev/patchbay/auth"
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	httpguard "github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -33,6 +30,11 @@ type protection struct {
 	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Accept web pages of http://HOST:PORT (repeatable)."`
 	limits
 	Log string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
+}
+
+// limits has the flag for rate limits of callers.
+type limits struct {
+	Limit []string `name:"limit" sep:"none" placeholder:"SPEC" help:"Rate limit (repeatable): patchbay help limits."`
 }
 
 // scheme returns the start of the server's URLs.
@@ -87,44 +89,6 @@ func (p *protection) admit(a *app, srv *mcp.Server) {
 	if slices.Contains(p.Origins, "*") && !p.knows() {
 		a.talk.Always("patchbay: warning: any web page in a browser here can use the server, without authentication")
 	}
-}
-
-// inFront puts the access log, and behind it the limits, in front of a server. The options are those
-// of its listener; nil: it serves stdio.
-func (p *protection) inFront(a *app, srv *mcp.Server, o *listen.Options) error {
-	// Without it, Go ends a program whose standard output or error has lost its reader.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	if p.Log != "" {
-		log, err := p.accessLog(a)
-		if err != nil {
-			return usagef("--log: %w", err).hint("--log -")
-		}
-		a.atEnd = slices.Insert(a.atEnd, 0, log.Close)
-		srv.Use(log.Middleware())
-		if o != nil {
-			o.Around, o.Behind = log.Handler, log.Caller
-		} else {
-			log.Transport = "stdio"
-		}
-	}
-	l, err := p.limiter(o != nil)
-	if err != nil || l == nil {
-		return err
-	}
-	srv.Use(l.Limit)
-	if o != nil {
-		o.Limit = l
-	}
-	return nil
-}
-
-// accessLog opens the log of --log.
-func (p *protection) accessLog(a *app) (*accesslog.Log, error) {
-	fault := func(err error) { a.talk.Always("patchbay: warning: --log: " + visible(err.Error())) }
-	if p.Log == "-" {
-		return accesslog.New(talkLines{a.talk}, fault), nil
-	}
-	return accesslog.Open(p.Log, a.wire, fault)
 }
 
 // secure reads the files for TLS; nil without --tls-cert.
@@ -195,4 +159,44 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 		return nil, f
 	}
 	return g, nil
+}
+
+// chain makes the middlewares that the flags of a server ask for.
+func (p *protection) chain(a *app, g governed, overHTTP bool) (*chain.Chain, error) {
+	return a.chain(chain.Config{Log: p.Log, Limits: p.Limit, Policy: g.Policy, HTTP: overHTTP})
+}
+
+// chain makes middlewares. It closes them when the program ends.
+func (a *app) chain(c chain.Config) (*chain.Chain, error) {
+	made, err := chain.New(c, a.program())
+	if err != nil {
+		return nil, chainFault(err)
+	}
+	a.atEnd = slices.Insert(a.atEnd, 0, made.Close)
+	return made, nil
+}
+
+// program returns what package chain needs of this run.
+func (a *app) program() chain.Program {
+	return chain.Program{Talk: a.talk, Logger: a.logger(), Lines: talkLines{a.talk}, Wire: a.wire}
+}
+
+// chainFault explains an error of package chain.
+func chainFault(err error) error {
+	var of *chain.Error
+	if !errors.As(err, &of) {
+		return err
+	}
+	f := (&fault{err: of.Err}).hint(of.Next)
+	if of.Usage {
+		f.code = exitUsage
+	}
+	return f
+}
+
+// inFront puts a chain in front of the server of a gateway over stdio.
+func (a *app) inFront(srv *mcp.Server, made *chain.Chain) error {
+	mw, err := made.Front()
+	srv.Use(mw...)
+	return chainFault(err)
 }

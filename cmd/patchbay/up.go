@@ -82,7 +82,7 @@ func (c *upCmd) Run(a *app) error {
 			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
-	policy, err := c.rules(a)
+	made, err := c.chain(a, c.governed, !c.Stdio)
 	if err != nil {
 		return err
 	}
@@ -97,18 +97,18 @@ func (c *upCmd) Run(a *app) error {
 	a.answers.Silence()
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
-	h.gateway.Middleware = policy.around(h.trusts)
+	h.gateway.Middleware = made.Around(h.trusts)
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}
 	var w *listen.Endpoint
 	if c.Stdio {
-		if err := c.inFront(a, h.front, nil); err != nil {
+		if err := a.inFront(h.front, made); err != nil {
 			return err
 		}
 	} else {
-		if w, err = a.listen(h.front, c.HTTP, c.protection); err != nil {
+		if w, err = a.listen(h.front, c.HTTP, c.protection, made, made.Front); err != nil {
 			return a.explainTaken(c.HTTP, err)
 		}
 		h.url = w.URL
@@ -130,7 +130,7 @@ func (c *upCmd) Run(a *app) error {
 	defer stop()
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
-	following.Go(func() { policy.follow(ctx, a, h.gateway.Changed) })
+	following.Go(func() { made.Follow(ctx, h.gateway.Changed) })
 	var served <-chan error
 	if c.Stdio {
 		a.noteStdio()

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth/vault"
-	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
@@ -26,12 +25,6 @@ func (h *upServer) follow(ctx context.Context, path string) {
 		Fault: func(text string) { h.a.talk.Always("patchbay: " + visible(text)) },
 		Right: func() { note(path + " is valid again") },
 	})
-}
-
-// follow calls look at once, and whenever a file may have changed, until ctx ends. It prints each
-// new fault, and a line when the file is valid again.
-func (a *app) follow(ctx context.Context, path string, look func() follow.Look) {
-	follow.File(ctx, path, look, a.talk.Always, func() { a.talk.Note("%s is valid again", path) })
 }
 
 // followLogins retries servers that need a login whenever another process changes the vault, until

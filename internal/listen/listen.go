@@ -32,7 +32,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
-	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -56,9 +55,12 @@ const MaxStreams = 100
 type Options struct {
 	TLS   *tlsfiles.Server // nil: plain HTTP
 	Guard *auth.Guard      // nil: callers need no credential
-	Limit *limit.Limiter   // nil: no bounds
 	SSE   bool             // also serve HTTP+SSE, the HTTP transport of 2024-11-05
 	Log   *slog.Logger     // required
+
+	// Limit is called for each handler that clients reach, to put a limiter in front of the guard, as
+	// the Protect of a limit.Limiter does. It may be nil.
+	Limit func(h http.Handler) http.Handler
 
 	// Around is called for each handler that clients reach, before the limiter and the guard. The
 	// transport is "http" or "sse". It may be nil.
@@ -127,7 +129,7 @@ func (e *Endpoint) handle(transport, path string, h http.Handler) {
 		h = e.options.Guard.Protect(h)
 	}
 	if e.options.Limit != nil {
-		h = e.options.Limit.Protect(h)
+		h = e.options.Limit(h)
 	}
 	if e.options.Around != nil {
 		h = e.options.Around(transport, h)

@@ -1,0 +1,226 @@
+// Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
+// that knows their order, the outermost first:
+//
+//	access log → limits → (gateway or host) → policy → server
+//
+// Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
+// and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
+// [Chain.Host] around each of its servers. [Load] reads the deployment that gateway.yaml describes.
+//
+// # Guarantees
+//
+//   - The order is the same for all verbs, and a step that is not configured is not in the chain.
+//   - A limit or a policy that replaces another one counts from the next request on. A faulty file
+//     changes nothing, and the person gets its faults once.
+package chain
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/policy"
+)
+
+// Config names the steps of a chain. The zero value has none.
+type Config struct {
+	Log    string   // path of the access log; "-": Program.Lines; empty: none
+	Limits []string // SPECs of "patchbay help limits"
+	Policy string   // path of the rules; empty: none
+	HTTP   bool     // callers come over HTTP, so that they have addresses
+
+	Follows bool // FollowFile is called, so there may be limits later
+}
+
+// Program is what a chain needs of the program.
+type Program struct {
+	Talk   *terminal.Talk // gets faults of files that change, and news of them
+	Logger *slog.Logger
+	Lines  io.Writer // standard error, for lines of the access log
+	Wire   any       // standard output if it belongs to a client over stdio, else nil
+}
+
+// Error is a value of [Config] that cannot be used.
+type Error struct {
+	Err   error
+	Next  string // a command or a flag that helps
+	Usage bool   // the command line is wrong, not a file
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Chain is the middlewares of one run. Its methods may be used by several goroutines, except
+// [Chain.Front] and [Chain.Own], of which one is called once.
+type Chain struct {
+	config  Config
+	program Program
+	log     *accesslog.Log // nil: none, or not opened yet
+	limits  *limits        // nil: none, and none can be added
+	rules   *ruleFile      // nil: none
+}
+
+// New reads the limits and the rules. Its errors are each an [*Error].
+func New(c Config, p Program) (*Chain, error) {
+	out := &Chain{config: c, program: p}
+	l, err := newLimiter(c.Limits, c.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil || c.Follows {
+		out.limits = &limits{}
+		out.limits.now.Store(l)
+	}
+	if c.Policy != "" {
+		if out.rules, err = openRules(c.Policy); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// step is a place in the chain. The order of the constants is that of the middlewares.
+type step int
+
+const (
+	accessLog step = iota
+	limiting
+	ruling // the first step behind a gateway
+	end
+)
+
+// place is a server at the end of a chain.
+type place struct {
+	server  string
+	foreign bool // it is not part of this program
+	trusted bool // if foreign: the policy sees its annotations
+}
+
+// middleware returns the middleware of a step; nil: none.
+func (c *Chain) middleware(s step, at place) mcp.Middleware {
+	switch {
+	case s == accessLog && c.log != nil:
+		return c.log.Middleware()
+	case s == limiting && c.limits != nil:
+		return c.limits.limit
+	case s == ruling && c.rules != nil && at.foreign:
+		return policy.Foreign(at.server, at.trusted, c.rules, c.program.Logger)
+	case s == ruling && c.rules != nil:
+		return policy.Middleware(at.server, c.rules, c.program.Logger)
+	}
+	return nil
+}
+
+// list returns the middlewares from one step up to before another, the outermost first.
+func (c *Chain) list(from, to step, at place) (list []mcp.Middleware) {
+	for s := from; s < to; s++ {
+		if mw := c.middleware(s, at); mw != nil {
+			list = append(list, mw)
+		}
+	}
+	return list
+}
+
+// around joins the middlewares from a step to the end, for each server; nil: there are none.
+func (c *Chain) around(from step, trusted func(server string) bool) func(server string) mcp.Middleware {
+	if len(c.list(from, end, place{})) == 0 {
+		return nil
+	}
+	return func(server string) mcp.Middleware {
+		list := c.list(from, end, place{server, true, trusted(server)})
+		return func(next mcp.Handler) mcp.Handler {
+			for _, mw := range slices.Backward(list) {
+				next = mw(next)
+			}
+			return next
+		}
+	}
+}
+
+// Front opens the access log and returns the middlewares in front of a gateway, the outermost first.
+func (c *Chain) Front() ([]mcp.Middleware, error) { return c.open(ruling, place{}) }
+
+// Own opens the access log and returns all middlewares of a server of this program, the outermost
+// first.
+func (c *Chain) Own(server string) ([]mcp.Middleware, error) {
+	return c.open(end, place{server: server})
+}
+
+// Around returns the middlewares around each server behind a gateway; nil: there are none. The
+// function trusted reports whether the policy believes the annotations of a server's features.
+func (c *Chain) Around(trusted func(server string) bool) func(server string) mcp.Middleware {
+	return c.around(ruling, trusted)
+}
+
+// Host returns all middlewares around each server of a host, whose limits count its calls of all
+// servers together; nil: there are none.
+func (c *Chain) Host(trusted func(server string) bool) func(server string) mcp.Middleware {
+	return c.around(accessLog, trusted)
+}
+
+// open opens the access log and returns the middlewares up to a step.
+func (c *Chain) open(to step, at place) ([]mcp.Middleware, error) {
+	// Without it, Go ends a program whose standard output or error has lost its reader.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if c.config.Log != "" {
+		if err := c.openLog(); err != nil {
+			return nil, err
+		}
+	}
+	return c.list(accessLog, to, at), nil
+}
+
+func (c *Chain) openLog() error {
+	fault := func(err error) {
+		c.program.Talk.Always("patchbay: warning: --log: " + screen.Visible(err.Error()))
+	}
+	if c.config.Log == "-" {
+		c.log = accesslog.New(c.program.Lines, fault)
+	} else {
+		var err error
+		if c.log, err = accesslog.Open(c.config.Log, c.program.Wire, fault); err != nil {
+			return usage("--log -", "--log: %w", err)
+		}
+	}
+	if !c.config.HTTP {
+		c.log.Transport = "stdio"
+	}
+	return nil
+}
+
+// Listen sets the options of a listener that belong to the chain. It is called after Front or Own.
+func (c *Chain) Listen(o *listen.Options) {
+	if c.log != nil {
+		o.Around, o.Behind = c.log.Handler, c.log.Caller
+	}
+	if c.limits != nil {
+		o.Limit = c.limits.protect
+	}
+}
+
+// Follow follows the file of the rules until ctx ends, and calls changed when the rules have changed.
+func (c *Chain) Follow(ctx context.Context, changed func()) {
+	if c.rules != nil {
+		c.rules.follow(ctx, c.program.Talk, changed)
+	}
+}
+
+// Close writes the last lines of the access log. Requests that end later have no line.
+func (c *Chain) Close() {
+	if c.log != nil {
+		c.log.Close()
+	}
+}
+
+// Empty reports whether requests have no limits and no policy.
+func (c *Chain) Empty() bool { return c.limits == nil && c.rules == nil }

@@ -1,0 +1,95 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/internal/follow"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/yamlfile"
+	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/policy/rules"
+)
+
+// ruleFile is a policy that follows its file.
+type ruleFile struct {
+	path    string
+	set     atomic.Pointer[rules.Set]
+	content []byte // the text of set; only used by the goroutine that rereads the file
+}
+
+const helpPolicy = "patchbay help policy"
+
+// openRules reads the file of a policy.
+func openRules(path string) (*ruleFile, error) {
+	f := &ruleFile{path: path}
+	var bad rules.Problems
+	if _, err := f.read(); err != nil && !errors.As(err, &bad) {
+		return nil, &Error{Err: fmt.Errorf("--policy: %w", err), Next: helpPolicy}
+	} else if err != nil {
+		return nil, &Error{Err: err, Next: helpPolicy}
+	}
+	return f, nil
+}
+
+// read rereads the file, and reports whether it has changed.
+func (f *ruleFile) read() (changed bool, err error) {
+	content, err := ownfile.ReadNow(f.path, yamlfile.MaxBytes)
+	if err != nil || f.set.Load() != nil && string(content) == string(f.content) {
+		return false, err
+	}
+	set, err := rules.Parse(f.path, content)
+	if err != nil {
+		return false, err
+	}
+	f.content = content
+	f.set.Store(set)
+	return true, nil
+}
+
+// Decide decides by the current rules.
+func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision {
+	return f.set.Load().Decide(ctx, a)
+}
+
+// Version identifies the current rules.
+func (f *ruleFile) Version() any { return f.set.Load() }
+
+// follow follows the file until ctx ends, and calls changed when the rules have changed. A faulty
+// or missing file changes nothing.
+func (f *ruleFile) follow(ctx context.Context, talk *terminal.Talk, changed func()) {
+	follow.File(ctx, f.path, func() follow.Look {
+		other, err := f.read()
+		if err != nil {
+			return faulty(f.path, "the policy is unchanged", err)
+		}
+		if other {
+			talk.Note("%s: now %s", f.path, screen.Quantity(f.set.Load().Len(), "rule"))
+			changed()
+		}
+		return follow.Look{}
+	}, talk.Always, func() { talk.Note("%s is valid again", f.path) })
+}
+
+// faulty returns the look at a file that cannot be used.
+func faulty(path, unchanged string, err error) follow.Look {
+	text := "patchbay: "
+	var bad yamlfile.Problems
+	switch {
+	case errors.As(err, &bad):
+		text += path + " has faults; " + unchanged
+		for _, p := range bad {
+			text += "\n  " + screen.Visible(p.String())
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		text += path + " is gone; " + unchanged
+	default:
+		text += screen.Visible(err.Error()) + "; " + unchanged
+	}
+	return follow.Look{Fault: text, Wrong: true}
+}
