@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/netfault"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/replay"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -79,7 +80,7 @@ func (c *replayCmd) Run(a *app) error {
 func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 	in := a.stdin
 	if file != "-" {
-		f, err := os.Open(file)
+		f, err := ownfile.Open(a.ctx, file)
 		if err != nil {
 			return nil, usagef("%w", err)
 		}

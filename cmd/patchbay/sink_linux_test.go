@@ -106,3 +106,31 @@ func TestStandardOutputOverStdio(t *testing.T) {
 		t.Errorf("patchbay tools --trace /dev/stdout = %d %q %s", code, out, said)
 	}
 }
+
+// A file that is standard output keeps what it has, and gets the result after it.
+func TestSaveToStandardOutput(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "out")
+	for i, path := range []string{"/dev/stdout", file} {
+		if err := os.WriteFile(file, []byte("before\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd := exec.Command(self, "call", "everything/echo", "message=hi", "-o", path)
+		cmd.Env = append(os.Environ(), testRun+"=patchbay")
+		cmd.Stdout = f
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != "before\nhi" {
+			t.Errorf("%d: the file has %q, %v", i, got, err)
+		}
+	}
+}

@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/timeline"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -35,7 +35,7 @@ func (c *traceCmd) Run(a *app) error {
 	}
 	in := a.stdin
 	if c.File != "-" {
-		f, err := os.Open(c.File)
+		f, err := ownfile.Open(a.ctx, c.File)
 		if err != nil {
 			return usagef("%w", err)
 		}

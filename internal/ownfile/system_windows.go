@@ -51,3 +51,13 @@ func rename(from, to string) (err error) {
 
 // syncDir does nothing: Windows cannot sync folders.
 func syncDir(string) error { return nil }
+
+// duplicate returns another handle of an open file, with the same offset.
+func duplicate(f *os.File) (*os.File, error) {
+	var h windows.Handle
+	self := windows.CurrentProcess()
+	if err := windows.DuplicateHandle(self, windows.Handle(f.Fd()), self, &h, 0, false, windows.DUPLICATE_SAME_ACCESS); err != nil {
+		return nil, &os.PathError{Op: "dup", Path: f.Name(), Err: err}
+	}
+	return os.NewFile(uintptr(h), f.Name()), nil
+}
