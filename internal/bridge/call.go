@@ -312,6 +312,10 @@ func (x *Call) run(ctx context.Context) (json.RawMessage, error) {
 			x.noteMu.Unlock()
 		}()
 	}
+	if x.r.Local { // a middleware may pass on questions that name no call
+		x.r.calls.sent(x)
+		defer x.r.calls.over(x)
+	}
 	if !x.r.Rev.Sessions {
 		return x.rounds(ctx)
 	}

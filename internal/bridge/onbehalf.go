@@ -71,6 +71,10 @@ func (x *Call) lacking(err error) error {
 			return lacks
 		}
 	}
+	var end *unsupportedQuestion
+	if errors.As(err, &end) {
+		return end.lacks
+	}
 	var rpc *jsonrpc.Error
 	if !errors.As(err, &rpc) || rpc.Code != revision.CodeMissingCapability {
 		return err
