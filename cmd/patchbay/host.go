@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
@@ -19,7 +20,6 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/approval"
-	"github.com/patchbay-dev/patchbay/host/audit"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -90,16 +90,23 @@ func (a *app) newHost() (*hosting, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := audit.Open("", nil)
+	log, err := audit.Open("", &audit.Options{Shared: true, Sync: audit.SyncNone})
 	if err != nil {
 		return nil, fmt.Errorf("cannot log calls, so none is made: %w", err)
 	}
 	h.Approvals, h.approvals = approvals, approvals
 	h.Audit = func(d host.Decision) error {
-		return log.Write(audit.Record{
-			Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: d.Server, Identity: d.Identity, Tool: d.Tool,
-			Arguments: d.Arguments, Allowed: d.Allowed, By: d.By, Outcome: string(d.Outcome),
-			Reason: a.secrets.Text(d.Reason), Cached: d.Cached, Took: d.Took,
+		kind, effect := audit.CallEnd, "allow"
+		if d.Outcome == "" {
+			kind = audit.CallBegin
+		}
+		if !d.Allowed {
+			kind, effect = audit.Denied, "deny"
+		}
+		return log.Write(context.WithoutCancel(a.ctx), audit.Entry{
+			Kind: kind, Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: &audit.Server{Name: d.Server, Identity: d.Identity},
+			Tool: d.Tool, Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: effect, By: d.By},
+			Outcome: string(d.Outcome), Reason: a.secrets.Text(d.Reason), Cached: d.Cached, Millis: float64(d.Took.Microseconds()) / 1000,
 		})
 	}
 	a.atEnd = append(a.atEnd, func() { log.Close() }, h.leave)

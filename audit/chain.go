@@ -1,0 +1,266 @@
+package audit
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+)
+
+// CheckpointLines is the maximum number of lines between two checkpoints.
+const CheckpointLines = 10_000
+
+// file is the part of an os.File that a chain writes with.
+type file interface {
+	WriteAt(b []byte, offset int64) (int, error)
+	Truncate(size int64) error
+	Close() error
+}
+
+// chain is the end of a log, to which lines are added. It is used by one goroutine.
+type chain struct {
+	path string
+	log  *Log
+	file file
+	sync func() error // of file
+	end
+	before   string // name of the rotated file before an empty file
+	unsigned int    // lines since the last checkpoint
+	torn     bool   // the file may have bytes after size
+
+	buf, line, body []byte
+	last            []byte // the last checkpoint in buf
+}
+
+// recover opens the file, and finds the end of the log in it or in the rotated files. It returns
+// what a line should say about it.
+func (c *chain) recover() (detail map[string]any, err error) {
+	f, err := newFile(c.path)
+	if err != nil {
+		return nil, err
+	}
+	c.use(f)
+	if c.end, err = endOf(f); err != nil {
+		return nil, err
+	}
+	detail = map[string]any{}
+	if c.fragment > 0 {
+		detail["fragment"] = c.fragment
+		c.torn = true
+		if err := c.mend(); err != nil {
+			return nil, err
+		}
+	}
+	if c.Seq == 0 { // the file has no lines: the log goes on from the rotated ones, if there are any
+		if err := c.after(); err != nil {
+			return nil, err
+		}
+	}
+	head, err := readHead(c.path)
+	if err != nil {
+		return nil, err
+	}
+	if head != nil && head.Seq > c.Seq {
+		detail["cut"] = map[string]any{"seq": head.Seq, "hash": head.Hash}
+	}
+	return detail, nil
+}
+
+// use makes f the file of the chain.
+func (c *chain) use(f *os.File) {
+	c.file, c.sync = f, func() error { return datasync(f) }
+}
+
+// after finds the end of the log in the last rotated file.
+func (c *chain) after() error {
+	c.Head = Head{0, genesis}
+	files, err := Files(c.path)
+	if err != nil {
+		return err
+	}
+	if len(files) < 2 {
+		return nil
+	}
+	before := files[len(files)-2]
+	f, err := os.Open(before)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	old, err := endOf(f)
+	if err != nil {
+		return err
+	}
+	c.Head = old.Head
+	c.before = filepath.Base(before)
+	return nil
+}
+
+// mend removes the bytes after the last whole line.
+func (c *chain) mend() error {
+	if !c.torn {
+		return nil
+	}
+	if err := c.file.Truncate(c.size); err != nil {
+		return err
+	}
+	c.torn = false
+	return nil
+}
+
+// mark is a state of a chain that it can return to.
+type mark struct {
+	end
+	unsigned int
+}
+
+func (c *chain) mark() mark { return mark{c.end, c.unsigned} }
+
+// begin begins a group of lines.
+func (c *chain) begin() { c.buf, c.last = c.buf[:0], nil }
+
+// add adds a line that was prepared to the group, and checkpoints between lines.
+func (c *chain) add(prepared []byte) error {
+	if c.log.options.Key != nil && c.unsigned >= CheckpointLines {
+		if err := c.checkpoint(); err != nil {
+			return err
+		}
+	}
+	c.link(prepared)
+	c.unsigned++
+	return nil
+}
+
+// link numbers a line, joins it to the chain, and adds it to the group.
+func (c *chain) link(prepared []byte) {
+	start := len(c.buf)
+	seq := c.Seq + 1
+	c.line = jsonx.With(c.line[:0], prepared, "prev", []byte(`"`+c.Hash+`"`))
+	c.body = jsonx.With(c.body[:0], c.line, "seq", strconv.AppendInt(nil, seq, 10))
+	c.line = jsonx.Without(c.line[:0], c.body, "hash")
+	hash := hashOf(c.Hash, c.line)
+	c.buf = jsonx.With(c.buf, c.body, "hash", []byte(`"`+hash+`"`))
+	c.buf = append(c.buf, '\n')
+	c.Head = Head{seq, hash}
+	if c.size == 0 && start == 0 {
+		c.first, c.opened = seq, time.Now()
+	}
+}
+
+// hashOf returns the hash of a line: of the hash of the line before, and of the line without its
+// own.
+func hashOf(prev string, body []byte) string {
+	h := sha256.New()
+	h.Write([]byte(prev))
+	h.Write(body)
+	return hashPrefix + hex.EncodeToString(h.Sum(nil))
+}
+
+// node adds a line about the log itself.
+func (c *chain) node(event string, detail map[string]any) error {
+	raw, err := jsonx.Marshal(detail)
+	if err != nil {
+		return err
+	}
+	e := Entry{Kind: Node, Event: event}
+	if len(detail) > 0 {
+		e.Detail = json.RawMessage(raw)
+	}
+	line, err := c.log.prepare(&e)
+	if err != nil {
+		return err
+	}
+	return c.add(line)
+}
+
+// checkpoint adds a checkpoint.
+func (c *chain) checkpoint() error {
+	key := c.log.options.Key
+	if key == nil {
+		return nil
+	}
+	line, err := c.log.prepare(&Entry{Kind: Checkpoint, Checkpoint: sign(key, c.log.options.Node, c.Head)})
+	if err != nil {
+		return err
+	}
+	start := len(c.buf)
+	c.link(line)
+	c.last = c.buf[start:]
+	c.unsigned = 0
+	return nil
+}
+
+// write writes the group after the last whole line. After an error the chain is as it was at m.
+func (c *chain) write(m mark, wait bool) error {
+	err := c.mend()
+	if err == nil {
+		c.torn = true
+		_, err = c.file.WriteAt(c.buf, c.size)
+		if err == nil && wait {
+			err = c.sync()
+		}
+	}
+	if err != nil {
+		c.end, c.unsigned = m.end, m.unsigned
+		_ = c.mend() // or before the next group
+		return err
+	}
+	c.torn = false
+	c.size += int64(len(c.buf))
+	if c.last != nil { // without a copy Verify only finds fewer cuts
+		_ = ownfile.Replace(headPath(c.path), c.last)
+	}
+	return nil
+}
+
+// full reports whether the file must be rotated before n more bytes.
+func (c *chain) full(n int) bool {
+	if c.size == 0 {
+		return false
+	}
+	now, opened := time.Now().UTC(), c.opened.UTC()
+	return c.size+int64(n) > c.log.options.MaxBytes || now.YearDay() != opened.YearDay() || now.Year() != opened.Year()
+}
+
+// rotate renames the file and goes on in a new one, which is empty. After an error the log goes on
+// in the old one, or is closed.
+func (c *chain) rotate() error {
+	if err := c.mend(); err != nil {
+		return err
+	}
+	if err := c.sync(); err != nil {
+		return err
+	}
+	name := rotatedName(c.path, c.opened, c.first)
+	if _, err := os.Lstat(name); err == nil {
+		return fmt.Errorf("%s is there already", name)
+	}
+	err := c.file.Close() // Windows does not rename open files
+	c.file = nil
+	if err != nil {
+		return err
+	}
+	renamed := os.Rename(c.path, name)
+	f, err := newFile(c.path)
+	if err != nil {
+		return err
+	}
+	if c.use(f); renamed != nil {
+		return renamed
+	}
+	c.end, c.before = end{Head: c.Head}, filepath.Base(name)
+	return nil
+}
+
+// publicKey returns the public half of a key.
+func publicKey(key ed25519.PrivateKey) ed25519.PublicKey {
+	return key.Public().(ed25519.PublicKey)
+}

@@ -1,0 +1,234 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Kind says which fact a line is about. Programs may use words of their own.
+type Kind string
+
+const (
+	CallBegin  Kind = "call.begin" // a call is about to leave
+	CallRetry  Kind = "call.retry" // a further attempt of a call is about to leave
+	CallEnd    Kind = "call.end"   // a call has ended; without a call.begin, it did not leave
+	List       Kind = "list"       // a list was asked for
+	Denied     Kind = "denied"     // a request was refused by a policy, a limit or a person
+	Config     Kind = "config"     // the configuration was read
+	Lock       Kind = "lock"       // pinned definitions of servers have changed
+	Node       Kind = "node"       // about the log itself; Event says what
+	Checkpoint Kind = "checkpoint" // signs all lines before it
+
+	// Approval and Login are followed by their state: "approval.allowed", "login.done".
+	Approval Kind = "approval."
+	Login    Kind = "login."
+)
+
+// Events of lines of kind [Node].
+const (
+	EventStart   = "start"   // a process has opened the log; Detail may have "fragment", the bytes removed, and "cut", the line that the end of the log has lost
+	EventStop    = "stop"    // the process has closed it
+	EventFile    = "file"    // the log goes on in this file; Detail has "after", the name of the last one
+	EventDropped = "dropped" // lines were lost here; Detail has "lines", their number
+)
+
+// Entry is a line of the log: a fact. The fields are in the order of the line.
+//
+// Write and Add set Hash, Node, Prev, Seq and V, and clip texts to 1 KiB.
+type Entry struct {
+	Arguments    *Arguments      `json:"arguments,omitzero"`
+	Attempt      int             `json:"attempt,omitzero"` // of a retry: 2 is the first
+	Bytes        int             `json:"bytes,omitzero"`   // of the result
+	Cached       bool            `json:"cached,omitzero"`  // the result came from a cache
+	Call         string          `json:"call,omitempty"`   // joins the lines of one call
+	Checkpoint   *Signed         `json:"checkpoint,omitzero"`
+	Client       *Client         `json:"client,omitzero"`
+	Code         int             `json:"code,omitzero"` // of the JSON-RPC error
+	Conversation string          `json:"conversation,omitempty"`
+	Decision     *Decision       `json:"decision,omitzero"`
+	Definition   string          `json:"definition,omitempty"` // digest of the definition of the tool
+	Detail       json.RawMessage `json:"detail,omitzero"`      // an object; of kinds that are not about calls
+	Event        string          `json:"event,omitempty"`
+	Hash         string          `json:"hash"` // SHA-256 of Prev and of the line without this member
+	Kind         Kind            `json:"kind"`
+	Method       string          `json:"method,omitempty"` // empty: tools/call
+	Millis       float64         `json:"ms,omitzero"`      // duration in milliseconds
+	Name         string          `json:"name,omitempty"`   // of a prompt; URI of a resource, without its query; id of a task
+	Node         string          `json:"node"`
+	Outcome      string          `json:"outcome,omitempty"` // "ok", "tool error", "error", "denied", "canceled", ...
+	Prev         string          `json:"prev"`              // Hash of the line before; 64 zeros in the first
+	Principal    *Principal      `json:"principal,omitzero"`
+	Reason       string          `json:"reason,omitempty"`
+	Result       string          `json:"result,omitempty"` // digest of the result
+	Seq          int64           `json:"seq"`              // number of the line in the log, from 1, across files
+	Server       *Server         `json:"server,omitzero"`
+	Team         string          `json:"team,omitempty"`
+	Time         time.Time       `json:"time"` // zero: the time of Write or Add
+	Tool         string          `json:"tool,omitempty"`
+	Trace        string          `json:"trace,omitempty"` // trace id of W3C Trace Context
+	V            int             `json:"v"`               // version of the format: 1
+}
+
+// Arguments are those of a call. A writer sets only Value; the line has Value only if
+// [Options.Arguments] is set.
+type Arguments struct {
+	Bytes  int             `json:"bytes,omitzero"` // instead of a Value of more than 64 KiB
+	Digest string          `json:"digest"`         // see [Digest]
+	Value  json.RawMessage `json:"value,omitzero"` // redacted
+}
+
+// Client is the program that sent a request.
+type Client struct {
+	IP       string `json:"ip,omitempty"`
+	Name     string `json:"name,omitempty"`
+	Revision string `json:"revision,omitempty"` // of the protocol
+	Session  string `json:"session,omitempty"`  // a digest
+	Version  string `json:"version,omitempty"`
+}
+
+// Decision says why a call was made or refused.
+type Decision struct {
+	Budget string   `json:"budget,omitempty"`
+	By     string   `json:"by,omitempty"`     // origin: "person", "rule", ...
+	Effect string   `json:"effect,omitempty"` // "allow" or "deny"
+	Guards []string `json:"guards,omitempty"`
+	Policy string   `json:"policy,omitempty"` // digest of the rules
+	Rule   string   `json:"rule,omitempty"`
+	Ticket string   `json:"ticket,omitempty"`
+}
+
+// Principal is an authenticated caller.
+type Principal struct {
+	Client string `json:"client,omitempty"` // OAuth client
+	ID     string `json:"id"`
+	Issuer string `json:"issuer,omitempty"`
+}
+
+// Server is the server that a request is for.
+type Server struct {
+	Identity string `json:"identity,omitempty"`
+	Name     string `json:"name"`
+}
+
+// Signed is a checkpoint: the signature of a line, and so of all lines before it.
+type Signed struct {
+	Hash      string `json:"hash"`
+	Key       string `json:"key"` // see [KeyID]
+	Seq       int64  `json:"seq"`
+	Signature []byte `json:"signature"` // Ed25519, in base64
+}
+
+// Head names a line of a log.
+type Head struct {
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"`
+}
+
+const (
+	version      = 1
+	maxArguments = 64 << 10
+	maxText      = 1 << 10
+	maxDetail    = 16 << 10
+	maxLine      = 1 << 20 // a longer line is not of this package
+	hashPrefix   = "sha256:"
+	hashLen      = len(hashPrefix) + 2*sha256.Size
+)
+
+// genesis is the Prev of the first line.
+var genesis = hashPrefix + strings.Repeat("0", 2*sha256.Size)
+
+// Digest returns the SHA-256 of arguments, as "sha256:" and hex. White space and the order of
+// members make no difference; no arguments are an empty object.
+func Digest(arguments json.RawMessage) string {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	return digest(jsonx.Canonical(arguments))
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hashPrefix + hex.EncodeToString(sum[:])
+}
+
+// prepare returns the line of an entry with Hash, Prev and Seq still to be set. It changes e.
+func (l *Log) prepare(e *Entry) ([]byte, error) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time = e.Time.UTC().Truncate(time.Microsecond)
+	e.V, e.Node, e.Hash, e.Prev, e.Seq = version, l.options.Node, "", "", 0
+	e.Arguments = l.arguments(e.Arguments)
+	if e.Detail != nil {
+		if e.Detail = jsonx.Canonical(e.Detail); len(e.Detail) > maxDetail || jsonx.Valid(e.Detail, 0) != nil {
+			e.Detail = nil
+		}
+	}
+	e.clip()
+	return jsonx.Marshal(e)
+}
+
+// arguments returns the form of arguments in a line.
+func (l *Log) arguments(a *Arguments) *Arguments {
+	if a == nil {
+		return nil
+	}
+	out := &Arguments{Digest: a.Digest}
+	if out.Digest == "" {
+		out.Digest = Digest(a.Value)
+	}
+	switch {
+	case !l.options.Arguments || len(a.Value) == 0:
+	case len(a.Value) > maxArguments:
+		out.Bytes = len(a.Value)
+	default:
+		f := l.options.Redactor.Frame(trace.Frame{Msg: a.Value})
+		if f.Msg != nil && jsonx.Valid(f.Msg, 0) == nil {
+			out.Value = jsonx.Canonical(f.Msg)
+		} else { // the model's arguments are not JSON
+			out.Value = jsonx.AppendString(nil, strings.ToValidUTF8(string(f.Raw), "�"))
+		}
+	}
+	return out
+}
+
+// clip bounds the texts of an entry.
+func (e *Entry) clip() {
+	texts := []*string{&e.Call, &e.Conversation, &e.Definition, &e.Event, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace}
+	if c := e.Client; c != nil {
+		own := *c
+		e.Client = &own
+		texts = append(texts, &own.IP, &own.Name, &own.Revision, &own.Session, &own.Version)
+	}
+	if d := e.Decision; d != nil {
+		own := *d
+		e.Decision = &own
+		texts = append(texts, &own.Budget, &own.By, &own.Effect, &own.Policy, &own.Rule, &own.Ticket)
+		own.Guards = append([]string(nil), d.Guards[:min(len(d.Guards), 16)]...)
+		for i := range own.Guards {
+			texts = append(texts, &own.Guards[i])
+		}
+	}
+	if p := e.Principal; p != nil {
+		own := *p
+		e.Principal = &own
+		texts = append(texts, &own.Client, &own.ID, &own.Issuer)
+	}
+	if s := e.Server; s != nil {
+		own := *s
+		e.Server = &own
+		texts = append(texts, &own.Identity, &own.Name)
+	}
+	for _, t := range texts {
+		if len(*t) > maxText {
+			*t = (*t)[:maxText]
+		}
+		*t = strings.ToValidUTF8(*t, "�")
+	}
+}

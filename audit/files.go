@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+)
+
+// DefaultPath returns the user's file: calls.jsonl in the folder patchbay of the user's data.
+func DefaultPath() (string, error) { return ownfile.Data("calls.jsonl") }
+
+// Files returns the files of the log at path, in the order of their lines: the rotated ones, which
+// stand beside it, and path itself if it exists. A rotated file has the time and the number of its
+// first line in its name: audit.20261122T150000Z.000000004711.jsonl. Without any file, the error
+// wraps [io/fs.ErrNotExist].
+func Files(path string) ([]string, error) {
+	dir, base := filepath.Split(path)
+	entries, err := os.ReadDir(cmp.Or(dir, "."))
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	type part struct {
+		name string
+		seq  int64
+	}
+	var parts []part
+	there := false
+	for _, e := range entries {
+		if seq := rotatedSeq(base, e.Name()); seq > 0 {
+			parts = append(parts, part{e.Name(), seq})
+		}
+		there = there || e.Name() == base
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(a.seq, b.seq), strings.Compare(a.name, b.name)) })
+	var files []string
+	for _, p := range parts {
+		files = append(files, dir+p.name)
+	}
+	if there {
+		files = append(files, path)
+	}
+	if files == nil {
+		return nil, fmt.Errorf("audit log: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
+	}
+	return files, nil
+}
+
+const rotatedTime = "20060102T150405Z"
+
+func rotatedName(path string, at time.Time, seq int64) string {
+	ext := filepath.Ext(path)
+	return fmt.Sprintf("%s.%s.%012d%s", strings.TrimSuffix(path, ext), at.UTC().Format(rotatedTime), seq, ext)
+}
+
+// rotatedSeq returns the number in the name of a rotated file; 0: the name is of another file.
+func rotatedSeq(base, name string) int64 {
+	ext := filepath.Ext(base)
+	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(base, ext)+".")
+	if !ok {
+		return 0
+	}
+	if rest, ok = strings.CutSuffix(rest, ext); !ok {
+		return 0
+	}
+	at, number, _ := strings.Cut(rest, ".")
+	if _, err := time.Parse(rotatedTime, at); err != nil || len(number) < 12 {
+		return 0
+	}
+	seq, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seq
+}
+
+// headPath is the file with the last checkpoint of a log.
+func headPath(path string) string { return path + ".head" }
+
+// end is the end of a log.
+type end struct {
+	Head
+	size     int64     // of the whole lines of the file; 0: the file has none
+	fragment int       // bytes after them
+	first    int64     // number of the first line of the file
+	opened   time.Time // time of the first line
+}
+
+// endOf finds the end of the log in its current file.
+func endOf(f *os.File) (e end, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return e, err
+	}
+	if !info.Mode().IsRegular() {
+		return e, fmt.Errorf("%s is not a regular file", f.Name())
+	}
+	size := info.Size()
+	if size == 0 {
+		return e, nil
+	}
+	tail := make([]byte, min(size, 2*maxLine))
+	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
+		return e, err
+	}
+	last := bytes.LastIndexByte(tail, '\n') + 1 // of the tail
+	e.fragment = len(tail) - last
+	e.size = size - int64(e.fragment)
+	if last == 0 {
+		if size > int64(len(tail)) {
+			return e, notALog(f.Name())
+		}
+		return e, nil
+	}
+	begin := bytes.LastIndexByte(tail[:last-1], '\n') + 1
+	line := tail[begin : last-1]
+	if begin == 0 && size > int64(len(tail)) || !chained(line) {
+		return e, notALog(f.Name())
+	}
+	e.Head = headOf(line)
+	header := make([]byte, min(size, maxLine))
+	if _, err := f.ReadAt(header, 0); err != nil && err != io.EOF {
+		return e, err
+	}
+	header, _, _ = bytes.Cut(header, []byte("\n"))
+	if !chained(header) {
+		return e, notALog(f.Name())
+	}
+	e.first = headOf(header).Seq
+	at, _ := jsonx.Lookup(header, "time")
+	if err := jsonx.Unmarshal(at, &e.opened); err != nil {
+		return e, notALog(f.Name())
+	}
+	return e, nil
+}
+
+func notALog(path string) error {
+	return fmt.Errorf("%s is not an audit log: it has a line without number or hash; move the file away, or name another", path)
+}
+
+// chained reports whether a line is one of a log.
+func chained(line []byte) bool {
+	if jsonx.KindOf(line) != '{' || jsonx.Valid(line, 0) != nil {
+		return false
+	}
+	h := headOf(line)
+	return h.Seq > 0 && len(h.Hash) == hashLen && strings.HasPrefix(h.Hash, hashPrefix)
+}
+
+// headOf returns the number and hash of a valid line.
+func headOf(line []byte) (h Head) {
+	seq, _ := jsonx.Lookup(line, "seq")
+	h.Seq, _ = strconv.ParseInt(string(seq), 10, 64)
+	hash, _ := jsonx.Lookup(line, "hash")
+	h.Hash, _ = jsonx.Unquote(hash)
+	return h
+}
+
+// readHead reads the checkpoint in the file beside a log; nil: there is none.
+func readHead(path string) (*Entry, error) {
+	raw, err := ownfile.Read(headPath(path), maxLine)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	e := new(Entry)
+	if err := jsonx.Unmarshal(bytes.TrimSpace(raw), e); err != nil || e.Checkpoint == nil {
+		return nil, fmt.Errorf("%s is not a checkpoint of an audit log", headPath(path))
+	}
+	return e, nil
+}
+
+// newFile creates a file of a log.
+func newFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syncFolder(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

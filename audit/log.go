@@ -1,0 +1,253 @@
+package audit
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Sync says when a line counts as written.
+type Sync int
+
+const (
+	SyncGroup Sync = iota // it is on disk; the lines of up to 2 ms go there together
+	SyncNone              // the operating system has it, which survives kill -9, and not a power cut
+)
+
+// Options configure a [Log]. Nil and the zero value mean defaults.
+type Options struct {
+	// Node names this process in lines. Empty means the name of the machine.
+	Node string
+
+	// Arguments enables writing arguments, redacted, of at most 64 KiB per call.
+	Arguments bool
+
+	// Redactor removes secrets from arguments. Nil means the default one, see
+	// [trace.NewRedactor].
+	Redactor *trace.Redactor
+
+	// Key signs checkpoints. Nil means none: then a person who can write to the files can change
+	// a line and compute all later hashes again.
+	Key ed25519.PrivateKey
+
+	// Interval is the maximum time until lines are signed; a checkpoint also stands after 10,000
+	// lines, and at the end. Zero means 10 seconds.
+	Interval time.Duration
+
+	// Sync says when Write returns.
+	Sync Sync
+
+	// MaxBytes is the size at which a file is rotated; at midnight UTC it is too. Zero means
+	// 100 MiB.
+	MaxBytes int64
+
+	// Shared lets several processes write to the file in turn, each group of lines behind a lock.
+	Shared bool
+
+	// OnCheckpoint is called after each checkpoint was written, on the goroutine of the log. A
+	// copy elsewhere shows if somebody cuts off the end of the log: see [VerifyOptions.Heads].
+	OnCheckpoint func(Head)
+
+	// Logger gets an error when lines cannot be written, once, and a note when they can be again.
+	// Nil means none.
+	Logger *slog.Logger
+}
+
+const (
+	groupTime  = 2 * time.Millisecond // lines of Add wait for others as long
+	retryTime  = time.Second          // between attempts to write lines of Add
+	rotateTime = time.Minute          // between attempts to rotate
+	lockTime   = 5 * time.Second      // wait for the lock of a shared log
+	maxQueued  = 1 << 16
+	maxGroup   = 4096
+)
+
+// ErrClosed is the error of Write after Close.
+var ErrClosed = errors.New("the audit log is closed")
+
+// Log is an open audit log. It is safe for concurrent use. It owns a goroutine, which ends with
+// Close.
+type Log struct {
+	path    string
+	options Options
+
+	mu     sync.Mutex
+	queue  []queued // guarded by mu
+	closed bool     // guarded by mu
+
+	urgent, soon chan struct{} // a line waits to be written: now, or within groupTime
+	stop         chan struct{}
+	done         chan struct{}
+	final        error // of the last group; read after done
+
+	written, dropped atomic.Int64
+	lag              atomic.Int64 // nanoseconds that the last group took
+	fault            atomic.Pointer[error]
+}
+
+// queued is a line that is not written yet.
+type queued struct {
+	line []byte
+	done chan error // gets the outcome; nil: nobody waits
+}
+
+// Open opens a log to add to, and creates the file and its folder if needed. An empty path means
+// [DefaultPath]. The log goes on from its last whole line. Unless [Options] say Shared, it is an
+// error if another process has it open.
+func Open(path string, o *Options) (*Log, error) {
+	if path == "" {
+		var err error
+		if path, err = DefaultPath(); err != nil {
+			return nil, fmt.Errorf("audit log: %w", err)
+		}
+	}
+	l := &Log{path: path, urgent: make(chan struct{}, 1), soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	if o != nil {
+		l.options = *o
+	}
+	l.options.defaults()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("audit log: %s is not a regular file", path)
+	}
+	w := &writer{Log: l, chain: chain{path: path, log: l}}
+	if err := w.open(); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	go w.run()
+	return l, nil
+}
+
+func (o *Options) defaults() {
+	if o.Node == "" {
+		if o.Node, _ = os.Hostname(); o.Node == "" {
+			o.Node = "node"
+		}
+	}
+	if o.Redactor == nil {
+		o.Redactor = trace.NewRedactor(nil)
+	}
+	if o.Interval <= 0 {
+		o.Interval = 10 * time.Second
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 100 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// lock takes the lock of the log.
+func (l *Log) lock() (unlock func(), err error) {
+	wait := lockTime
+	if !l.options.Shared {
+		wait = 200 * time.Millisecond // a process that has just ended
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	unlock, err = ownfile.Lock(ctx, l.path+".lock")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("another process writes to %s; name another file for this one, or end it", l.path)
+	}
+	return unlock, err
+}
+
+// Write adds a line and waits until it is written, see [Options.Sync]. If ctx ends first, the error
+// wraps its cause and the line may be in the log.
+func (l *Log) Write(ctx context.Context, e Entry) error {
+	line, err := l.prepare(&e)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	done := make(chan error, 1)
+	if err := l.enqueue(queued{line, done}); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("audit log: %s: %w", l.path, context.Cause(ctx))
+	}
+}
+
+// Add adds a line without waiting for the disk. A line that cannot be written is kept and tried
+// again each second; a full queue drops it, see [Stats].
+func (l *Log) Add(e Entry) {
+	line, err := l.prepare(&e)
+	if err == nil {
+		err = l.enqueue(queued{line, nil})
+	}
+	if err != nil {
+		l.dropped.Add(1)
+	}
+}
+
+func (l *Log) enqueue(q queued) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if len(l.queue) >= maxQueued {
+		return fmt.Errorf("audit log: %d lines wait for %s; the disk is too slow for the calls", len(l.queue), l.path)
+	}
+	l.queue = append(l.queue, q)
+	wake := l.soon
+	if q.done != nil {
+		wake = l.urgent
+	}
+	select {
+	case wake <- struct{}{}:
+	default: // it is awake
+	}
+	return nil
+}
+
+// Stats is the state of a log.
+type Stats struct {
+	Lines   int64         // written by this Log
+	Dropped int64         // lines of Add that are lost
+	Queued  int           // lines that wait
+	Lag     time.Duration // of the last group: the time that writing took
+	Err     error         // of the last group; nil: it was written
+}
+
+// Stats returns the state of the log.
+func (l *Log) Stats() Stats {
+	l.mu.Lock()
+	queued := len(l.queue)
+	l.mu.Unlock()
+	s := Stats{Lines: l.written.Load(), Dropped: l.dropped.Load(), Queued: queued, Lag: time.Duration(l.lag.Load())}
+	if err := l.fault.Load(); err != nil {
+		s.Err = *err
+	}
+	return s
+}
+
+// Close writes the lines that wait and a checkpoint, and closes the file. The error is that of the
+// last lines. It may be called more than once.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if first {
+		close(l.stop)
+	}
+	<-l.done
+	return l.final
+}

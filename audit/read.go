@@ -1,0 +1,261 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
+)
+
+// LineError is a line that is not one of a log. Reading goes on after it.
+type LineError struct {
+	File string
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Read returns the lines of files, in order. A line that does not decode is a [*LineError], and the
+// next lines follow; a fragment at the end of a file is left out, because it may still be written.
+// Any other error is the last element.
+func Read(files ...string) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for _, name := range files {
+			f, err := os.Open(name)
+			if err != nil {
+				yield(nil, fmt.Errorf("audit log: %w", err))
+				return
+			}
+			_, more := readLines(f, name, 0, yield)
+			f.Close()
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// readLines yields the whole lines of r. It returns their bytes, and whether to go on.
+func readLines(r io.Reader, name string, line int, yield func(*Entry, error) bool) (size int64, more bool) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		text, err := boundedLine(in)
+		if err == io.EOF {
+			return size, true
+		}
+		line++
+		size += int64(len(text))
+		if err == nil {
+			e := new(Entry)
+			if err = jsonx.Unmarshal(bytes.TrimSuffix(text, []byte("\n")), e); err == nil && e.Seq <= 0 {
+				err = errors.New("it is not a line of an audit log")
+			}
+			if err == nil {
+				if !yield(e, nil) {
+					return size, false
+				}
+				continue
+			}
+		} else if !errors.Is(err, errLong) {
+			yield(nil, fmt.Errorf("audit log: %w", err))
+			return size, false
+		}
+		if !yield(nil, &LineError{name, line, err}) {
+			return size, false
+		}
+	}
+}
+
+var errLong = errors.New("it is longer than 1 MiB")
+
+// boundedLine reads a line with its end. Without an end the error is io.EOF.
+func boundedLine(in *bufio.Reader) (line []byte, err error) {
+	long := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxLine; long {
+			line = append(line[:0], part...)
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			return line, err
+		case long:
+			return line, errLong
+		default:
+			return line, nil
+		}
+	}
+}
+
+// followTime is the time between two looks at a log.
+const followTime = 250 * time.Millisecond
+
+// Follow returns the lines of the log at path with numbers above after as they are written, across
+// rotations, until ctx ends. It waits for a file that is not there yet.
+func Follow(ctx context.Context, path string, after int64) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		f := follower{path: path, last: after, done: map[string]int64{}}
+		for {
+			if !f.look(yield) {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(followTime):
+			}
+		}
+	}
+}
+
+// follower has read the lines up to last.
+type follower struct {
+	path string
+	last int64
+	done map[string]int64 // bytes that were read, by the first line of a file
+}
+
+// look yields new lines. It keeps no file open, because Windows does not rename open files.
+func (f *follower) look(yield func(*Entry, error) bool) (more bool) {
+	files, err := Files(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
+	for i, name := range files {
+		if i+1 < len(files) {
+			if next := firstSeq(files[i+1]); next > 0 && next <= f.last+1 {
+				continue // its lines are read
+			}
+		}
+		if !f.file(name, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// firstSeq returns the number of the first line of a file; 0: it has none.
+func firstSeq(name string) int64 {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	line, err := boundedLine(bufio.NewReader(f))
+	if err != nil || !chained(bytes.TrimSuffix(line, []byte("\n"))) {
+		return 0
+	}
+	return headOf(line).Seq
+}
+
+func (f *follower) file(name string, yield func(*Entry, error) bool) (more bool) {
+	in, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) { // it was renamed just now
+		return true
+	}
+	if err != nil {
+		yield(nil, fmt.Errorf("audit log: %w", err))
+		return false
+	}
+	defer in.Close()
+	first, err := boundedLine(bufio.NewReader(in))
+	if err != nil {
+		return true
+	}
+	id := string(first)
+	if len(f.done) > 16 {
+		clear(f.done)
+	}
+	from := f.done[id]
+	if _, err := in.Seek(from, io.SeekStart); err != nil {
+		yield(nil, fmt.Errorf("audit log: %w", err))
+		return false
+	}
+	read, more := readLines(in, name, 0, func(e *Entry, err error) bool {
+		if err == nil {
+			if e.Seq <= f.last {
+				return true
+			}
+			f.last = e.Seq
+		}
+		return yield(e, err)
+	})
+	f.done[id] = from + read
+	return more
+}
+
+// Filter selects lines. Empty fields select all; in texts * stands for any text.
+type Filter struct {
+	Since, Until time.Time // Since <= Time < Until
+	Kind         string
+	Principal    string // ID
+	Team         string
+	Client       string // name
+	Server       string // name
+	Tool         string // or the name of a prompt or resource
+	Rule         string
+	Outcome      string
+	Call         string
+}
+
+// Match reports whether the filter selects a line.
+func (f *Filter) Match(e *Entry) bool {
+	if !f.Since.IsZero() && e.Time.Before(f.Since) || !f.Until.IsZero() && !e.Time.Before(f.Until) {
+		return false
+	}
+	var principal, client, server, rule string
+	if e.Principal != nil {
+		principal = e.Principal.ID
+	}
+	if e.Client != nil {
+		client = e.Client.Name
+	}
+	if e.Server != nil {
+		server = e.Server.Name
+	}
+	if e.Decision != nil {
+		rule = e.Decision.Rule
+	}
+	tool := e.Tool
+	if tool == "" {
+		tool = e.Name
+	}
+	for _, m := range [][2]string{
+		{f.Kind, string(e.Kind)}, {f.Principal, principal}, {f.Team, e.Team}, {f.Client, client}, {f.Server, server},
+		{f.Tool, tool}, {f.Rule, rule}, {f.Outcome, e.Outcome}, {f.Call, e.Call},
+	} {
+		if m[0] != "" && !wildcard.Match(m[0], m[1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Select returns the lines that the filter selects, and all errors.
+func (f *Filter) Select(lines iter.Seq2[*Entry, error]) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for e, err := range lines {
+			if (err != nil || f.Match(e)) && !yield(e, err) {
+				return
+			}
+		}
+	}
+}

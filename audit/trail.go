@@ -1,0 +1,402 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/note"
+	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
+)
+
+// Failure says what happens to a call whose line cannot be written.
+type Failure int
+
+const (
+	Refuse Failure = iota // the caller gets an error, and the server is not called
+	Pass                  // the call is made
+)
+
+// Trail makes the two middlewares that log requests: [Trail.Outer] in front of all others, and
+// [Trail.Around] around each server. Set the fields before the first request.
+//
+// Calls, prompts, reads and completions have a line call.begin and a line call.end; lists have a
+// line of kind list; a refused request of any method has a line of kind denied.
+type Trail struct {
+	Log       *Log
+	OnFailure Failure
+
+	Team     func(ctx context.Context) string // of the caller; nil: lines have none
+	IP       func(ctx context.Context) string // address of the client; nil: lines have none
+	Identity func(server string) string       // of a server, such as its URL; nil: lines have none
+
+	// Trusted says that the readOnlyHint of a server's tools can be relied on. Calls of its
+	// read-only tools, reads and prompts do not wait for the disk. Nil means that none is trusted.
+	Trusted func(server string) bool
+
+	readOnly sync.Map // *readOnlyTools by the name of a server
+}
+
+// callMethods are the requests that a server may act on; those with true only read.
+var callMethods = map[string]bool{
+	"tools/call": false, "tasks/update": false, "tasks/cancel": false,
+	"prompts/get": true, "resources/read": true, "completion/complete": true,
+}
+
+// Outer returns the middleware in front: it writes a line when a request has ended. The line has
+// what the middlewares behind it noted, see [Note]. It does not wait for the disk.
+func (t *Trail) Outer() mcp.Middleware {
+	observe := middleware.Observe(t.ended)
+	return func(next mcp.Handler) mcp.Handler {
+		observed := observe(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			res, err := next.Handle(ctx, req)
+			if r := recordOf(ctx); r != nil && err == nil && r.call {
+				r.sawResult(res)
+			}
+			return res, err
+		}))
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			switch req.Method {
+			case "server/discover", "ping", "logging/setLevel":
+				return next.Handle(ctx, req)
+			}
+			if strings.HasPrefix(req.Method, "notifications/") {
+				return next.Handle(ctx, req)
+			}
+			return observed.Handle(note.With(ctx, t.record(ctx, req)), req)
+		})
+	}
+}
+
+// Around returns the middleware around a server, for the Middleware of a gateway: it writes the
+// line call.begin and waits for the disk, then passes the call on. Behind no Outer it also writes
+// the end.
+func (t *Trail) Around(server string) mcp.Middleware {
+	trusted := t.Trusted != nil && t.Trusted(server)
+	who := &Server{Name: server}
+	if t.Identity != nil {
+		who.Identity = t.Identity(server)
+	}
+	kept, _ := t.readOnly.LoadOrStore(server, new(readOnlyTools))
+	return func(next mcp.Handler) mcp.Handler {
+		h := &around{trail: t, server: who, next: next}
+		if trusted {
+			h.readOnly = kept.(*readOnlyTools)
+		}
+		h.alone = t.Outer()(mcp.HandlerFunc(h.handle))
+		return h
+	}
+}
+
+// around is a handler behind [Trail.Around].
+type around struct {
+	trail    *Trail
+	server   *Server
+	readOnly *readOnlyTools // nil: the server is not trusted
+	next     mcp.Handler
+	alone    mcp.Handler // for requests without a record
+}
+
+// Handle writes a line before it passes a call on.
+func (h *around) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if recordOf(ctx) == nil {
+		return h.alone.Handle(ctx, req)
+	}
+	return h.handle(ctx, req)
+}
+
+// Leaves tells a gateway that callers see all entries of a list, so that it encodes the list once.
+func (h *around) Leaves(_ context.Context, _ string, _ uint64, entries iter.Seq[json.RawMessage]) string {
+	n := 0
+	for range entries {
+		n++
+	}
+	return strings.Repeat("\xff", (n+7)/8)
+}
+
+func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	reads, call := callMethods[req.Method]
+	if !call {
+		return h.next.Handle(ctx, req)
+	}
+	e := recordOf(ctx).begin(h.server, req)
+	if h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
+		h.trail.Log.Add(e)
+		return h.next.Handle(ctx, req)
+	}
+	if err := h.trail.Log.Write(ctx, e); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if h.trail.OnFailure == Refuse {
+			return nil, mcp.Errorf(jsonrpc.CodeInternal, "the call was not made, because its line of the audit log cannot be written (%v); ask the operator of this server", cause(err))
+		}
+	}
+	return h.next.Handle(ctx, req)
+}
+
+// cause returns the innermost error that a caller may see: without paths.
+func cause(err error) error {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number
+	}
+	if errors.Is(err, ErrClosed) {
+		return ErrClosed
+	}
+	return errors.New("it takes too long")
+}
+
+// Note calls f with the line of the request of ctx, so that a middleware can add what it knows. The
+// later lines of the request have it too. Without an [Trail.Outer] it does nothing. f must not
+// block.
+func Note(ctx context.Context, f func(e *Entry)) {
+	if r := recordOf(ctx); r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		f(&r.entry)
+	}
+}
+
+// record is a request on its way.
+type record struct {
+	call bool // of a method of callMethods
+	list bool
+
+	mu     sync.Mutex
+	entry  Entry // as far as it is known; guarded by mu
+	begins int   // lines call.begin and call.retry; guarded by mu
+}
+
+func recordOf(ctx context.Context) *record {
+	r, _ := note.From(ctx).(*record)
+	return r
+}
+
+// record begins a record.
+func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
+	r := &record{list: strings.HasSuffix(req.Method, "/list")}
+	_, r.call = callMethods[req.Method]
+	e := &r.entry
+	e.Call = newID()
+	if req.Method != "tools/call" {
+		e.Method = req.Method
+	}
+	if p := auth.From(ctx); p != nil {
+		e.Principal = &Principal{ID: p.ID, Issuer: p.Issuer, Client: p.ClientID}
+	} else if id := principal.From(ctx); id != "" {
+		e.Principal = &Principal{ID: id}
+	}
+	e.Client = clientOf(ctx)
+	if t.IP != nil {
+		if e.Client == nil {
+			e.Client = &Client{}
+		}
+		e.Client.IP = t.IP(ctx)
+	}
+	if t.Team != nil {
+		e.Team = t.Team(ctx)
+	}
+	if parent, ok := jsonx.LookupPath(req.Params, "_meta", "traceparent"); ok {
+		e.Trace = traceOf(stringOf(parent))
+	}
+	nameInto(e, req)
+	return r
+}
+
+// clientOf describes the program that called; nil: there is none.
+func clientOf(ctx context.Context) *Client {
+	call := engine.From(ctx)
+	if call == nil || call.Peer == nil {
+		return nil
+	}
+	c := &Client{Revision: call.Peer.Revision.Name}
+	call.While(func() {
+		name, _ := jsonx.Lookup(call.Peer.Info, "name")
+		version, _ := jsonx.Lookup(call.Peer.Info, "version")
+		c.Name, c.Version = stringOf(name), stringOf(version)
+	})
+	if id := call.Header.Get("Mcp-Session-Id"); id != "" {
+		c.Session = digest([]byte(id))[:len(hashPrefix)+16]
+	}
+	return c
+}
+
+// traceOf returns the trace id of a traceparent (W3C Trace Context).
+func traceOf(parent string) string {
+	parts := strings.Split(parent, "-")
+	if len(parts) < 4 || len(parts[1]) != 32 || strings.Trim(parts[1], "0123456789abcdef") != "" {
+		return ""
+	}
+	return parts[1]
+}
+
+// nameInto sets what a request names.
+func nameInto(e *Entry, req *mcp.Request) {
+	switch req.Method {
+	case "tools/call":
+		e.Tool = stringOf(req.Param("name"))
+	case "prompts/get":
+		e.Name = stringOf(req.Param("name"))
+	case "resources/read":
+		e.Name = text.URI(stringOf(req.Param("uri")))
+	case "tasks/update", "tasks/cancel", "tasks/get":
+		e.Name = stringOf(req.Param("taskId"))
+	case "completion/complete":
+		ref := req.Param("ref")
+		if name, ok := jsonx.Lookup(ref, "name"); ok {
+			e.Name = stringOf(name)
+		} else if uri, ok := jsonx.Lookup(ref, "uri"); ok {
+			e.Name = text.URI(stringOf(uri))
+		}
+	}
+}
+
+func stringOf(raw json.RawMessage) string {
+	s, _ := jsonx.Unquote(raw)
+	return s
+}
+
+// Decided implements [note.Recorder].
+func (r *record) Decided(server string, d note.Decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.list { // its entries are filtered, and the list is answered
+		return
+	}
+	e := &r.entry
+	if e.Server == nil || e.Server.Name != server {
+		e.Server = &Server{Name: server}
+	}
+	own := Decision{}
+	if e.Decision != nil {
+		own = *e.Decision
+	}
+	own.Effect, own.Rule, own.Policy = "deny", d.Rule, d.Policy
+	if d.Allow {
+		own.Effect = "allow"
+	}
+	e.Decision = &own
+}
+
+// begin returns the line of a call that is about to leave.
+func (r *record) begin(server *Server, req *mcp.Request) Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begins++
+	e := &r.entry
+	e.Server = server
+	nameInto(e, req)
+	if args := req.Param("arguments"); args != nil {
+		e.Arguments = &Arguments{Value: args}
+	}
+	out := *e
+	out.Kind = CallBegin
+	if r.begins > 1 {
+		out.Kind, out.Attempt = CallRetry, r.begins
+	}
+	if e.Arguments != nil { // the end has the digest alone
+		e.Arguments = &Arguments{Digest: Digest(e.Arguments.Value)}
+		out.Arguments.Digest = e.Arguments.Digest
+	}
+	return out
+}
+
+// sawResult notes the size and digest of a result.
+func (r *record) sawResult(res mcp.Result) {
+	if res == nil {
+		return
+	}
+	raw := res.JSON()
+	sum := digest(raw)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entry.Bytes, r.entry.Result = len(raw), sum
+}
+
+// ended writes the line of a request that has ended.
+func (t *Trail) ended(ctx context.Context, o middleware.Record) {
+	r := recordOf(ctx)
+	r.mu.Lock()
+	e, begun := r.entry, r.begins > 0
+	r.mu.Unlock()
+	switch {
+	case o.Outcome == middleware.Denied && !begun:
+		e.Kind = Denied
+		if e.Reason == "" && o.Err != nil {
+			e.Reason = o.Err.Error()
+		}
+	case r.call:
+		e.Kind = CallEnd
+	case r.list:
+		e.Kind = List
+	default:
+		return
+	}
+	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, float64(o.Duration.Microseconds())/1000
+	t.Log.Add(e)
+}
+
+// readOnlyTools are the tools of a server that say that they only read.
+type readOnlyTools struct {
+	mu    sync.Mutex
+	names map[string]bool // guarded by mu
+	asked time.Time       // guarded by mu
+}
+
+const (
+	maxPages = 100
+	freshFor = time.Minute // how long a list of tools is believed
+)
+
+// has reports whether a tool only reads. It lists the tools of next at most once a minute.
+func (k *readOnlyTools) has(ctx context.Context, next mcp.Handler, name string) bool {
+	k.mu.Lock()
+	stale := time.Since(k.asked) > freshFor
+	if stale {
+		k.asked = time.Now()
+	}
+	yes := k.names[name]
+	k.mu.Unlock()
+	if !stale {
+		return yes
+	}
+	names := map[string]bool{}
+	params := json.RawMessage(nil)
+	for range maxPages {
+		res, err := next.Handle(ctx, &mcp.Request{Method: "tools/list", Params: params})
+		if err != nil {
+			names = map[string]bool{}
+			break
+		}
+		raw := res.JSON()
+		list, _ := jsonx.Lookup(raw, "tools")
+		for tool := range jsonx.Elements(list) {
+			if hint, _ := jsonx.LookupPath(tool, "annotations", "readOnlyHint"); string(hint) == "true" {
+				id, _ := jsonx.Lookup(tool, "name")
+				names[stringOf(id)] = true
+			}
+		}
+		cursor, _ := jsonx.Lookup(raw, "nextCursor")
+		if jsonx.KindOf(cursor) != '"' {
+			break
+		}
+		params = jsonx.With(nil, nil, "cursor", cursor)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.names = names
+	return names[name]
+}

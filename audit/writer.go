@@ -1,0 +1,268 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// writer is the goroutine of a Log. It alone uses the file.
+type writer struct {
+	*Log
+	chain
+	unlock  func()
+	checked time.Time // of the last checkpoint
+	told    int64     // dropped lines that a line tells
+
+	unrotated time.Time      // the last attempt to rotate failed then
+	detail    map[string]any // of a shared log that was recovered, for a line
+}
+
+// open begins to write.
+func (w *writer) open() (err error) {
+	if w.unlock, err = w.lock(); err != nil {
+		return err
+	}
+	detail, err := w.recover()
+	if err == nil {
+		m := w.mark()
+		w.begin()
+		if w.options.Key != nil {
+			detail["key"] = KeyID(publicKey(w.options.Key))
+		}
+		if w.options.Shared && len(detail) == 0 && w.Seq > 0 { // one of many short runs
+			return w.release()
+		}
+		if err = w.node(EventStart, detail); err == nil {
+			if err = w.checkpoint(); err == nil {
+				err = w.chain.write(m, w.options.Sync == SyncGroup)
+			}
+		}
+	}
+	if err != nil {
+		if w.file != nil {
+			w.file.Close()
+		}
+		w.unlock()
+		return err
+	}
+	w.checked = time.Now()
+	return w.release()
+}
+
+// acquire makes the file of a shared log this process's own, until release.
+func (w *writer) acquire() (err error) {
+	if !w.options.Shared {
+		return nil
+	}
+	if w.unlock, err = w.lock(); err != nil {
+		return err
+	}
+	if w.detail, err = w.recover(); err != nil {
+		if w.file != nil {
+			w.file.Close()
+		}
+		w.unlock()
+	}
+	return err
+}
+
+// release lets other processes write to a shared log.
+func (w *writer) release() error {
+	if !w.options.Shared {
+		return nil
+	}
+	var err error
+	if w.file != nil {
+		err = w.file.Close()
+	}
+	w.unlock()
+	return err
+}
+
+// run writes groups of lines until Close.
+func (w *writer) run() {
+	defer close(w.done)
+	sign := time.NewTicker(w.options.Interval)
+	defer sign.Stop()
+	var again <-chan time.Time // lines wait after an error
+	for stopping := false; !stopping; {
+		select {
+		case <-w.urgent:
+		case <-w.soon:
+			select {
+			case <-w.urgent:
+			case <-time.After(groupTime):
+			case <-w.stop:
+				stopping = true
+			}
+		case <-again:
+		case <-sign.C:
+		case <-w.stop:
+			stopping = true
+		}
+		again = nil
+		for {
+			group, more := w.take()
+			err := w.commit(group, stopping && !more)
+			if err != nil {
+				if stopping {
+					w.final = err
+				}
+				again = time.After(retryTime)
+				break
+			}
+			if !more {
+				break
+			}
+		}
+	}
+	if !w.options.Shared {
+		if w.file != nil {
+			w.final = errors.Join(w.final, w.file.Close())
+		}
+		w.unlock()
+	}
+	for _, q := range w.queue { // after an error
+		if q.done == nil {
+			w.dropped.Add(1)
+		}
+	}
+}
+
+// take returns the next lines of the queue, and whether there are more.
+func (w *writer) take() (group []queued, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), maxGroup)
+	group = slices.Clone(w.queue[:n])
+	w.queue = slices.Delete(w.queue, 0, n)
+	return group, len(w.queue) > 0
+}
+
+// commit writes a group, and tells those that wait. After an error the lines for which nobody waits
+// are in the queue again.
+func (w *writer) commit(group []queued, last bool) error {
+	due := w.options.Key != nil && w.unsigned > 0 && time.Since(w.checked) >= w.options.Interval
+	if len(group) == 0 && !due && !last {
+		return nil
+	}
+	begun := time.Now()
+	err := w.tryCommit(group, due, last)
+	if err != nil {
+		err = explained(w.Log.path, err)
+	}
+	var kept []queued
+	for _, q := range group {
+		if q.done != nil {
+			q.done <- err
+		} else if err != nil {
+			kept = append(kept, q)
+		}
+	}
+	w.report(err)
+	if err != nil {
+		w.mu.Lock()
+		w.queue = append(kept, w.queue...)
+		w.mu.Unlock()
+		return err
+	}
+	w.lag.Store(int64(time.Since(begun)))
+	w.written.Add(int64(len(group)))
+	return nil
+}
+
+func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
+	if w.options.Shared && len(group) == 0 {
+		return nil
+	}
+	if err := w.acquire(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.release()) }()
+	size := 0
+	for _, q := range group {
+		size += len(q.line) + 2*hashLen
+	}
+	if w.full(size) && time.Since(w.unrotated) > rotateTime {
+		if err := w.rotate(); err != nil {
+			w.unrotated = time.Now()
+			w.options.Logger.Warn("audit log cannot be rotated, so its file grows", "file", w.Log.path, "err", err)
+		}
+	}
+	if w.file == nil {
+		if _, err := w.recover(); err != nil {
+			return err
+		}
+	}
+	m := w.mark()
+	w.begin()
+	switch {
+	case len(w.detail) > 0:
+		if err := w.node(EventStart, w.detail); err != nil {
+			return err
+		}
+	case w.size == 0:
+		if err := w.node(EventFile, map[string]any{"after": w.before}); err != nil {
+			return err
+		}
+	}
+	dropped := w.dropped.Load()
+	if dropped > w.told {
+		if err := w.node(EventDropped, map[string]any{"lines": dropped - w.told}); err != nil {
+			return err
+		}
+	}
+	for _, q := range group {
+		if err := w.add(q.line); err != nil {
+			return err
+		}
+	}
+	if last && !w.options.Shared {
+		if err := w.node(EventStop, nil); err != nil {
+			return err
+		}
+	}
+	if due || last && !w.options.Shared {
+		if err := w.checkpoint(); err != nil {
+			return err
+		}
+	}
+	if err := w.chain.write(m, w.options.Sync == SyncGroup); err != nil {
+		return err
+	}
+	w.told = dropped
+	if w.chain.last != nil {
+		w.checked = time.Now()
+		if w.options.OnCheckpoint != nil {
+			w.options.OnCheckpoint(w.Head)
+		}
+	}
+	return nil
+}
+
+// report logs the first error after a success, and the first success after an error.
+func (w *writer) report(err error) {
+	before := w.fault.Load()
+	switch {
+	case err == nil && before != nil:
+		w.fault.Store(nil)
+		w.options.Logger.Info("audit log is written again", "file", w.Log.path)
+	case err != nil:
+		w.fault.Store(&err)
+		if before == nil {
+			w.options.Logger.Error("audit log cannot be written", "err", err)
+		}
+	}
+}
+
+// explained names the file and the next step.
+func explained(path string, err error) error {
+	next := "see that the file can be written"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		next = "make room on its disk"
+	}
+	return fmt.Errorf("audit log: cannot write to %s; %s: %w", path, next, err)
+}

@@ -1,0 +1,31 @@
+// Package note carries what the middlewares of a request decide to the audit log, so that neither
+// imports the other.
+package note
+
+import "context"
+
+// Decision is the decision of a policy about a request.
+type Decision struct {
+	Allow  bool
+	Rule   string // that decided; empty: the default
+	Policy string // digest of the rules; may be empty
+}
+
+// Recorder takes notes about one request. It is safe for concurrent use.
+type Recorder interface {
+	// Decided is called with the decision about a request to a server.
+	Decided(server string, d Decision)
+}
+
+type key struct{}
+
+// With returns a context whose notes go to r.
+func With(ctx context.Context, r Recorder) context.Context {
+	return context.WithValue(ctx, key{}, r)
+}
+
+// From returns the recorder of a request, or nil.
+func From(ctx context.Context) Recorder {
+	r, _ := ctx.Value(key{}).(Recorder)
+	return r
+}
