@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -14,6 +15,13 @@ import (
 // admit returns nil if the policy allows an access, else the error for the caller.
 func (g *gate) admit(ctx context.Context, a *Access) error {
 	d := g.policy.Decide(ctx, a)
+	if r := note.From(ctx); r != nil {
+		noted := note.Decision{Allow: d.Allow, Rule: d.Rule}
+		if p, ok := g.policy.(interface{ Digest() string }); ok {
+			noted.Policy = p.Digest()
+		}
+		r.Decided(a.Server, noted)
+	}
 	if d.Allow {
 		return nil
 	}

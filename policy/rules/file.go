@@ -2,6 +2,8 @@ package rules
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -32,6 +34,8 @@ func Parse(path string, data []byte) (*Set, error) {
 	if faults := r.Faults(); len(faults) > 0 {
 		return nil, faults
 	}
+	sum := sha256.Sum256(data)
+	set.digest = "sha256:" + hex.EncodeToString(sum[:])
 	return set, nil
 }
 

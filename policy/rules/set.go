@@ -16,6 +16,8 @@ type Set struct {
 	path  string
 	allow bool // the decision if no rule matches
 	rules []*rule
+
+	digest string // of the file
 }
 
 // rule is one rule.
@@ -37,6 +39,9 @@ const byDefault = "default"
 
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
+
+// Digest returns the SHA-256 of the file, as "sha256:" and hex, for logs.
+func (s *Set) Digest() string { return s.digest }
 
 // outcome is the result of the condition of a rule.
 type outcome int

@@ -60,6 +60,9 @@ func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision
 // Version identifies the current rules.
 func (f *ruleFile) Version() any { return f.set.Load() }
 
+// Digest identifies the current rules in logs.
+func (f *ruleFile) Digest() string { return f.set.Load().Digest() }
+
 // follow follows the file until ctx ends, and calls changed when the rules have changed. A faulty
 // or missing file changes nothing.
 func (f *ruleFile) follow(ctx context.Context, talk *terminal.Talk, changed func()) {
