@@ -306,6 +306,9 @@ func (e *UnavailableError) Error() string { return e.Err.Error() }
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
+// Unreached returns true: package metrics takes the error for one of the transport.
+func (e *UnavailableError) Unreached() bool { return true }
+
 // openOwn opens the connection of a client on the goroutine of its caller; mu is held and released.
 // Other callers of that client wait, and open it themselves if the first caller leaves.
 func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, error) {

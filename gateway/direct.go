@@ -12,7 +12,7 @@ import (
 // the server's own names and pages. Connections are shared and replaced as [Source] describes.
 // Requests fail while no server has that name.
 //
-// If there is middleware, a tool or prompt that the server does not list is refused without asking
+// If there is middleware that can refuse requests, a tool or prompt that the server does not list is refused without asking
 // the server, because the server's answer would differ from the one that the middleware gives for a
 // hidden tool or prompt.
 //
@@ -31,12 +31,7 @@ func (g *Gateway) Direct(name string) mcp.Handler {
 				up.rootsChanged(ctx, req)
 				return mcp.RawResult(`{}`), nil
 			}
-			if up.around == nil {
-				return up.narrowed(ctx, req)
-			}
-			return up.around(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-				return up.offered(ctx, req.Method, req.Params)
-			})).Handle(ctx, req)
+			return up.direct.Handle(ctx, req)
 		}
 		return nil, &UnavailableError{Stopped, mcp.Errorf(jsonrpc.CodeInternal, "server %q does not exist", text.Short(name))}
 	})

@@ -41,8 +41,8 @@ type Gateway struct {
 	// terms: names without a prefix, and lists before they are merged. It is called once for each
 	// server that is added, and its result may wrap several handlers. Requests that the gateway
 	// makes itself, to route, bypass it. With the middleware of package policy, a list is encoded
-	// once for all callers who see the same entries; with any other, it is encoded for each caller.
-	// Nil: none.
+	// once for all callers who see the same entries, and lists bypass that of package metrics; with
+	// any other, a list is encoded for each caller. Nil: none.
 	Middleware func(server string) mcp.Middleware
 
 	// OnStatus is called when the status of a server of Run changes, in order for each server. It

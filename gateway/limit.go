@@ -18,10 +18,9 @@ func (up *upstream) limited(method string, err error) error {
 	if method == "tools/call" {
 		unknown, who = "; the tool may or may not have run", "the tool"
 	}
+	text := "server %q sent nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json"
 	if limit.Total {
-		return mcp.Errorf(jsonrpc.CodeInternal, "server %q took longer than %v (callLimit), so the call was cancelled%s. If %s needs more time, raise callLimit of the server in mcp.json",
-			up.name, limit.Limit, unknown, who)
+		text = "server %q took longer than %v (callLimit), so the call was cancelled%s. If %s needs more time, raise callLimit of the server in mcp.json"
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "server %q sent nothing for %v (callTimeout), so the call was cancelled%s. If %s needs more time, have it report progress, or raise callTimeout of the server in mcp.json",
-		up.name, limit.Limit, unknown, who)
+	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, text, up.name, limit.Limit, unknown, who), err}
 }

@@ -71,6 +71,18 @@ func (k *listCache) list(who client, kind *listKind) *keptList {
 	return k.lists[keptKey{who, kind.Method}]
 }
 
+// anyHas reports whether a list of any client has a feature.
+func (k *listCache) anyHas(kind *listKind, id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, l := range k.lists {
+		if key.method == kind.Method && l.ids[id] {
+			return true
+		}
+	}
+	return false
+}
+
 // get returns a list, or nil if its entries are not kept.
 func (k *listCache) get(who client, kind *listKind) *keptList {
 	l := k.list(who, kind)

@@ -32,6 +32,32 @@ func (up *upstream) offers(k *listKind, id string) bool {
 	return k != listTools || up.pool == nil || up.pool.src.Offers == nil || up.pool.src.Offers(id)
 }
 
+// Lists reports whether a server lists a tool, by the server's own name for it, as far as the gateway
+// has seen: it does not ask the server. It is the Listed of package metrics.
+func (g *Gateway) Lists(server, tool string) bool {
+	for _, up := range g.upstreams() {
+		if up.name == server {
+			return up.cache.anyHas(listTools, tool)
+		}
+	}
+	return false
+}
+
+// Owner returns the server of a tool or prompt, given the name that callers use, and the server's own
+// name for it, or "" where the name has only a hash of that (see [Name]). The server is "" if there
+// is none. It is the Owner of package metrics.
+func (g *Gateway) Owner(name string) (server, feature string) {
+	up := g.serverOf(name)
+	if up == nil {
+		return "", ""
+	}
+	own, ok := up.plain(name)
+	if !ok {
+		return up.name, ""
+	}
+	return up.name, own
+}
+
 // narrowed answers a request in the server's own terms, without the tools that Source.Offers leaves
 // out. Pages keep their cursors, so a page that is not the last may be empty.
 func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -133,11 +159,11 @@ func absent(k *listKind, name string) error {
 }
 
 // renamed returns err. If err says that the server does not have its own name for a feature,
-// renamed replaces that by the name that callers use.
+// renamed replaces that by the name that callers use, and keeps err as the cause: it may be a refusal.
 func renamed(err error, k *listKind, own, name string) error {
 	var rpc *mcp.Error
 	if own != name && errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeInvalidParams && rpc.Error() == absent(k, own).Error() {
-		return absent(k, name)
+		return &reworded{absent(k, name), err}
 	}
 	return err
 }

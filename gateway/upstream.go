@@ -27,6 +27,8 @@ type upstream struct {
 	around    mcp.Middleware // nil: no middleware
 	front     mcp.Handler    // what callers reach; nil: no middleware
 	leaver    leaver         // front, or nil if it does not implement leaver
+	onlooks   bool           // front implements onlooker
+	direct    mcp.Handler    // what callers of Gateway.Direct reach
 }
 
 // lists returns the lists that the server has or had a part in: none before it was first ready.
@@ -44,17 +46,32 @@ type leaver interface {
 	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
 }
 
+// onlooker is a handler of middleware that passes on every request and result unchanged, such as
+// that of package metrics. Lists and subscriptions bypass it.
+type onlooker interface{ PassesAll() }
+
 func newUpstream(g *Gateway, name string) *upstream {
 	up := &upstream{g: g, name: name, prefix: prefixOf(name)}
+	up.direct = mcp.HandlerFunc(up.narrowed)
 	if g.Middleware != nil {
 		if around := g.Middleware(name); around != nil {
 			up.around = func(next mcp.Handler) mcp.Handler { return around(foreign{next}) }
 			up.front = up.around(mcp.HandlerFunc(up.behind))
 			up.leaver, _ = up.front.(leaver)
+			_, up.onlooks = up.front.(onlooker)
+			if !up.onlooks {
+				up.direct = mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+					return up.offered(ctx, req.Method, req.Params)
+				})
+			}
+			up.direct = up.around(up.direct)
 		}
 	}
 	return up
 }
+
+// unseen reports whether callers see of the server what they would see without middleware.
+func (up *upstream) unseen() bool { return up.front == nil || up.onlooks }
 
 // foreign is a handler behind Gateway.Middleware. It tells a policy that annotations from there are
 // claims of a server that somebody else may have written.
@@ -82,7 +99,7 @@ func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, e
 // known returns a valid cached list for a caller, without waiting. It returns false if there is
 // none.
 func (up *upstream) known(who client, k *listKind, h *hurry) (*keptList, bool) {
-	if up.pool == nil || up.front != nil && up.leaver == nil {
+	if up.pool == nil || !up.unseen() && up.leaver == nil {
 		return nil, false
 	}
 	c := up.pool.listConn(who)
@@ -103,7 +120,7 @@ func (up *upstream) choose(ctx context.Context, k *listKind, list *keptList) par
 
 // shown returns the part of a list that a caller may see.
 func (up *upstream) shown(ctx context.Context, k *listKind) part {
-	if up.front == nil || up.leaver != nil && k != listTasks {
+	if up.unseen() || up.leaver != nil && k != listTasks {
 		return up.choose(ctx, k, up.listed(ctx, k).list)
 	}
 	res, err := up.front.Handle(ctx, &mcp.Request{Method: k.Method})
@@ -120,7 +137,7 @@ func (up *upstream) shown(ctx context.Context, k *listKind) part {
 
 // guarded wraps the middleware around a handler that is reached without forward.
 func (up *upstream) guarded(h mcp.Handler) mcp.Handler {
-	if up.around == nil {
+	if up.unseen() {
 		return h
 	}
 	return up.around(h)
@@ -128,7 +145,7 @@ func (up *upstream) guarded(h mcp.Handler) mcp.Handler {
 
 // refuses returns the error with which the middleware refuses a request, or nil.
 func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
-	if up.around == nil {
+	if up.unseen() {
 		return nil
 	}
 	arrived := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult(`{}`), nil })
@@ -206,15 +223,15 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		}
 		unknown += "; the state that it kept for you is gone"
 	}
-	return &lostError{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
+	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
 }
 
-// lostError combines the error for the caller with its cause.
-type lostError struct{ told, cause error }
+// reworded combines the error for the caller with its cause.
+type reworded struct{ told, cause error }
 
-func (e *lostError) Error() string { return e.told.Error() }
+func (e *reworded) Error() string { return e.told.Error() }
 
-func (e *lostError) Unwrap() []error { return []error{e.told, e.cause} }
+func (e *reworded) Unwrap() []error { return []error{e.told, e.cause} }
 
 // forgotten returns the error of a request that did not run because the server has lost the state
 // that it kept for the users of c.

@@ -21,9 +21,8 @@ var bridgeVerb = verb{
 	name: "bridge", summary: "Serve a stdio server over HTTP, or an HTTP server over stdio.", usage: "[--http ADDR | --stdio] [SERVER]",
 	examples: []string{"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
 	server:   oneServer | wordIsServer | programIsServer | serverExplained,
-	details: `Serves a command over HTTP, or a URL over stdio; any revision on both sides.
-SERVER is -s NAME, -s URL or -- COMMAND; default: the only server in mcp.json.`,
-	command: func() command { return new(bridgeCmd) },
+	details:  `SERVER is -s NAME, -s URL or -- COMMAND; default: the only server in mcp.json.`,
+	command:  func() command { return new(bridgeCmd) },
 }
 
 // bridgeCmd serves one server over another transport, in every revision: a command over HTTP, or a
@@ -36,6 +35,7 @@ type bridgeCmd struct {
 	Idle  time.Duration `placeholder:"TIME" help:"End sessions that are idle for this long."`
 	protection
 	governed
+	measured
 }
 
 const bridgeAddress = "127.0.0.1:7421"
@@ -72,6 +72,8 @@ func (c *bridgeCmd) Run(a *app) error {
 	}
 	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk)}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
+	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })
+	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(func(string) bool { return trustedServer(s) })
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
@@ -93,6 +95,11 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.servers.Alone = c.Stdio
 	h.servers.LeftOut = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
 	h.board.Report()
+	unmeasured, err := c.serveMetrics(a, h.counters)
+	if err != nil {
+		return err
+	}
+	defer unmeasured()
 	h.servers.Set([]config.Server{s}, nil, "")
 	if !a.env.Nested() { // else it is a server of another patchbay, whose status shows it
 		socket, err := health.OpenSocket(h.report)

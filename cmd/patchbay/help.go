@@ -148,7 +148,7 @@ func (a *app) overview() {
 			minor = append(minor, v.name)
 		}
 	}
-	a.print("\nMore: " + strings.Join(minor, " "))
+	a.print("\n  " + strings.Join(minor, " "))
 	a.print("patchbay help VERB|flags|auth|limits|exits")
 }
 

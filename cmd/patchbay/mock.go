@@ -32,5 +32,5 @@ func (c *mockCmd) Run(a *app) error {
 	}
 	srv := replay.NewMock(rec).Server()
 	srv.Logger = a.logger()
-	return a.serve(srv, "", nil, c.HTTP, c.protection, governed{})
+	return a.serve(srv, "", nil, c.HTTP, c.protection, governed{}, measured{})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
@@ -24,8 +25,7 @@ var serveVerb = verb{
 	server:   wordsBehindDashes | foreignFlags,
 	details: `Serves stdio, or with --http Streamable HTTP at http://ADDR/mcp; port 0 is any
 free port. Passes arguments after -- to the server unchanged.
-Servers: ` + strings.Join(servers.Names(), ", ") + `
-(patchbay help serve NAME shows their arguments)`,
+Servers (help serve NAME): ` + strings.Join(servers.Names(), ", "),
 	command: func() command { return new(serveCmd) },
 }
 
@@ -35,6 +35,7 @@ type serveCmd struct {
 	HTTP string   `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
 	protection
 	governed
+	measured
 }
 
 func (*serveCmd) candidates(a *app, _ string) (out []complete.Candidate) {
@@ -55,13 +56,13 @@ func (c *serveCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.serve(srv, c.Name, append(c.Args, a.command...), c.HTTP, c.protection, c.governed)
+	return a.serve(srv, c.Name, append(c.Args, a.command...), c.HTTP, c.protection, c.governed, c.measured)
 }
 
 // serve serves a server of this program over HTTP or, without an address, over stdio, until the client
 // leaves or the program is told to end. The policy knows the server by its name, and args are its
 // arguments.
-func (a *app) serve(srv *mcp.Server, name string, args []string, address string, p protection, g governed) error {
+func (a *app) serve(srv *mcp.Server, name string, args []string, address string, p protection, g governed, m measured) error {
 	if address == "" {
 		a.wire = a.rawOut
 	}
@@ -79,6 +80,13 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 		return err
 	}
 	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
+	counters := &metrics.Counters{Version: Version, Owner: func(tool string) (string, string) { return name, tool }}
+	made.Count(counters)
+	unmeasured, err := m.serveMetrics(a, counters)
+	if err != nil {
+		return err
+	}
+	defer unmeasured()
 	if address != "" {
 		return a.serveHTTP(srv, name, address, p, made)
 	}

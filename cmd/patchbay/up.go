@@ -21,12 +21,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
 var upVerb = verb{
 	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
-	examples: []string{"patchbay up", "patchbay up --config ~/mcp.json --http 127.0.0.1:0", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	examples: []string{"patchbay up", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
 	details: `Starts every server of mcp.json, else some built-in ones, with tools named
 SERVER_NAME. Follows the file, and restarts failed servers (patchbay status).`,
@@ -40,6 +41,7 @@ type upCmd struct {
 	Share string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
 	protection
 	governed
+	measured
 }
 
 const (
@@ -97,6 +99,8 @@ func (c *upCmd) Run(a *app) error {
 	a.answers.Silence()
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
+	h.counters = h.newCounters(h.gateway.Owner)
+	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.trusts)
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
@@ -120,6 +124,11 @@ func (c *upCmd) Run(a *app) error {
 		defer runtime.KeepAlive(heap)
 	}
 	h.servers = h.newServers(c.Share, c.knows())
+	unmeasured, err := c.serveMetrics(a, h.counters)
+	if err != nil {
+		return err
+	}
+	defer unmeasured()
 	h.servers.Set(p.servers, p.faulty, p.share)
 	socket, err := health.OpenSocket(h.report)
 	if err != nil {
@@ -180,17 +189,18 @@ func within(d time.Duration, do func()) {
 
 // upServer is one run of up.
 type upServer struct {
-	a       *app
-	began   time.Time
-	url     string // of the endpoint; empty over stdio
-	*plan          // the plan that it began with
-	gateway *gateway.Gateway
-	front   *mcp.Server
-	servers *launch.Servers
-	trusted sync.Map // bool by name: whether the server of that name is trusted
-	board   *board.Board
-	ending  atomic.Bool
-	guarded bool // callers need a credential
+	a        *app
+	began    time.Time
+	url      string // of the endpoint; empty over stdio
+	*plan           // the plan that it began with
+	gateway  *gateway.Gateway
+	front    *mcp.Server
+	servers  *launch.Servers
+	trusted  sync.Map // bool by name: whether the server of that name is trusted
+	board    *board.Board
+	counters *metrics.Counters
+	ending   atomic.Bool
+	guarded  bool // callers need a credential
 
 	question *trustQuestion // open at the terminal; used by the goroutine that follows the file
 	refused  string         // content of the file that the person has refused; likewise

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // report returns the state of this run, with the servers in the order of the configuration.
@@ -23,7 +24,7 @@ func (h *upServer) report() *health.Report {
 	for _, s := range h.gateway.Status() {
 		states[s.Name] = s
 	}
-	left := h.servers.NotStarted()
+	left, traffic := h.servers.NotStarted(), h.counters.Read(metrics.Minute)
 	for _, name := range names {
 		s, ok := states[name]
 		if why := left[name]; why != "" {
@@ -35,6 +36,7 @@ func (h *upServer) report() *health.Report {
 			Name: name, State: string(s.State), Required: h.servers.Requires(name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
 			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
+		row.Minute = traffic.Server(name)
 		row.Processes, row.Memory = h.servers.Processes(name)
 		row.Debug = h.servers.Debuggers(name)
 		row.Reason, row.Said = board.Apart(s.Reason)

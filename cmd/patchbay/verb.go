@@ -12,7 +12,7 @@ import (
 // its name.
 var verbs = []*verb{
 	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb,
-	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &statusVerb, &bridgeVerb,
+	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &statusVerb, &topVerb, &bridgeVerb,
 	&configVerb, &tokenVerb, &policyVerb, &chatVerb, &traceVerb, &replayVerb, &mockVerb, &newVerb, &completionVerb,
 	&loginVerb, &logoutVerb, &whoamiVerb, &versionVerb, &helpVerb,
 }

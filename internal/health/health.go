@@ -23,6 +23,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // Report is the state of a gateway, as "patchbay status" shows it.
@@ -64,6 +65,8 @@ type Server struct {
 	LostAt    time.Time `json:"lostAt,omitzero"`    // when it ended
 	Server    string    `json:"server,omitempty"`   // its name, version and revision
 	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name also has
+
+	Minute *metrics.Server `json:"lastMinute,omitempty"` // calls, with the ten busiest tools; nil: none, and none is running
 }
 
 // Running reports whether callers can reach the server.

@@ -57,6 +57,7 @@ var forbidden = []struct {
 	{"limit", []string{"./auth", "./gateway", "./config", "./cmd", "./servers", "./internal"}, "a middleware is made of the public SDK alone"},
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./servers", "./cmd", "./auth"}, "a language model knows nothing of servers"},
 	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
+	{"metrics", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport", "./internal/revision"}, "counters are for any server and gateway, and know of no program"},
 	{"middleware", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport"}, "a middleware is for any server and client, and knows of no program"},
 	{"internal/listen", []string{"./config", "./gateway", "./host", "./servers", "./cmd", "./internal/engine", "./internal/health"}, "it serves a server, whichever it is, and knows of no program"},
 	{"internal/health", []string{"./config", "./auth", "./host", "./servers", "./cmd", "./internal/engine", "./internal/listen"}, "a report is made by the gateway's program; here it is served and found"},
@@ -69,6 +70,7 @@ var forbidden = []struct {
 	{"cmd/patchbay/internal/answers", []string{"./config", "./launch", "./gateway", "./host", "./cmd/patchbay/internal/terminal"}, "it answers without a person"},
 	{"cmd/patchbay/internal/events", []string{"./config", "./launch", "./gateway"}, "a conversation is told, whichever servers it has"},
 	{"cmd/patchbay/internal/timeline", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "frames are shown as they were recorded"},
+	{"cmd/patchbay/internal/top", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "reports are shown, whoever made them"},
 	{"cmd/patchbay/internal/token", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "a token is read, whoever sent it"},
 	{"cmd/patchbay/internal/person", []string{"./config", "./launch", "./gateway"}, "a person is asked, whichever servers the host has"},
 	{"cmd/patchbay/internal/board", []string{"./config", "./launch", "./host"}, "news are told, whoever has the servers"},
@@ -90,7 +92,7 @@ var forbidden = []struct {
 	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
 	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},
 	{"internal/tlsfiles", []string{"./mcp", "./auth", "./config", "./internal/listen", "./internal/transport"}, "files are read, whoever listens or connects"},
-	{"gateway", []string{"./host", "./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
+	{"gateway", []string{"./host", "./policy", "./limit", "./metrics", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
 // sdk lists the dependencies, outside of the standard library and the module, of the packages

@@ -8,6 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // manyProcesses is the number of processes of one server from which Remarks mentions them.
@@ -16,6 +17,9 @@ const manyProcesses = 5
 // Remarks returns what a person should know about a running server beyond its row.
 func Remarks(s *health.Server, now time.Time) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if s.Minute != nil {
+		lines = append(lines, "in the last minute "+Traffic(s.Minute.Stats))
+	}
 	if s.Lost != "" {
 		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
 	}
@@ -44,6 +48,56 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 		say(`%d requests got no connection; "clients" sets the maximum`, s.Refused)
 	}
 	return lines
+}
+
+// Traffic describes calls, such as "12 calls, p95 80 ms, 3 errors (2 tool, 1 deadline)".
+func Traffic(s metrics.Stats) string {
+	out := counted(s.Calls, "call")
+	if s.Calls > 0 {
+		out += ", p95 " + Took(s.P95)
+	}
+	if n := s.Errors.Sum(); n > 0 {
+		out += ", " + counted(n, "error") + " (" + Kinds(s.Errors) + ")"
+	}
+	if s.Open > 0 {
+		out += fmt.Sprintf(", %d running", s.Open)
+	}
+	return out
+}
+
+func counted(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Kinds lists the kinds of errors that have occurred, with their numbers.
+func Kinds(e metrics.Errors) string {
+	var out []string
+	for _, kind := range []struct {
+		name string
+		n    uint64
+	}{{"tool", e.Tool}, {"protocol", e.Protocol}, {"transport", e.Transport}, {"policy", e.Policy}, {"limit", e.Limit}, {"deadline", e.Deadline}} {
+		if kind.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", kind.n, kind.name))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Took words a latency, with two or three digits.
+func Took(l metrics.Latency) string {
+	switch ms := float64(l.Microseconds()) / 1000; {
+	case ms >= 10_000:
+		return fmt.Sprintf("%.0f s", ms/1000)
+	case ms >= 1000:
+		return fmt.Sprintf("%.1f s", ms/1000)
+	case ms >= 10:
+		return fmt.Sprintf("%.0f ms", ms)
+	default:
+		return fmt.Sprintf("%.1f ms", ms)
+	}
 }
 
 // InMemory describes the memory of processes, or "" if it is not known.

@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	access log → limits → (gateway or host) → policy → server
+//	access log → counters → limits → (gateway or host) → counters → policy → counters → server
 //
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
@@ -28,6 +28,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
@@ -68,6 +69,8 @@ type Chain struct {
 	log     *accesslog.Log // nil: none, or not opened yet
 	limits  *limits        // nil: none, and none can be added
 	rules   *ruleFile      // nil: none
+
+	counters *metrics.Counters // nil: none
 }
 
 // New reads the limits and the rules. Its errors are each an [*Error].
@@ -89,13 +92,20 @@ func New(c Config, p Program) (*Chain, error) {
 	return out, nil
 }
 
+// Count adds counters to the chain: in front, around each server, and behind a gateway directly in
+// front of it. It is called before the other methods.
+func (c *Chain) Count(counters *metrics.Counters) { c.counters = counters }
+
 // step is a place in the chain. The order of the constants is that of the middlewares.
 type step int
 
 const (
 	accessLog step = iota
+	counting
 	limiting
-	ruling // the first step behind a gateway
+	calling // the first step behind a gateway
+	ruling
+	measuring
 	end
 )
 
@@ -111,6 +121,12 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 	switch {
 	case s == accessLog && c.log != nil:
 		return c.log.Middleware()
+	case s == counting && c.counters != nil:
+		return c.counters.Front()
+	case s == calling && c.counters != nil:
+		return c.counters.Server(at.server)
+	case s == measuring && c.counters != nil && at.foreign:
+		return c.counters.Upstream(at.server)
 	case s == limiting && c.limits != nil:
 		return c.limits.limit
 	case s == ruling && c.rules != nil && at.foreign:
@@ -133,7 +149,7 @@ func (c *Chain) list(from, to step, at place) (list []mcp.Middleware) {
 
 // around joins the middlewares from a step to the end, for each server; nil: there are none.
 func (c *Chain) around(from step, trusted func(server string) bool) func(server string) mcp.Middleware {
-	if len(c.list(from, end, place{})) == 0 {
+	if c.counters == nil && len(c.list(from, end, place{})) == 0 {
 		return nil
 	}
 	return func(server string) mcp.Middleware {
@@ -148,7 +164,7 @@ func (c *Chain) around(from step, trusted func(server string) bool) func(server 
 }
 
 // Front opens the access log and returns the middlewares in front of a gateway, the outermost first.
-func (c *Chain) Front() ([]mcp.Middleware, error) { return c.open(ruling, place{}) }
+func (c *Chain) Front() ([]mcp.Middleware, error) { return c.open(calling, place{}) }
 
 // Own opens the access log and returns all middlewares of a server of this program, the outermost
 // first.
@@ -159,7 +175,7 @@ func (c *Chain) Own(server string) ([]mcp.Middleware, error) {
 // Around returns the middlewares around each server behind a gateway; nil: there are none. The
 // function trusted reports whether the policy believes the annotations of a server's features.
 func (c *Chain) Around(trusted func(server string) bool) func(server string) mcp.Middleware {
-	return c.around(ruling, trusted)
+	return c.around(calling, trusted)
 }
 
 // Host returns all middlewares around each server of a host, whose limits count its calls of all

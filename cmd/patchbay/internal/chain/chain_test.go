@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // program returns a program whose access log is the returned text, complete after Close.
@@ -63,6 +64,10 @@ func TestOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			counters := &metrics.Counters{Owner: func(tool string) (string, string) { return "s", tool }}
+			if tt.lines > 0 {
+				c.Count(counters)
+			}
 			list, err := tt.list(c)
 			if err != nil {
 				t.Fatal(err)
@@ -75,6 +80,9 @@ func TestOrder(t *testing.T) {
 			}
 			if !errors.As(second, &late) {
 				t.Errorf("the second call has the error %v, want that of the limit", second)
+			}
+			if counted := counters.Read(metrics.Total); tt.lines > 0 && (len(counted.Servers) != 1 || counted.Servers[0].Errors != metrics.Errors{Policy: 1, Limit: 1}) {
+				t.Errorf("the counters have %+v, want an error of the policy and one of the limit", counted.Servers)
 			}
 			if got := strings.Count(lines.String(), `"tool":"x"`); got != tt.lines {
 				t.Errorf("the access log has %d lines, want %d: %s", got, tt.lines, lines)

@@ -16,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/term"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -232,7 +233,7 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := raw(in, out)
+	state, err := terminal.Raw(in, out)
 	if err != nil {
 		return fmt.Errorf("set up the terminal: %w", err)
 	}
@@ -241,17 +242,17 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 	if runtime.GOOS != "windows" {
 		u.suspend = func() {
 			p.pause()
-			state.restore()
+			state.Restore()
 		}
 	}
 	u.resume = func() {
-		state, _ = raw(in, out)
+		state, _ = terminal.Raw(in, out)
 		p.resume()
 	}
 	defer func() {
 		c.cancel()
 		p.close()
-		state.restore()
+		state.Restore()
 		within(leaving, c.wg.Wait)
 		if u.panicked != "" {
 			panic(u.panicked)

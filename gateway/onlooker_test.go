@@ -1,0 +1,55 @@
+package gateway_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
+)
+
+// Middleware that passes on everything unchanged sees calls, and neither lists nor subscriptions.
+// Lists tells which tools callers have seen, and Owner where a name belongs.
+func TestOnlooker(t *testing.T) {
+	g := &gateway.Gateway{Name: "g"}
+	seen := map[string]int{}
+	var c metrics.Counters
+	around := c.Around(nil)
+	g.Middleware = func(server string) mcp.Middleware {
+		counting := around(server)
+		return func(next mcp.Handler) mcp.Handler {
+			return counting(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+				seen[req.Method]++
+				return next.Handle(ctx, req)
+			}))
+		}
+	}
+	srv := &mcp.Server{Name: "s"}
+	mcp.AddTool(srv, mcp.Tool{Name: "echo"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	if err := g.Set("my_db", srv); err != nil {
+		t.Fatal(err)
+	}
+	if g.Lists("my_db", "echo") {
+		t.Error("a tool is listed before the gateway has seen a list")
+	}
+	for _, method := range []string{"tools/list", "prompts/list", "tools/call"} {
+		if _, err := g.Handle(t.Context(), &mcp.Request{Method: method, Params: []byte(`{"name":"my_db__echo","arguments":{}}`)}); err != nil {
+			t.Error(method, err)
+		}
+	}
+	if len(seen) != 1 || seen["tools/call"] != 1 {
+		t.Errorf("the middleware saw %v, want one call", seen)
+	}
+	if !g.Lists("my_db", "echo") || g.Lists("my_db", "evil") || g.Lists("other", "echo") {
+		t.Error("Lists is not what the server lists")
+	}
+	for name, want := range map[string][2]string{
+		"my_db__echo": {"my_db", "echo"}, "my_db__": {"my_db", ""}, "my_echo": {}, "": {},
+		gateway.Name("my_db", "e.x"): {"my_db", ""},
+	} {
+		if server, tool := g.Owner(name); server != want[0] || tool != want[1] {
+			t.Errorf("Owner(%q) = %q, %q, want %q", name, server, tool, want)
+		}
+	}
+}

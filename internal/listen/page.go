@@ -1,0 +1,44 @@
+package listen
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
+)
+
+// Page serves one path over plain HTTP, on a listener of its own, without authentication.
+type Page struct {
+	URL string // of the page
+
+	listener net.Listener
+	http     *http.Server
+}
+
+// NewPage puts a handler behind a listener, at a path. Connections and headers have the bounds of
+// the package. On loopback, requests for the names of other hosts are refused, and so are those of
+// web pages everywhere.
+func NewPage(l net.Listener, path string, h http.Handler, log *slog.Logger) *Page {
+	guard, mux := new(web.Guard), http.NewServeMux()
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if guard.Admit(w, r, "GET") {
+			h.ServeHTTP(w, r)
+		}
+	})
+	return &Page{
+		URL:      "http://" + reachable(l.Addr()) + path,
+		listener: boundConnections(l, logRefused(log)),
+		http: &http.Server{
+			Handler: boundBodies(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		},
+	}
+}
+
+// Serve serves in the background; the channel receives the error that ended it.
+func (p *Page) Serve() <-chan error { return web.Serve(p.http, p.listener) }
+
+// Close closes the listener and all its connections.
+func (p *Page) Close() error { return p.http.Close() }

@@ -1,0 +1,66 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
+)
+
+// The parser of Prometheus reads the text of package metrics, names with quotes and newlines
+// included, and finds each metric with its type.
+func TestMetricsParse(t *testing.T) {
+	odd := "a\"b\\c\nd\xffé"
+	c := &metrics.Counters{Version: "1.0", Upstreams: func() []metrics.Upstream {
+		return []metrics.Upstream{{Name: odd, State: "needs login", Connections: 1, Restarts: 3, MemoryBytes: 1 << 40}}
+	}}
+	h := c.Front()(c.Around(nil)(odd)(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+		if string(req.Param("name")) == `"bad"` {
+			return nil, mcp.Errorf(-32000, "bad")
+		}
+		return mcp.RawResult(`{"isError":true}`), nil
+	})))
+	for _, tool := range []string{"t", `q"`, "bad"} {
+		params, err := json.Marshal(map[string]string{"name": tool})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: params})
+	}
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range metrics.Metrics() {
+		f := families[m.Name]
+		if f == nil || len(f.Metric) == 0 {
+			t.Errorf("there is no %s", m.Name)
+			continue
+		}
+		if got := map[string]string{"COUNTER": "counter", "GAUGE": "gauge", "HISTOGRAM": "histogram"}[f.Type.String()]; got != m.Type || f.GetHelp() != m.Help {
+			t.Errorf("%s: %s, %q", m.Name, got, f.GetHelp())
+		}
+		for _, one := range f.Metric {
+			for _, l := range one.Label {
+				if l.GetName() == "server" && l.GetValue() != "a\"b\\c\nd\uFFFDé" {
+					t.Errorf("%s: server %q", m.Name, l.GetValue())
+				}
+			}
+			if h := one.Histogram; h != nil {
+				last := h.Bucket[len(h.Bucket)-1]
+				if len(h.Bucket) != 18 || last.GetCumulativeCount() != h.GetSampleCount() || h.GetSampleCount() == 0 {
+					t.Errorf("%s: %v", m.Name, h)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package metrics
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// Bounds of the names that have counts of their own.
+const (
+	maxServers  = 1000
+	maxTools    = 1000   // of one server
+	maxAllTools = 10_000 // of all servers
+)
+
+// other stands for names without counts of their own.
+const other = "other"
+
+// Counters count calls. The zero value is ready for use. Its fields are set before it is used; its
+// methods may be used by several goroutines at once.
+type Counters struct {
+	// Listed reports whether a server lists a tool, both by the server's own names. A tool that is
+	// not listed counts as "other". It is called for tools without counts of their own. Nil: a tool
+	// is listed once the server has answered a call of it with a result, which is right for an
+	// [mcp.Server].
+	Listed func(server, tool string) bool
+
+	// Owner returns the server of a tool and the server's own name for it, given the name that
+	// callers use. With it, calls over a rate limit, which do not reach the server, count there
+	// too. The server is empty if there is none. Nil: these calls count at the front alone.
+	Owner func(name string) (server, tool string)
+
+	// Upstreams returns the states of the servers behind a gateway, for Prometheus. Nil: none.
+	Upstreams func() []Upstream
+
+	// Version of the program, for Prometheus. Empty: unknown.
+	Version string
+
+	front   table
+	servers atomic.Pointer[map[string]*server] // a change makes a new map
+	tools   atomic.Int64                       // number of tools with counts of their own
+
+	mu sync.Mutex // of changes of servers, and of the tools of every table
+}
+
+// Upstream is the state of a server behind a gateway.
+type Upstream struct {
+	Name        string
+	State       string // such as "ready"
+	Connections int    // open
+	Processes   int    // running
+	Restarts    int    // since the gateway has the server
+	MemoryBytes int64  // private memory of the processes; zero: unknown
+}
+
+// server has the counts of one server.
+type server struct {
+	name     string
+	callers  table // what callers get
+	upstream table // what the server answers
+}
+
+// server returns the counts of a server.
+func (c *Counters) server(name string) *server {
+	if s := c.known(name); s != nil {
+		return s
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.known(name)
+	if s != nil {
+		return s
+	}
+	all := map[string]*server{}
+	if old := c.servers.Load(); old != nil {
+		all = maps.Clone(*old)
+	}
+	if len(all) >= maxServers-1 {
+		name = other
+		if s := all[other]; s != nil {
+			return s
+		}
+	}
+	s = &server{name: name}
+	all[name] = s
+	c.servers.Store(&all)
+	return s
+}
+
+// known returns the counts of a server that has some; otherwise nil.
+func (c *Counters) known(name string) *server {
+	all := c.servers.Load()
+	if all == nil {
+		return nil
+	}
+	return (*all)[name]
+}
+
+// all returns the servers, by name.
+func (c *Counters) all() []*server {
+	all := c.servers.Load()
+	if all == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(*all), func(a, b *server) int { return strings.Compare(a.name, b.name) })
+}
+
+const callMethod = "tools/call"
+
+// methods are the methods with counts of their own: first those that [Counters.Server] counts.
+var methods = []string{
+	callMethod, "prompts/get", "resources/read", "completion/complete", "tasks/get", "tasks/update", "tasks/cancel",
+	"tools/list", "prompts/list", "resources/list", "resources/templates/list", "tasks/list", "server/discover", "logging/setLevel", other,
+}
+
+// serverMethods is the number of methods that Counters.Server counts.
+const serverMethods = 7
+
+var methodNumbers = func() map[string]int {
+	numbers := make(map[string]int, len(methods))
+	for i, m := range methods {
+		numbers[m] = i
+	}
+	return numbers
+}()
+
+// table has the counts of requests by method, and those of calls by tool. The zero value is empty.
+type table struct {
+	methods [15]atomic.Pointer[series]         // as in methods; that of tools/call is for tools without a series
+	tools   atomic.Pointer[map[string]*series] // a change makes a new map
+}
+
+// method returns the series of a method.
+func (t *table) method(number int) *series {
+	if s := t.methods[number].Load(); s != nil {
+		return s
+	}
+	t.methods[number].CompareAndSwap(nil, new(series))
+	return t.methods[number].Load()
+}
+
+// tool returns the series of a tool, given its name in JSON, or nil if it has none.
+func (t *table) tool(quoted json.RawMessage) *series {
+	tools := t.tools.Load()
+	if tools == nil || len(quoted) < 2 {
+		return nil
+	}
+	name := quoted[1 : len(quoted)-1]
+	for _, b := range name {
+		if b == '\\' {
+			plain, _ := jsonx.Unquote(quoted)
+			return (*tools)[plain]
+		}
+	}
+	return (*tools)[string(name)] // without an allocation
+}
+
+// addTool makes a series for a tool if it is listed and the bounds allow it; otherwise it returns
+// nil.
+func (c *Counters) addTool(t *table, server, tool string, kind Kind) *series {
+	switch {
+	case tool == "" || tool == other:
+		return nil
+	case c.Listed == nil && kind != OK && kind != ToolError:
+		return nil
+	case c.Listed != nil && !c.Listed(server, tool):
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tools := map[string]*series{}
+	if old := t.tools.Load(); old != nil {
+		if s := (*old)[tool]; s != nil {
+			return s
+		}
+		if len(*old) >= maxTools {
+			return nil
+		}
+		tools = maps.Clone(*old)
+	}
+	if c.tools.Load() >= 2*maxAllTools { // each has two tables
+		return nil
+	}
+	c.tools.Add(1)
+	s := new(series)
+	tools[tool] = s
+	t.tools.Store(&tools)
+	return s
+}

@@ -1,0 +1,197 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Front returns a middleware that counts the requests of clients by method, lists included. It is
+// for the Use of the [mcp.Server] that clients reach, in front of rate limits. Notifications and
+// subscriptions/listen are not counted.
+func (c *Counters) Front() mcp.Middleware {
+	return func(next mcp.Handler) mcp.Handler { return &front{c, next} }
+}
+
+// Server returns a middleware that counts what callers get from one server: the calls of its tools,
+// each by name, its prompts, resources and completions, and the requests about its tasks. Lists are
+// not counted. It is for the Use of an [mcp.Server], in front of rate limits and policies.
+//
+// One Server may wrap several handlers if they are connections to one server.
+func (c *Counters) Server(name string) mcp.Middleware {
+	s := c.server(name)
+	return func(next mcp.Handler) mcp.Handler {
+		w := watch{c, s, &s.callers, next}
+		switch next := next.(type) {
+		case leaver:
+			return &leaving{w, next}
+		case onlooker:
+			return &passing{w}
+		}
+		return &w
+	}
+}
+
+// Upstream returns a middleware that counts what a server behind a gateway answers, and how long
+// that takes: it goes behind all others around the server.
+func (c *Counters) Upstream(name string) mcp.Middleware {
+	s := c.server(name)
+	return func(next mcp.Handler) mcp.Handler { return &passing{watch{c, s, &s.upstream, next}} }
+}
+
+// Around returns the Middleware of a gateway: for each server it puts [Counters.Server] in front of
+// the middleware that inner returns, and [Counters.Upstream] behind it. Without inner, or where inner
+// returns nil, it changes nothing about lists.
+func (c *Counters) Around(inner func(server string) mcp.Middleware) func(server string) mcp.Middleware {
+	return func(name string) mcp.Middleware {
+		first, last := c.Server(name), c.Upstream(name)
+		var mw mcp.Middleware
+		if inner != nil {
+			mw = inner(name)
+		}
+		return func(next mcp.Handler) mcp.Handler {
+			next = last(next)
+			if mw != nil {
+				next = mw(next)
+			}
+			return first(next)
+		}
+	}
+}
+
+// front counts the requests of clients.
+type front struct {
+	c    *Counters
+	next mcp.Handler
+}
+
+func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, err error) {
+	if req.Method == "subscriptions/listen" || strings.HasPrefix(req.Method, "notifications/") {
+		return h.next.Handle(ctx, req)
+	}
+	number, ok := methodNumbers[req.Method]
+	if !ok {
+		number = len(methods) - 1
+	}
+	s := h.c.front.method(number)
+	s.open.Add(1)
+	start, o := time.Now(), outcome{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
+	defer func() {
+		s.open.Add(-1)
+		o.ended(start)
+		s.record(&o)
+		if o.kind == Limited && number == 0 && h.c.Owner != nil {
+			h.refused(req, &o)
+		}
+	}()
+	res, err = h.next.Handle(ctx, req)
+	o.kind, o.out = KindOf(ctx, res, err), sizeOf(res)
+	return res, err
+}
+
+// refused counts a call over a rate limit at its server.
+func (h *front) refused(req *mcp.Request, o *outcome) {
+	name, _ := jsonx.Unquote(req.Param("name"))
+	owner, tool := h.c.Owner(name)
+	if owner == "" {
+		return
+	}
+	t := &h.c.server(owner).callers
+	s := t.tool(jsonx.AppendString(nil, tool))
+	if s == nil {
+		s = h.c.addTool(t, owner, tool, o.kind)
+	}
+	if s == nil {
+		s = t.method(0)
+	}
+	s.record(o)
+}
+
+// watch counts the requests to one server.
+type watch struct {
+	c    *Counters
+	s    *server
+	t    *table
+	next mcp.Handler
+}
+
+func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, err error) {
+	number, ok := methodNumbers[req.Method]
+	if !ok || number >= serverMethods {
+		return h.next.Handle(ctx, req)
+	}
+	var s *series
+	var name json.RawMessage
+	if number == 0 {
+		name = req.Param("name")
+		s = h.t.tool(name)
+	}
+	unnamed := s == nil
+	if unnamed {
+		s = h.t.method(number)
+	}
+	s.open.Add(1)
+	start, o := time.Now(), outcome{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
+	defer func() {
+		s.open.Add(-1)
+		o.ended(start)
+		if unnamed && number == 0 {
+			tool, _ := jsonx.Unquote(name)
+			if own := h.c.addTool(h.t, h.s.name, tool, o.kind); own != nil {
+				s = own
+			}
+		}
+		s.record(&o)
+	}()
+	res, err = h.next.Handle(ctx, req)
+	o.kind, o.out = KindOf(ctx, res, err), sizeOf(res)
+	return res, err
+}
+
+// Foreign tells a policy in front what it would see without the watch.
+func (h *watch) Foreign() bool {
+	switch next := h.next.(type) {
+	case *mcp.Session:
+		return true
+	case interface{ Foreign() bool }:
+		return next.Foreign()
+	}
+	return false
+}
+
+func (o *outcome) ended(start time.Time) {
+	o.took = time.Since(start)
+	o.end = start.Add(o.took)
+}
+
+// sizeOf returns the bytes of a result of another server. It is zero for results of functions of
+// this process, which would have to be encoded for it.
+func sizeOf(res mcp.Result) int {
+	raw, _ := res.(mcp.RawResult)
+	return len(raw)
+}
+
+// onlooker is a handler of middleware that passes on all requests and results unchanged. A gateway
+// treats lists as if it were not there.
+type onlooker interface{ PassesAll() }
+
+// passing is a watch in front of an onlooker or of a server.
+type passing struct{ watch }
+
+func (*passing) PassesAll() {}
+
+// leaver is a handler that filters lists for a gateway, such as that of a policy.
+type leaver interface {
+	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
+}
+
+// leaving is a watch in front of a leaver.
+type leaving struct {
+	watch
+	leaver
+}
