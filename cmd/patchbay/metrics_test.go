@@ -107,11 +107,15 @@ func TestMetrics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, stderr := startListening(t, append(words, "--metrics", "127.0.0.1:0")...)
-			callTwice(t, url, "echo")
-			text := readMetrics(t, stderr)
-			want := `patchbay_call_duration_seconds_count{server="everything",mcp_method_name="tools/call",gen_ai_tool_name="echo"} 1`
-			if !strings.Contains(text, want) || strings.Contains(text, "none") {
-				t.Errorf("the metrics lack %s, or have the name of a caller:\n%s", want, text)
+			text := ""
+			want := `patchbay_call_duration_seconds_count{server="everything",mcp_method_name="tools/call",gen_ai_tool_name="echo"} `
+			until(t, "the metrics have "+want, func() bool { // a bridge may not have the list of tools yet
+				callTwice(t, url, "echo")
+				text = readMetrics(t, stderr)
+				return strings.Contains(text, want)
+			})
+			if strings.Contains(text, "none") {
+				t.Errorf("the metrics have the name of a caller:\n%s", text)
 			}
 		})
 	}
