@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -145,11 +146,17 @@ func (f *follower) look(yield func(*Entry, error) bool) (more bool) {
 				continue // its lines are read
 			}
 		}
-		if !f.file(name, yield) {
+		if !f.file(files, name, yield) {
 			return false
 		}
 	}
 	return true
+}
+
+// rotated reports whether the log has other files than a moment ago.
+func (f *follower) rotated(files []string) bool {
+	now, err := Files(f.path)
+	return err != nil || !slices.Equal(now, files)
 }
 
 // firstSeq returns the number of the first line of a file; 0: it has none.
@@ -160,13 +167,22 @@ func firstSeq(name string) int64 {
 	}
 	defer f.Close()
 	line, err := boundedLine(bufio.NewReader(f))
-	if err != nil || !chained(bytes.TrimSuffix(line, []byte("\n"))) {
+	if err != nil {
+		return 0
+	}
+	return seqOf(line)
+}
+
+// seqOf returns the number of a line; 0: it is not one of a log.
+func seqOf(line []byte) int64 {
+	if line = bytes.TrimSuffix(line, []byte("\n")); !chained(line) {
 		return 0
 	}
 	return headOf(line).Seq
 }
 
-func (f *follower) file(name string, yield func(*Entry, error) bool) (more bool) {
+// file reads one of the files of the log.
+func (f *follower) file(files []string, name string, yield func(*Entry, error) bool) (more bool) {
 	in, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) { // it was renamed just now
 		return true
@@ -179,6 +195,9 @@ func (f *follower) file(name string, yield func(*Entry, error) bool) (more bool)
 	first, err := boundedLine(bufio.NewReader(in))
 	if err != nil {
 		return true
+	}
+	if seqOf(first) > f.last+1 && f.rotated(files) {
+		return true // the file between was not in the list; the next look has it
 	}
 	id := string(first)
 	if len(f.done) > 16 {

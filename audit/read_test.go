@@ -115,14 +115,14 @@ func TestFollow(t *testing.T) {
 	write(t, l, audit.Entry{Kind: audit.CallEnd, Call: "before"})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	const n = 30
+	const n = 2000
+	written := make(chan error, 1)
 	go func() {
-		for range n {
-			if err := l.Write(ctx, audit.Entry{Kind: audit.CallEnd, Call: "x", Reason: strings.Repeat("y", 300)}); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(20 * time.Millisecond)
+		var err error
+		for i := 0; i < n && err == nil; i++ {
+			err = l.Write(ctx, audit.Entry{Kind: audit.CallEnd, Call: "x", Reason: strings.Repeat("y", 300)})
 		}
+		written <- err
 	}()
 	seen, last := 0, int64(2)
 	for e, err := range audit.Follow(ctx, path, last) {
@@ -138,6 +138,9 @@ func TestFollow(t *testing.T) {
 		if seen == n {
 			break
 		}
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
 	}
 	if files, err := audit.Files(path); err != nil || len(files) < 3 || seen != n {
 		t.Errorf("saw %d lines of %d in %d files, %v", seen, n, len(files), err)

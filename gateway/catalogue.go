@@ -92,9 +92,8 @@ func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.
 	ctx = context.WithValue(who.as(ctx), hurryKey{}, h)
 	pages := k != listTools || who.showsPages()
 	parts := g.parts(ctx, k, h)
-	hide := g.Middleware != nil // it may show different callers different entries
 	if h.partial() {
-		return mcp.RawResult(append(h.appendMeta(g.merge(k, parts, pages), hide), '}')), nil
+		return mcp.RawResult(append(h.appendMeta(g.merge(k, parts, pages), g.hides()), '}')), nil
 	}
 	key, ok := keyOf(k, parts, pages)
 	if !ok {
@@ -139,7 +138,7 @@ func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 		}
 	}
 	out = append(out, ']')
-	if g.Middleware != nil {
+	if g.hides() {
 		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
 	}
 	return out

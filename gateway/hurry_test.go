@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // listNow lists the tools. It returns their names, the servers reported as starting, and the
@@ -153,6 +154,19 @@ func TestAPartialListKeepsNames(t *testing.T) {
 		g := &gateway.Gateway{Name: "gw", Middleware: func(string) mcp.Middleware { return func(next mcp.Handler) mcp.Handler { return next } }}
 		run(t, g, gateway.Source{Name: "a", Open: a.Open})
 		if names, starting, partial, took := listNow(t, g); names != "" || starting != "" || !partial || took != time.Second {
+			t.Errorf("%q without %q, partial %v, after %v", names, starting, partial, took)
+		}
+	})
+}
+
+// Middleware that passes on everything unchanged leaves a partial list as it is without.
+func TestAPartialListBehindAnOnlooker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &farm{open: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		var c metrics.Counters
+		g := &gateway.Gateway{Name: "gw", Middleware: c.Around(nil)}
+		run(t, g, gateway.Source{Name: "a", Open: a.Open})
+		if names, starting, partial, took := listNow(t, g); names != "" || starting != "a" || !partial || took != time.Second {
 			t.Errorf("%q without %q, partial %v, after %v", names, starting, partial, took)
 		}
 	})

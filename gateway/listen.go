@@ -165,7 +165,7 @@ func (l *listening) update(ups []*upstream) {
 // listen, or nil. A resource that nobody lists must be accepted by the middleware of at least one
 // upstream; if it were treated otherwise, the answer would reveal whether it exists.
 func (l *listening) refusal(ups []*upstream) error {
-	if l.g.Middleware == nil {
+	if !l.g.hides() {
 		return nil
 	}
 	owners := l.g.owners(l.ctx, l.uris)

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -34,8 +35,11 @@ func TestOnlooker(t *testing.T) {
 		t.Error("a tool is listed before the gateway has seen a list")
 	}
 	for _, method := range []string{"tools/list", "prompts/list", "tools/call"} {
-		if _, err := g.Handle(t.Context(), &mcp.Request{Method: method, Params: []byte(`{"name":"my_db__echo","arguments":{}}`)}); err != nil {
+		res, err := g.Handle(t.Context(), &mcp.Request{Method: method, Params: []byte(`{"name":"my_db__echo","arguments":{}}`)})
+		if err != nil {
 			t.Error(method, err)
+		} else if strings.Contains(string(res.JSON()), "cacheScope") {
+			t.Errorf("%s: %s is private, although the middleware hides nothing", method, res.JSON())
 		}
 	}
 	if len(seen) != 1 || seen["tools/call"] != 1 {

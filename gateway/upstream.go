@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/url"
+	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -72,6 +73,11 @@ func newUpstream(g *Gateway, name string) *upstream {
 
 // unseen reports whether callers see of the server what they would see without middleware.
 func (up *upstream) unseen() bool { return up.front == nil || up.onlooks }
+
+// hides reports whether middleware may show different callers different entries.
+func (g *Gateway) hides() bool {
+	return slices.ContainsFunc(g.upstreams(), func(up *upstream) bool { return !up.unseen() })
+}
 
 // foreign is a handler behind Gateway.Middleware. It tells a policy that annotations from there are
 // claims of a server that somebody else may have written.
