@@ -148,7 +148,7 @@ func (a *app) overview() {
 			minor = append(minor, v.name)
 		}
 	}
-	a.print("\n  " + strings.Join(minor, " "))
+	a.print(wrap("More: "+strings.Join(minor, " "), 80))
 	a.print("patchbay help VERB|flags|auth|limits|exits")
 }
 

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
@@ -36,9 +38,10 @@ SERVER_NAME. Follows the file, and restarts failed servers (patchbay status).`,
 
 // upCmd serves all servers of mcp.json, or built-in ones, behind one endpoint.
 type upCmd struct {
-	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
-	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
-	Share string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
+	HTTP    string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
+	Stdio   bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
+	Share   string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
+	Gateway string `name:"gateway" placeholder:"FILE" help:"Read these settings: patchbay help gateway."`
 	protection
 	governed
 	measured
@@ -66,6 +69,10 @@ func (c *upCmd) Run(a *app) error {
 	if c.Stdio && slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, "--http=") }) {
 		return usagef("--stdio excludes --http").hint("patchbay help up")
 	}
+	deployed, err := c.deployment(a)
+	if err != nil {
+		return err
+	}
 	if err := c.check(c.Stdio); err != nil {
 		return err
 	}
@@ -84,7 +91,7 @@ func (c *upCmd) Run(a *app) error {
 			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
-	made, err := c.chain(a, c.governed, !c.Stdio)
+	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, HTTP: !c.Stdio, Follows: deployed != nil})
 	if err != nil {
 		return err
 	}
@@ -98,6 +105,9 @@ func (c *upCmd) Run(a *app) error {
 	}
 	a.answers.Silence()
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0}
+	if deployed != nil {
+		h.ready.Store(&deployed.Ready)
+	}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
@@ -140,6 +150,9 @@ func (c *upCmd) Run(a *app) error {
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
 	following.Go(func() { made.Follow(ctx, h.gateway.Changed) })
+	if deployed != nil {
+		following.Go(func() { made.FollowFile(ctx, deployed, func(r deploy.Ready) { h.ready.Store(&r) }) })
+	}
 	var served <-chan error
 	if c.Stdio {
 		a.noteStdio()
@@ -201,6 +214,7 @@ type upServer struct {
 	counters *metrics.Counters
 	ending   atomic.Bool
 	guarded  bool // callers need a credential
+	ready    atomic.Pointer[deploy.Ready] // of gateway.yaml; nil: the defaults
 
 	question *trustQuestion // open at the terminal; used by the goroutine that follows the file
 	refused  string         // content of the file that the person has refused; likewise

@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -25,6 +27,10 @@ func (h *upServer) report() *health.Report {
 		states[s.Name] = s
 	}
 	left, traffic := h.servers.NotStarted(), h.counters.Read(metrics.Minute)
+	ready := deploy.Ready{Wait: health.ReadyTime}
+	if set := h.ready.Load(); set != nil {
+		ready = *set
+	}
 	for _, name := range names {
 		s, ok := states[name]
 		if why := left[name]; why != "" {
@@ -33,7 +39,7 @@ func (h *upServer) report() *health.Report {
 			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
 		}
 		row := health.Server{
-			Name: name, State: string(s.State), Required: h.servers.Requires(name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
+			Name: name, State: string(s.State), Required: h.servers.Requires(name) || slices.Contains(ready.Require, name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
 			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Minute = traffic.Server(name)
@@ -50,7 +56,12 @@ func (h *upServer) report() *health.Report {
 		}
 		r.Servers = append(r.Servers, row)
 	}
-	if r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began)); h.ending.Load() {
+	for _, name := range ready.Require {
+		if !slices.Contains(names, name) {
+			r.Servers = append(r.Servers, health.Server{Name: name, State: string(gateway.Failing), Required: true, Since: h.began, Reason: "required, but not in " + h.from, Tools: -1, Prompts: -1, Resources: -1})
+		}
+	}
+	if r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began), ready.Wait); h.ending.Load() {
 		r.State = health.Ending
 	}
 	return r

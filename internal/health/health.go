@@ -86,13 +86,13 @@ const (
 // LeftOut is the state of a server that is not started because it leads back to this program.
 const LeftOut gateway.State = "left out"
 
-// readyTime bounds how long a gateway with usable servers stays starting because others, which are
-// not required, have not been tried.
-const readyTime = 5 * time.Second
+// ReadyTime is the default of the wait in [StateOf].
+const ReadyTime = 5 * time.Second
 
 // StateOf returns the state of a gateway that has run for a while and is not ending. The servers in
-// untried have not been tried yet.
-func StateOf(servers []Server, untried []string, ran time.Duration) string {
+// untried have not been tried yet. A gateway with usable servers stays starting for at most wait
+// because others, which are not required, have not been tried.
+func StateOf(servers []Server, untried []string, ran, wait time.Duration) string {
 	if len(servers) == 0 {
 		return Ready
 	}
@@ -112,7 +112,7 @@ func StateOf(servers []Server, untried []string, ran time.Duration) string {
 	switch {
 	case (lacks || usable == 0) && tried:
 		return Failing
-	case lacks || usable == 0 || len(untried) > 0 && ran < readyTime:
+	case lacks || usable == 0 || len(untried) > 0 && ran < wait:
 		return Starting
 	case away > 0:
 		return Degraded

@@ -37,7 +37,7 @@ func TestStateOf(t *testing.T) {
 		{"another than the required one is away", []Server{server("a", "failing"), needed("b", "ready")}, nil, 0, Degraded},
 		{"another than the required one is mute", []Server{server("a", "starting"), needed("b", "ready")}, []string{"a"}, time.Minute, Degraded},
 	} {
-		if got := StateOf(tt.servers, tt.untried, tt.ran); got != tt.want {
+		if got := StateOf(tt.servers, tt.untried, tt.ran, ReadyTime); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

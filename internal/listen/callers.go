@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -89,6 +90,28 @@ func Verifier(spec string, log *slog.Logger) (auth.Verifier, error) {
 		return nil, fmt.Errorf("%s has no option %s=", kind, name)
 	}
 	return v, nil
+}
+
+// InFolder returns a SPEC of --auth whose relative file names, which are relative to a folder, are
+// those of files in it.
+func InFolder(dir, spec string) string {
+	in := func(path string) string {
+		if path == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "env:") || strings.Contains(path, "://") {
+			return path
+		}
+		return filepath.Join(dir, path)
+	}
+	kind, rest, _ := strings.Cut(spec, ":")
+	parts := strings.Split(rest, ",")
+	if kind == "apikeys" || kind == "basic" || kind == "hmac" {
+		parts[0] = in(parts[0])
+	}
+	for i, p := range parts[1:] {
+		if name, value, ok := strings.Cut(p, "="); ok && (name == "keys" || name == "secret") {
+			parts[i+1] = name + "=" + in(value)
+		}
+	}
+	return kind + ":" + strings.Join(parts, ",")
 }
 
 // options are the parts of a SPEC after the first comma.

@@ -5,7 +5,8 @@
 //
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
-// [Chain.Host] around each of its servers. [Load] reads the deployment that gateway.yaml describes.
+// [Chain.Host] around each of its servers. [Program.Load] reads the deployment that gateway.yaml describes,
+// and [Chain.FollowFile] follows it.
 //
 // # Guarantees
 //

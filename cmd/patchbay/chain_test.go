@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// One order holds for up, serve, bridge, run and chat: the policy refuses the first call of a tool,
+// and the limit the second, before the policy decides again. The access log of a server has both.
+func TestOneOrder(t *testing.T) {
+	const stoves = `name == "add-to-cart" && arguments.product == "prd-1013"`
+	byPolicy, byLimit := `refused with these arguments by "no stoves"`, "than 1/h from one caller"
+	flags := func(tool string) []string {
+		return []string{"--policy", "rules.yaml", "--limit", "tool:" + tool + "=1/h"}
+	}
+	for _, tt := range []struct {
+		name, tool string
+		args       []string
+	}{
+		{"serve", "add-to-cart", []string{"serve", "shop"}},
+		{"up", "shop_add-to-cart", []string{"up", "--stdio", "-s", "shop"}},
+		{"bridge", "add-to-cart", []string{"bridge", "--stdio", "-s", "shop"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			alone(t)
+			runtimeFolder(t)
+			writeRules(t, stoves)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(self, append(append(tt.args, "--log", "access.jsonl"), flags(tt.tool)...)...)
+			cmd.Env = append(os.Environ(), testRun+"=patchbay")
+			s, err := (&mcp.Client{Name: "host", Version: "1"}).Start(t.Context(), cmd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{byPolicy, byLimit} {
+				_, err := s.CallTool(t.Context(), tt.tool, map[string]any{"product": "prd-1013"})
+				if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `\"`, `"`), want) {
+					t.Errorf("the call has the error %v, want %q", err, want)
+				}
+			}
+			s.Close()
+			log, err := os.ReadFile("access.jsonl")
+			if got := strings.Count(string(log), `"method":"tools/call"`); err != nil || got != 2 {
+				t.Errorf("the access log has %d calls, %v: %s", got, err, log)
+			}
+		})
+	}
+	t.Run("run", func(t *testing.T) {
+		patchbay := scriptedRun(t, `
+turns:
+  - when: {user: stove}
+    answer: [call: {name: shop_add-to-cart, arguments: {product: prd-1013}}]
+  - when: {results: {shop_add-to-cart: no stoves}}
+    answer: [call: {name: shop_add-to-cart, arguments: {product: prd-1013}}]
+  - when: {results: {shop_add-to-cart: `+byLimit+`}}
+    answer: [text: Enough.]
+`)
+		writeRules(t, stoves)
+		if got := patchbay("", append([]string{"a stove, please", "--allow", "shop/*", "--yes"}, flags("add-to-cart")...)...); got.code != 0 || !strings.Contains(got.stdout, "Enough.") {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("chat", func(t *testing.T) {
+		alone(t)
+		writeRules(t, stoves)
+		const line = "/call shop/add-to-cart product=prd-1013\n"
+		got := typed(t, line+line, append([]string{"chat", "-s", "shop", "--no-memory"}, flags("add-to-cart")...)...)
+		out := strings.ReplaceAll(got.stdout+got.stderr, `\"`, `"`)
+		if first := strings.Index(out, byPolicy); first < 0 || !strings.Contains(out[first:], byLimit) {
+			t.Errorf("%+v", got)
+		}
+	})
+}

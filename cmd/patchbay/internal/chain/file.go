@@ -1,0 +1,203 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/follow"
+	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
+	"github.com/patchbay-dev/patchbay/limit"
+	"github.com/patchbay-dev/patchbay/policy/rules"
+)
+
+// Load reads the deployment that a gateway.yaml describes, and checks its values as up uses them: the
+// files it names, addresses, credentials and limits. Its faults are [deploy.Problems]. File names in
+// the SPECs of Auth are absolute.
+func (p *Program) Load(path string) (*deploy.File, error) {
+	f, err := deploy.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &check{file: f}
+	c.waiting()
+	c.servers()
+	c.limits()
+	c.auth(p)
+	if f.Policy != "" {
+		_, err := rules.Load(f.Policy)
+		c.report("policy", err)
+	}
+	if f.Listen.Cert != "" {
+		_, err := tlsfiles.Open(f.Listen.Cert, f.Listen.Key, "", p.Logger)
+		c.report("listen.cert", err)
+	}
+	for member, address := range map[string]string{"listen.http": f.Listen.HTTP, "listen.metrics": f.Listen.Metrics} {
+		if address == "" {
+			continue
+		}
+		if _, _, err := listen.Address(address, len(f.Auth) > 0); !errors.Is(err, listen.ErrShared) { // a flag may allow that
+			c.report(member, err)
+		}
+	}
+	if len(c.faults) > 0 {
+		slices.SortStableFunc(c.faults, func(a, b deploy.Problem) int {
+			if a.Line != b.Line {
+				return a.Line - b.Line
+			}
+			return a.Column - b.Column
+		})
+		return nil, c.faults
+	}
+	return f, nil
+}
+
+// check collects the faults of a deployment.
+type check struct {
+	file   *deploy.File
+	faults deploy.Problems
+}
+
+func (c *check) fault(member, fix, format string, args ...any) {
+	c.faults = append(c.faults, c.file.Problem(member, fmt.Sprintf(format, args...), fix))
+}
+
+// report records an error; the faults of another file one by one.
+func (c *check) report(member string, err error) {
+	var rules deploy.Problems
+	var servers config.Problems
+	switch {
+	case err == nil:
+	case errors.As(err, &rules):
+		c.faults = append(c.faults, c.file.Problem(member, strings.TrimSpace(rules.Error()), ""))
+	case errors.As(err, &servers):
+		c.faults = append(c.faults, c.file.Problem(member, strings.TrimSpace(servers.Error()), ""))
+	default:
+		c.fault(member, "", "%s: %v", member, err)
+	}
+}
+
+// waiting reports the members that package deploy reads and that no verb uses yet.
+func (c *check) waiting() {
+	for _, member := range []string{"listen.metrics", "teams", "audit", "telemetry", "record"} {
+		if c.file.Has(member) {
+			c.fault(member, "remove it", "%s is not supported yet", member)
+		}
+	}
+}
+
+// servers checks that mcp.json can be read and has the required servers. Faults of single servers do
+// not count, as up starts the others.
+func (c *check) servers() {
+	if c.file.Servers == "" {
+		return
+	}
+	f, faults, err := config.Inspect(c.file.Servers, nil)
+	if err != nil {
+		c.report("servers", err)
+		return
+	}
+	var names []string
+	for _, p := range faults {
+		if names = append(names, p.Server); p.Server == "" && p.Model == "" {
+			c.fault("servers", "", "%s", p)
+		}
+	}
+	if f != nil {
+		for _, s := range f.Servers {
+			names = append(names, s.Name)
+		}
+	}
+	for i, name := range c.file.Ready.Require {
+		if !slices.Contains(names, name) {
+			c.fault(fmt.Sprintf("ready.require[%d]", i), "add it to "+c.file.Servers, "there is no server %q", name)
+		}
+	}
+}
+
+func (c *check) limits() {
+	l := new(limit.Limiter)
+	for i, text := range c.file.Limits {
+		if err := listen.AddLimit(l, text); err != nil {
+			c.fault(fmt.Sprintf("limits[%d]", i), helpLimits, "%v", err)
+		}
+	}
+	if _, err := newLimiter(c.file.Limits, true); err != nil && len(c.faults) == 0 {
+		c.fault("limits", helpLimits, "%s", strings.TrimPrefix(err.Error(), "--limit "))
+	}
+}
+
+// auth makes the verifiers of SPECs, which reads their files, and makes the file names in the SPECs
+// absolute.
+func (c *check) auth(p *Program) {
+	for i, text := range c.file.Auth {
+		member := fmt.Sprintf("auth[%d]", i)
+		text = listen.InFolder(c.file.Dir(), text)
+		c.file.Auth[i] = text
+		v, err := listen.Verifier(text, p.Logger)
+		if err == nil {
+			err = (&auth.Guard{Verifiers: []auth.Verifier{v}, Resource: &auth.ResourceMetadata{Resource: "https://localhost/mcp"}, Logger: p.Logger}).Check()
+		}
+		switch {
+		case err == nil:
+		case c.file.Literal(member):
+			c.fault(member, helpAuth, "%s: %s", member, strings.TrimPrefix(err.Error(), "auth: Guard: "))
+		default: // it may be a secret
+			c.fault(member, "write a secret as env:NAME; "+helpAuth, "%s cannot be used; its value, from a variable or a file, is not shown", member)
+		}
+	}
+}
+
+const helpAuth = "patchbay help auth"
+
+// FollowFile follows a gateway.yaml that began as this deployment, until ctx ends. Changed limits count
+// from the next request on, unless those of a flag are in use; apply gets a changed ready member. For
+// other changes it prints that they need a restart. The chain must have been made with Follows.
+func (c *Chain) FollowFile(ctx context.Context, began *deploy.File, apply func(deploy.Ready)) {
+	last, talk := began, c.program.Talk
+	live := []string{"ready"}
+	if slices.Equal(began.Limits, c.config.Limits) {
+		live = append(live, "limits")
+	}
+	follow.File(ctx, began.Path, func() follow.Look {
+		also := began.Files
+		f, err := c.program.Load(began.Path)
+		if err != nil {
+			look := faulty(began.Path, "the gateway is unchanged", err)
+			look.Also = also
+			return look
+		}
+		if changed := f.Changed(last); len(changed) > 0 {
+			var now []string
+			for _, member := range changed {
+				if slices.Contains(live, member) {
+					now = append(now, member)
+				}
+			}
+			if slices.Contains(now, "limits") {
+				l, err := newLimiter(f.Limits, c.config.HTTP)
+				if err != nil {
+					return faulty(f.Path, "the gateway is unchanged", err)
+				}
+				c.limits.now.Store(l)
+			}
+			apply(f.Ready)
+			if len(now) > 0 {
+				talk.Note("%s: changed %s", f.Path, strings.Join(now, " and "))
+			}
+			last = f
+		}
+		look := follow.Look{Also: f.Files}
+		fixed := slices.DeleteFunc(f.Changed(began), func(member string) bool { return slices.Contains(live, member) })
+		if len(fixed) > 0 {
+			look.Fault = fmt.Sprintf("patchbay: %s: changes of %s need a restart of up", f.Path, strings.Join(fixed, ", "))
+		}
+		return look
+	}, talk.Always, func() { talk.Note("%s is valid again", began.Path) })
+}

@@ -1,0 +1,233 @@
+package chain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/testcert"
+	"github.com/patchbay-dev/patchbay/limit"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The values of a file are checked as up uses them, each fault at its place.
+func TestLoadFaults(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "mcp.json"), `{"mcpServers": {"db": {"command": "x"}, "odd": {"comand": "y"}}}`)
+	write(t, filepath.Join(dir, "broken.json"), `{`)
+	write(t, filepath.Join(dir, "rules.yaml"), "rules: [{name: a, effect: alow, when: 'true'}]\n")
+	t.Setenv("CHAIN_TEST_SECRET", "s3cret")
+	for _, tt := range []struct{ file, fault string }{
+		{"servers: mcp.json\nready: {require: [db, odd]}", ""},
+		{"servers: nowhere.json", "1:10: servers: "},
+		{"servers: broken.json", "1:10: "},
+		{"servers: mcp.json\nready: {require: [db, web]}", `2:23: there is no server "web"; add it to `},
+		{"policy: rules.yaml", `rules.yaml:1:27: unknown effect "alow"`},
+		{"policy: nowhere.yaml", "1:9: policy: "},
+		{"listen: {cert: mcp.json}", "1:16: listen.cert: "},
+		{"listen: {http: 'http://127.0.0.1:1'}", "1:16: listen.http: a URL is not an address"},
+		{"listen: {http: '0.0.0.0:1'}", ""}, // --insecure-no-auth may allow it
+		{"limits: [1/s, fast]", "1:15: rate \"fast\": "},
+		{"limits: [1/s, 2/s]", "1:15: this limit is given twice"},
+		{"limits: [proxy=10.0.0.0/8]", "1:9: proxy= needs another limit"},
+		{"auth: [jwt:https://idp.example]", ""},
+		{"auth: ['hmac:env:CHAIN_TEST_SECRET']", "1:8: auth[0]: "}, // too short
+		{"auth: [a:b]", `1:8: auth[0]: unknown kind "a"`},
+		{"auth: [apikeys:none.jsonl]", "1:8: auth[0]: "},
+		{"auth: ['hmac:${CHAIN_TEST_SECRET}']", "1:8: auth[0] cannot be used; its value, from a variable or a file, is not shown"},
+		{"audit: {file: a}", "1:8: audit is not supported yet"},
+		{"limit: 1/s", `1:1: the file has no member "limit"`},
+	} {
+		path := filepath.Join(dir, "gateway.yaml")
+		write(t, path, tt.file)
+		p, _ := program()
+		f, err := p.Load(path)
+		var bad deploy.Problems
+		switch {
+		case tt.fault == "" && err != nil:
+			t.Errorf("%s: %v", tt.file, err)
+		case tt.fault != "" && (f != nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.fault) || strings.Contains(err.Error(), "s3cret")):
+			t.Errorf("%s has the faults %v, want %q", tt.file, err, tt.fault)
+		}
+	}
+}
+
+// The example of docs/gateway.md has every member that up uses, and no fault.
+func TestDocumentedFile(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "mcp.json"), `{"mcpServers": {"db": {"command": "x"}}}`)
+	write(t, filepath.Join(dir, "policy.yaml"), "rules: [{name: a, effect: allow, when: 'true'}]\n")
+	write(t, filepath.Join(dir, "keys.jsonl"), `{"id":"abcdef","hash":"sha256:`+strings.Repeat("ab", 32)+`","subject":"ada"}`+"\n")
+	write(t, filepath.Join(dir, "gateway.yaml"), example)
+	ca := testcert.New(t, filepath.Join(dir, "ca.pem"))
+	ca.Sign(t, testcert.Loopback(), filepath.Join(dir, "tls.pem"), filepath.Join(dir, "tls.key"))
+	p, _ := program()
+	f, err := p.Load(filepath.Join(dir, "gateway.yaml"))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, example)
+	}
+	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "ready.wait", "ready.require[0]", "policy", "limits[1]"} {
+		if !f.Has(member) {
+			t.Errorf("the example has no %s", member)
+		}
+	}
+}
+
+// File names in a SPEC are relative to the file.
+func TestAuthFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "users"), "ada:$2a$04$zVHmKQtGGQob.b/Nc7l9NO8UlrYcW05FiuCj/SxsFO/ZtiN9.mNzy\n")
+	path := filepath.Join(dir, "gateway.yaml")
+	write(t, path, "auth: ['basic:users']\n")
+	p, _ := program()
+	f, err := p.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "basic:" + filepath.Join(dir, "users"); f.Auth[0] != want {
+		t.Errorf("auth is %q, want %q", f.Auth[0], want)
+	}
+}
+
+// lines is the text of a Talk.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) await(t *testing.T, want string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		switch {
+		case strings.Contains(text, want):
+			return
+		case time.Now().After(end):
+			t.Fatalf("after 30 s there is no %q in %q", want, text)
+		}
+	}
+}
+
+// A gateway.yaml that Kubernetes mounts is followed: a new limit and readiness count without a
+// restart, a fault changes nothing, and an address needs a restart.
+func TestFollowFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links need rights on Windows")
+	}
+	dir, version := t.TempDir(), 0
+	swap := func(text string) {
+		t.Helper()
+		version++
+		name := "..v" + string(rune('0'+version))
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name, "gateway.yaml"), text)
+		if err := os.Symlink(name, filepath.Join(dir, "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("listen: {http: 127.0.0.1:1}\n")
+	path := filepath.Join(dir, "gateway.yaml")
+	if err := os.Symlink(filepath.Join("..data", "gateway.yaml"), path); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := program()
+	said := new(lines)
+	p.Talk = &terminal.Talk{W: said}
+	began, err := p.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Follows: true}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := make(chan deploy.Ready, 10)
+	var following sync.WaitGroup
+	following.Go(func() { c.FollowFile(ctx, began, func(r deploy.Ready) { ready <- r }) })
+	defer following.Wait()
+	defer cancel()
+
+	swap("listen: {http: 127.0.0.1:1}\nlimits: [\"tool:x=1/h\"]\nready: {wait: 9s}\n")
+	said.await(t, "changed ready and limits")
+	if r := <-ready; r.Wait != 9*time.Second {
+		t.Errorf("the gateway waits for %v, want 9s", r.Wait)
+	}
+	mw := c.limits.limit
+	var late *limit.Error
+	if first, second := calls(mw); first != nil || !errors.As(second, &late) {
+		t.Errorf("with the new limit: %v, %v", first, second)
+	}
+	swap("listen: {http: 127.0.0.1:1}\nlimits: [\"tool:x=1/h\"]\nready: {wait: 9}\n")
+	said.await(t, "has faults; the gateway is unchanged")
+	said.await(t, `:3:15: ready.wait is "9", not a time`)
+	swap("listen: {http: 127.0.0.1:2}\nlimits: [\"tool:x=1/h\"]\nready: {wait: 9s}\n")
+	said.await(t, "changes of listen.http need a restart of up")
+	swap("listen: {http: 127.0.0.1:1}\nready: {wait: 9s}\n")
+	said.await(t, "changed limits")
+	if _, second := calls(mw); second != nil {
+		t.Errorf("without the limit: %v", second)
+	}
+}
+
+// Limits of a flag stay in use.
+func TestFlagLimitsStay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	write(t, path, "ready: {wait: 1s}\n")
+	p, _ := program()
+	said := new(lines)
+	p.Talk = &terminal.Talk{W: said}
+	began, err := p.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Limits: []string{"5/s"}, Follows: true}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { c.FollowFile(ctx, began, func(deploy.Ready) {}) })
+	defer following.Wait()
+	defer cancel()
+	before := c.limits.now.Load()
+	write(t, path, "limits: [1/s]\n")
+	said.await(t, "changes of limits need a restart of up")
+	if c.limits.now.Load() != before {
+		t.Error("the file has replaced the limits of the flag")
+	}
+}
