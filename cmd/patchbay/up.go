@@ -213,7 +213,7 @@ type upServer struct {
 	board    *board.Board
 	counters *metrics.Counters
 	ending   atomic.Bool
-	guarded  bool // callers need a credential
+	guarded  bool                         // callers need a credential
 	ready    atomic.Pointer[deploy.Ready] // of gateway.yaml; nil: the defaults
 
 	question *trustQuestion // open at the terminal; used by the goroutine that follows the file

@@ -59,6 +59,8 @@ var forbidden = []struct {
 	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
 	{"metrics", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport", "./internal/revision"}, "counters are for any server and gateway, and know of no program"},
 	{"middleware", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport"}, "a middleware is for any server and client, and knows of no program"},
+	{"telemetry/.", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport", "./telemetry/otlp"}, "spans are made with the API, for any server and client"},
+	{"telemetry/otlp", []string{"./telemetry/.", "./mcp", "./jsonrpc", "./gateway", "./config", "./servers", "./cmd", "./internal/engine"}, "spans and metrics are sent, whatever made them"},
 	{"internal/listen", []string{"./config", "./gateway", "./host", "./servers", "./cmd", "./internal/engine", "./internal/health"}, "it serves a server, whichever it is, and knows of no program"},
 	{"internal/health", []string{"./config", "./auth", "./host", "./servers", "./cmd", "./internal/engine", "./internal/listen"}, "a report is made by the gateway's program; here it is served and found"},
 	{"launch", []string{"./servers", "./cmd", "./host", "./policy", "./limit", "./mcptest", "./internal/listen", "./internal/health", "./internal/engine", "./internal/transport", "./internal/revision"}, "it opens servers for any program, which brings its built-in ones along"},
@@ -137,6 +139,31 @@ func TestLayers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// OpenTelemetry is linked by packages below telemetry and by the program, and its SDK by
+// telemetry/otlp and the program alone: a program that imports mcp or telemetry does not have it.
+func TestOpenTelemetryIsLinkedOnRequest(t *testing.T) {
+	api, sdk := 0, 0
+	for file, imports := range sources(t) {
+		dir := filepath.ToSlash(filepath.Dir(file))
+		sends := under(dir, "telemetry/otlp") || under(dir, "cmd/patchbay")
+		for _, path := range imports {
+			switch {
+			case under(path, "go.opentelemetry.io/otel/sdk"), under(path, module+"telemetry/otlp"):
+				if sdk++; !sends {
+					t.Errorf("%s imports %s: only the program that sends spans has the SDK", file, path)
+				}
+			case under(path, "go.opentelemetry.io"), under(path, module+"telemetry"):
+				if api++; !sends && !under(dir, "telemetry") {
+					t.Errorf("%s imports %s: only users of package telemetry have OpenTelemetry", file, path)
+				}
+			}
+		}
+	}
+	if api == 0 || sdk == 0 {
+		t.Errorf("%d imports of the API and %d of the SDK; the walk is broken", api, sdk)
 	}
 }
 

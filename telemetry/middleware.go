@@ -1,0 +1,319 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// Options configure [Server] and [Client]. Nil and the zero value mean the defaults.
+type Options struct {
+	// Provider makes the spans. Nil: the global one, whenever otel.SetTracerProvider sets it.
+	Provider oteltrace.TracerProvider
+
+	// Server is the name of a server behind a gateway, as patchbay.server. Empty: none.
+	Server string
+
+	// Revision returns the revision that the server of a Client speaks, empty if it is not known.
+	// Nil: not recorded. The middleware Server knows the revision of its callers by itself.
+	Revision func() mcp.Revision
+
+	// Transport is network.transport, such as "tcp" or "pipe". Empty: "tcp" for a request that a
+	// Server gets over HTTP, and otherwise not recorded.
+	Transport string
+
+	Address string // of the server, as server.address; empty: not recorded
+	Port    int    // of the server, as server.port; zero: not recorded
+
+	// Content redacts the arguments and results of tools and the URIs of resources, which are then
+	// recorded. Of a text that is longer than 16 KiB, only the length is recorded. Nil: they are not
+	// recorded.
+	Content *trace.Redactor
+}
+
+// maxContent is the maximum length of arguments, and of results, in a span.
+const maxContent = 16 << 10
+
+// Server returns a middleware that makes a span of kind SERVER for each request. It is for the Use
+// of an [mcp.Server], and belongs in front of all other middleware but an access log.
+func Server(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindServer) }
+
+// Client returns a middleware that makes a span of kind CLIENT for each request, and sends the
+// trace context along. It is for the Use of an [mcp.Client], and for the Middleware of a gateway,
+// where it belongs behind all other middleware.
+func Client(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindClient) }
+
+func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
+	h := handler{kind: kind}
+	if o != nil {
+		h.Options = *o
+	}
+	if h.Provider == nil {
+		h.Provider = otel.GetTracerProvider()
+	}
+	h.tracer = h.Provider.Tracer(instrumentation)
+	if h.Server != "" {
+		h.fixed = append(h.fixed, keyServer.String(text.Short(h.Server)))
+	}
+	if h.Transport != "" {
+		h.fixed = append(h.fixed, keyTransport.String(h.Transport))
+	}
+	if h.Address != "" {
+		h.fixed = append(h.fixed, keyAddress.String(h.Address))
+	}
+	if h.Port != 0 {
+		h.fixed = append(h.fixed, keyPort.Int(h.Port))
+	}
+	return func(next mcp.Handler) mcp.Handler {
+		h := h // a middleware may wrap several handlers
+		h.next = next
+		if _, ok := next.(interface{ PassesAll() }); ok {
+			return &passing{h}
+		}
+		return &h
+	}
+}
+
+type handler struct {
+	Options
+	kind   oteltrace.SpanKind
+	tracer oteltrace.Tracer
+	fixed  []attribute.KeyValue // of every span
+	next   mcp.Handler
+}
+
+// Foreign tells a policy in front what it would see without the middleware.
+func (h *handler) Foreign() bool {
+	switch next := h.next.(type) {
+	case *mcp.Session:
+		return true
+	case interface{ Foreign() bool }:
+		return next.Foreign()
+	}
+	return false
+}
+
+// passing is a handler in front of one that changes no list, for a gateway.
+type passing struct{ handler }
+
+// PassesAll marks a handler that changes no list.
+func (*passing) PassesAll() {}
+
+// Handle implements [mcp.Handler].
+func (h *handler) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, err error) {
+	call := engine.From(ctx)
+	var links []oteltrace.Link
+	if h.kind == oteltrace.SpanKindServer {
+		ctx, links = serverParent(ctx, req, call)
+	} else {
+		ctx = clientParent(ctx, req)
+	}
+	method := text.Short(req.Method)
+	name, attrs := nameOf(req)
+	ctx, span := h.tracer.Start(ctx, strings.TrimSpace(method+" "+name), oteltrace.WithSpanKind(h.kind), oteltrace.WithLinks(links...),
+		oteltrace.WithAttributes(append(attrs, keyMethod.String(method))...))
+	recording := span.IsRecording()
+	ended := false
+	defer func() {
+		if !ended { // a panic
+			span.SetAttributes(keyErrorType.String(errorPanic))
+			span.SetStatus(codes.Error, errorPanic)
+			span.End()
+		}
+	}()
+	if recording {
+		span.SetAttributes(h.fixed...)
+		span.SetAttributes(h.describe(req, call)...)
+		if call != nil && call.ProgressWanted() {
+			ctx = withProgress(ctx, span)
+		}
+	}
+	if h.kind == oteltrace.SpanKindClient {
+		req = withTrace(ctx, req)
+	}
+	res, err = h.next.Handle(ctx, req)
+	ended = true
+	if recording {
+		h.end(ctx, span, req, res, err)
+	}
+	span.End()
+	return res, err
+}
+
+// nameOf returns the name of the tool or prompt of a request, and the attributes that samplers see.
+func nameOf(req *mcp.Request) (string, []attribute.KeyValue) {
+	key := keyTool
+	switch req.Method {
+	case "tools/call":
+	case "prompts/get":
+		key = keyPrompt
+	default:
+		return "", nil
+	}
+	name, err := jsonx.Unquote(req.Param("name"))
+	if err != nil {
+		return "", nil
+	}
+	name = text.Short(name)
+	if key == keyTool {
+		return name, []attribute.KeyValue{key.String(name), keyOperation.String(executeTool)}
+	}
+	return name, []attribute.KeyValue{key.String(name)}
+}
+
+// describe returns the attributes of a request that are known before it is served.
+func (h *handler) describe(req *mcp.Request, call *engine.Call) (attrs []attribute.KeyValue) {
+	switch {
+	case h.kind == oteltrace.SpanKindClient:
+		if h.Revision != nil {
+			if r := h.Revision(); r != "" {
+				attrs = append(attrs, keyRevision.String(string(r)))
+			}
+		}
+	case call != nil:
+		attrs = append(attrs, keyRevision.String(call.Peer.Revision.Name))
+		if call.Msg != nil && !call.Msg.ID.IsZero() {
+			attrs = append(attrs, keyRequestID.String(text.Short(call.Msg.ID.String())))
+		}
+		if call.Header != nil && h.Transport == "" {
+			attrs = append(attrs, keyTransport.String("tcp"))
+		}
+		if id := call.Header.Get("Mcp-Session-Id"); id != "" {
+			sum := sha256.Sum256([]byte(id))
+			attrs = append(attrs, keySession.String(hex.EncodeToString(sum[:8])))
+		}
+		if n := call.Round(); n > 0 {
+			attrs = append(attrs, keyRound.Int(n))
+		}
+	}
+	if h.Content == nil {
+		return attrs
+	}
+	switch req.Method {
+	case "tools/call":
+		if args := req.Param("arguments"); args != nil {
+			attrs = append(attrs, keyArguments.String(h.content(args)))
+		}
+	case "resources/read":
+		if uri, err := jsonx.Unquote(req.Param("uri")); err == nil {
+			f := h.Content.Frame(trace.Frame{Note: text.Short(uri)})
+			attrs = append(attrs, keyURI.String(f.Note))
+		}
+	}
+	return attrs
+}
+
+// content returns JSON without its secrets.
+func (h *handler) content(raw json.RawMessage) string {
+	if len(raw) > maxContent {
+		return fmt.Sprintf("%d bytes, more than the %d that are recorded", len(raw), maxContent)
+	}
+	f := h.Content.Frame(trace.Frame{Msg: raw})
+	if f.Msg == nil {
+		return string(f.Raw)
+	}
+	return string(f.Msg)
+}
+
+// withProgress returns a context that records the progress of the call as events of the span.
+func withProgress(ctx context.Context, span oteltrace.Span) context.Context {
+	return forward.WithNotify(ctx, func(method string, params json.RawMessage) error {
+		if method == "notifications/progress" {
+			var p struct {
+				Progress *float64 `json:"progress"`
+				Total    *float64 `json:"total"`
+			}
+			if jsonx.Unmarshal(params, &p) == nil && p.Progress != nil {
+				attrs := []attribute.KeyValue{keyProgress.Float64(*p.Progress)}
+				if p.Total != nil {
+					attrs = append(attrs, keyTotal.Float64(*p.Total))
+				}
+				span.AddEvent(eventProgress, oteltrace.WithAttributes(attrs...))
+			}
+		}
+		return forward.Notify(ctx, method, params)
+	})
+}
+
+// end records how a request ended.
+func (h *handler) end(ctx context.Context, span oteltrace.Span, req *mcp.Request, res mcp.Result, err error) {
+	if errors.Is(err, mcp.ErrPending) {
+		span.AddEvent(eventQuestion)
+		return
+	}
+	if _, task := res.(*mcp.CreateTaskResult); task {
+		span.AddEvent(eventTask)
+	}
+	failure, code := failureOf(ctx, req, res, err)
+	switch code {
+	case 0:
+	case jsonrpc.CodeMethodNotFound:
+		span.SetName("unknown method") // a caller can invent any number of them
+	case jsonrpc.CodeInvalidParams:
+		span.SetName(text.Short(req.Method))
+	}
+	if code != 0 {
+		span.SetAttributes(keyStatusCode.String(strconv.Itoa(code)))
+	}
+	if failure != "" {
+		span.SetAttributes(keyErrorType.String(failure))
+		span.SetStatus(codes.Error, failure)
+	}
+	if h.Content != nil && err == nil && res != nil && req.Method == "tools/call" {
+		span.SetAttributes(keyResult.String(h.content(res.JSON())))
+	}
+}
+
+// failureOf returns error.type of a request, empty if it did not fail, and the code of its JSON-RPC
+// error, zero if there is none.
+func failureOf(ctx context.Context, req *mcp.Request, res mcp.Result, err error) (failure string, code int) {
+	if err == nil {
+		failed := false
+		switch r := res.(type) {
+		case *mcp.ToolResult:
+			failed = r.IsError
+		case mcp.RawResult: // of a server behind a session
+			if req.Method == "tools/call" {
+				v, _ := jsonx.Lookup(json.RawMessage(r), "isError")
+				failed = string(v) == "true"
+			}
+		}
+		if !failed {
+			return "", 0
+		}
+		failure = errorTool
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		if req.Method == "subscriptions/listen" {
+			return "", 0 // its usual end
+		}
+		return errorCanceled, 0
+	}
+	if err == nil {
+		return failure, 0
+	}
+	code = jsonrpc.CodeInternal
+	var rpc *mcp.Error
+	if errors.As(err, &rpc) {
+		code = rpc.Code
+	}
+	return strconv.Itoa(code), code
+}

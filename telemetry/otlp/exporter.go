@@ -1,0 +1,298 @@
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/net/http/httpguts"
+)
+
+// Exporter sends spans and metrics to a collector. Use it as a span processor of the SDK, with
+// trace.WithSpanProcessor. It is a span exporter too, for a processor of the SDK in front of it.
+// New makes one.
+type Exporter struct {
+	o        Options
+	base     string
+	header   http.Header
+	client   *http.Client
+	queue    chan sdktrace.ReadOnlySpan
+	flushes  chan chan error
+	closing  chan struct{} // closed when Shutdown begins
+	ctx      context.Context
+	abort    context.CancelFunc // ends what Shutdown does not wait for
+	workers  sync.WaitGroup
+	over     chan struct{} // closed when all workers have ended
+	shutdown sync.Once
+
+	sent, dropped, failed, rejected, pushes, failedPushes atomic.Uint64
+
+	mu      sync.Mutex
+	failing map[string]bool // paths whose last request has failed; guarded by mu
+	warned  map[string]bool // texts that were logged once; guarded by mu
+}
+
+var (
+	_ sdktrace.SpanProcessor = (*Exporter)(nil)
+	_ sdktrace.SpanExporter  = (*Exporter)(nil)
+)
+
+// Stats counts what an [Exporter] has done so far.
+type Stats struct {
+	Queued       int    // spans that wait now
+	Sent         uint64 // spans that the collector has taken
+	Dropped      uint64 // spans that found the queue full, or came after Shutdown
+	Failed       uint64 // spans of batches that the collector did not take
+	Rejected     uint64 // spans that the collector has refused, of batches it has taken
+	Pushes       uint64 // pushes of metrics that the collector has taken
+	FailedPushes uint64 // pushes of metrics that it has not taken
+}
+
+// New starts an exporter. Its Shutdown, or that of the provider, must follow.
+func New(o Options) (*Exporter, error) {
+	url, err := base(o.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("otlp: %w", err)
+	}
+	if o.Timeout < 0 || o.Retry < 0 || o.Queue < 0 || o.Batch < 0 || o.Delay < 0 || o.Interval < 0 {
+		return nil, errors.New("otlp: a limit is negative; use 0 for the default")
+	}
+	header := http.Header{}
+	for name, value := range o.Headers {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, fmt.Errorf("otlp: the header %q is not valid in HTTP; check its name and value", name)
+		}
+		header.Set(name, value)
+	}
+	setDefault(&o.Timeout, 10*time.Second)
+	setDefault(&o.Retry, time.Minute)
+	setDefault(&o.Queue, 4096)
+	setDefault(&o.Batch, 512)
+	setDefault(&o.Delay, 5*time.Second)
+	setDefault(&o.Interval, time.Minute)
+	if o.Resource == nil {
+		o.Resource = resource.Default()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	client := http.Client{}
+	if o.Client != nil {
+		client = *o.Client
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	e := &Exporter{
+		o: o, base: url, header: header, client: &client,
+		queue: make(chan sdktrace.ReadOnlySpan, o.Queue), flushes: make(chan chan error), closing: make(chan struct{}), over: make(chan struct{}),
+		failing: map[string]bool{}, warned: map[string]bool{},
+	}
+	e.o.Headers = maps.Clone(o.Headers)
+	e.ctx, e.abort = context.WithCancel(context.Background())
+	e.workers.Go(e.sendSpans)
+	if o.Metrics != nil {
+		e.workers.Go(e.pushMetrics)
+	}
+	return e, nil
+}
+
+func setDefault[T ~int | ~int64](v *T, to T) {
+	if *v == 0 {
+		*v = to
+	}
+}
+
+// Stats returns the counts so far.
+func (e *Exporter) Stats() Stats {
+	return Stats{
+		Queued: len(e.queue), Sent: e.sent.Load(), Dropped: e.dropped.Load(), Failed: e.failed.Load(), Rejected: e.rejected.Load(),
+		Pushes: e.pushes.Load(), FailedPushes: e.failedPushes.Load(),
+	}
+}
+
+// OnStart does nothing.
+func (e *Exporter) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+// OnEnd queues a sampled span.
+func (e *Exporter) OnEnd(s sdktrace.ReadOnlySpan) {
+	if s.SpanContext().IsSampled() {
+		e.add(s)
+	}
+}
+
+// ExportSpans queues spans. It does not wait for the collector, and returns nil.
+func (e *Exporter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	for _, s := range spans {
+		e.add(s)
+	}
+	return nil
+}
+
+func (e *Exporter) add(s sdktrace.ReadOnlySpan) {
+	select {
+	case <-e.closing:
+	default:
+		select {
+		case e.queue <- s:
+			return
+		default:
+		}
+	}
+	e.dropped.Add(1)
+}
+
+// ForceFlush sends the spans that are queued, and returns the last error, or that of ctx.
+func (e *Exporter) ForceFlush(ctx context.Context) error {
+	reply := make(chan error, 1)
+	select {
+	case e.flushes <- reply:
+	case <-e.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Shutdown sends what is queued and ends the exporter. If the context ends before, the rest is
+// counted as failed, and Shutdown returns the error of the context.
+func (e *Exporter) Shutdown(ctx context.Context) error {
+	e.shutdown.Do(func() {
+		close(e.closing)
+		go func() {
+			e.workers.Wait()
+			e.abort()
+			for { // spans that ended meanwhile
+				select {
+				case <-e.queue:
+					e.dropped.Add(1)
+					continue
+				default:
+				}
+				break
+			}
+			close(e.over)
+		}()
+	})
+	select {
+	case <-e.over:
+		return nil
+	case <-ctx.Done():
+		e.abort()
+		<-e.over
+		return ctx.Err()
+	}
+}
+
+// sendSpans sends the spans of the queue until Shutdown.
+func (e *Exporter) sendSpans() {
+	var batch []sdktrace.ReadOnlySpan
+	late := time.NewTimer(0)
+	late.Stop()
+	for {
+		select {
+		case s := <-e.queue:
+			if batch = append(batch, s); len(batch) == 1 {
+				late.Reset(e.o.Delay)
+			}
+			if len(batch) < e.o.Batch {
+				continue
+			}
+			_ = e.sendBatch(batch)
+		case <-late.C:
+			_ = e.sendBatch(batch)
+		case reply := <-e.flushes:
+			reply <- e.drain(batch, false)
+		case <-e.closing:
+			_ = e.drain(batch, true)
+			return
+		}
+		batch = nil
+		late.Stop()
+	}
+}
+
+// drain sends a batch and what the queue has now. After a failure the rest stays in the queue, or
+// is lost if the exporter ends.
+func (e *Exporter) drain(batch []sdktrace.ReadOnlySpan, last bool) error {
+	left := len(e.queue)
+	for {
+		for ; left > 0 && len(batch) < e.o.Batch; left-- {
+			batch = append(batch, <-e.queue)
+		}
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := e.sendBatch(batch); err != nil {
+			for ; last && left > 0; left-- {
+				<-e.queue
+				e.failed.Add(1)
+			}
+			return err
+		}
+		batch = nil
+	}
+}
+
+func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
+	body, err := encodeSpans(batch)
+	var rejected uint64
+	if err == nil {
+		rejected, err = e.send("/v1/traces", body)
+	}
+	if err != nil {
+		e.failed.Add(uint64(len(batch)))
+		return err
+	}
+	rejected = min(rejected, uint64(len(batch)))
+	e.rejected.Add(rejected)
+	e.sent.Add(uint64(len(batch)) - rejected)
+	return nil
+}
+
+// pushMetrics sends the metrics each interval, and at Shutdown.
+func (e *Exporter) pushMetrics() {
+	ticker := time.NewTicker(e.o.Interval)
+	defer ticker.Stop()
+	for last := false; !last; {
+		select {
+		case <-ticker.C:
+		case <-e.closing:
+			last = true
+		}
+		body, err := encodeMetrics(e.o.Resource, e.valid(e.o.Metrics()), time.Now())
+		if err == nil {
+			_, err = e.send("/v1/metrics", body)
+		}
+		if err != nil {
+			e.failedPushes.Add(1)
+		} else {
+			e.pushes.Add(1)
+		}
+	}
+}
+
+// valid returns the metrics that can be sent, and logs each of the others once.
+func (e *Exporter) valid(metrics []Metric) []Metric {
+	out := make([]Metric, 0, len(metrics))
+	for _, m := range metrics {
+		if err := m.check(); err != nil {
+			e.once("a metric is not sent", slog.String("metric", m.Name), slog.Any("err", err))
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
