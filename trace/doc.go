@@ -15,6 +15,7 @@
 //	kind    what the frame is, if no message: see [Kind]
 //	conn    which connection, any name
 //	transport  "stdio", "http" and so on: see [Frame]
+//	for     the request at a gateway that caused the frame, {"conn","id"}: see [Cause]
 //	lost    how many frames were dropped just before this one
 //	size    bytes on the wire, before redaction and cut
 //	cut     minimum number of bytes left out at the end
@@ -33,6 +34,21 @@
 // The recorder sees bytes, not objects. The text of numbers and strings, the order of members,
 // duplicate names and unknown members of a message are kept; white space between tokens is
 // dropped where it would break the line.
+//
+// # Frames of a gateway
+//
+// A gateway records its connections to clients and to servers. The member "for" of a frame to or
+// from a server is the connection and the JSON-RPC id of the client's request that caused it:
+//
+//	{"dir":"out","conn":"shop/stdio-1","for":{"conn":"http-4","id":7},"msg":{"jsonrpc":"2.0","id":12,"method":"tools/call"}}
+//
+// These frames have it: requests to the server, their answers, progress and log messages,
+// questions of the server and the answers to them, cancellations, HTTP exchanges, and the start
+// and the end of a connection or process that the request opened. A frame that no request, or one
+// of several, can have caused does not have it: for example a change of a list, or a question on
+// a pipe while several callers have calls in progress. A batch has it if all its messages have the
+// same cause. If a caller of 2026-07-28 returns with an answer, frames of the server's open call
+// keep the id of the first request.
 //
 // # Guarantees
 //

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -56,6 +57,10 @@ type Frame struct {
 
 	Transport string // "stdio", "http", "sse", "websocket", "tcp", "unix", "memory", "custom"; empty: not recorded
 
+	// For names the request that caused a frame of a connection to another server. A gateway sets
+	// it; the zero value means that no request, or no single one, is known as the cause.
+	For Cause
+
 	Size  int      // bytes of Msg and Raw on the wire; zero: not recorded
 	Cut   int      // minimum number of bytes left out at the end; the cut message is in Raw
 	Event string   // id of the server-sent event that carried the message
@@ -65,6 +70,46 @@ type Frame struct {
 	Msg  json.RawMessage // a message or batch, unchanged
 	Raw  []byte          // bytes that are not JSON; written only if Msg is empty
 	HTTP *HTTP           // nil: not HTTP, or not recorded
+}
+
+// Cause names a request that a gateway, or a handler that calls another server, was serving when
+// it sent or received a frame. Causes can be compared with ==.
+type Cause struct {
+	Conn string // the Conn of the frame that carried the request
+	ID   string // the id of the request, as JSON: 7, or "a" with its quotes
+}
+
+// String returns the cause for people: "http-1 #7". It is empty for the zero Cause.
+func (c Cause) String() string {
+	if c == (Cause{}) {
+		return ""
+	}
+	return c.Conn + " #" + strings.Trim(c.ID, `"`)
+}
+
+func (c Cause) append(dst []byte) []byte {
+	dst = appendString(append(dst, `{"conn":`...), c.Conn)
+	if id := jsontext.Value(c.ID); id.IsValid() && (id.Kind() == '"' || id.Kind() == '0') {
+		dst = append(append(dst, `,"id":`...), id...)
+	}
+	return append(dst, '}')
+}
+
+func parseCause(value jsontext.Value) (c Cause, err error) {
+	err = object(value, func(name string, value jsontext.Value) error {
+		var err error
+		switch name {
+		case "conn":
+			c.Conn, err = unquote(value)
+		case "id":
+			if kind := value.Kind(); kind != '"' && kind != '0' {
+				return fmt.Errorf("%q is not the id of a request, a string or a number", text.Short(string(value)))
+			}
+			c.ID = string(value)
+		}
+		return err
+	})
+	return c, err
 }
 
 // Message reports whether the frame is a whole message, or should have been one: bytes in the
@@ -113,6 +158,9 @@ func (f Frame) Append(dst []byte) []byte {
 	text("kind", string(f.Kind))
 	text("conn", f.Conn)
 	text("transport", f.Transport)
+	if f.For != (Cause{}) {
+		dst = f.For.append(append(dst, `,"for":`...))
+	}
 	count("lost", f.Lost)
 	count("size", f.Size)
 	count("cut", f.Cut)
@@ -251,6 +299,8 @@ func (f *Frame) UnmarshalJSON(line []byte) error {
 			out.Conn, err = unquote(value)
 		case "transport":
 			out.Transport, err = unquote(value)
+		case "for":
+			out.For, err = parseCause(value)
 		case "lost":
 			out.Lost, err = number(value)
 		case "size":

@@ -228,6 +228,11 @@ func (r *Redactor) Frame(f Frame) Frame {
 	if f.Note != "" {
 		f.Note = string(r.free([]byte(f.Note)))
 	}
+	if strings.HasPrefix(f.For.ID, `"`) { // the client chose its text
+		if id := r.free([]byte(f.For.ID)); string(id) != f.For.ID {
+			f.For.ID = string(appendString(nil, Redacted))
+		}
+	}
 	f.Args = r.args(f.Args)
 	return f
 }

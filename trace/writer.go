@@ -62,15 +62,13 @@ type WriterOptions struct {
 // by [NewWriter] and finished when [Writer.Close] returns, except when the
 // sink itself never returns from a Write.
 type Writer struct {
-	w        io.Writer
-	redactor *Redactor
 	omitTime bool
 	maxCount int
 	maxBytes int64
 	maxWait  time.Duration
-	maxFrame int
 	onFault  func(error)
-	finished chan struct{} // closed when the goroutine ends
+	take     func(Frame) error // the sink; called by one goroutine
+	finished chan struct{}     // closed when the goroutine ends
 
 	mu      sync.Mutex
 	queue   []Frame       // guarded by mu
@@ -94,6 +92,26 @@ func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
 	if o.Redactor == nil {
 		o.Redactor = NewRedactor(nil)
 	}
+	if o.MaxFrame <= 0 {
+		o.MaxFrame = defaultMaxFrame
+	}
+	const keep = 1 << 20 // a longer line does not pin its buffer
+	var buf []byte
+	return newWriter(o, func(f Frame) error {
+		buf = append(cut(o.Redactor.Frame(f), o.MaxFrame).Append(buf[:0]), '\n')
+		_, err := w.Write(buf)
+		if cap(buf) > keep {
+			buf = nil
+		}
+		if err != nil {
+			return fmt.Errorf("write trace: %w", err)
+		}
+		return nil
+	})
+}
+
+// newWriter returns a writer that gives each frame to a function, which may keep it.
+func newWriter(o WriterOptions, take func(Frame) error) *Writer {
 	if o.MaxQueued <= 0 {
 		o.MaxQueued = defaultQueue
 	}
@@ -103,12 +121,9 @@ func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
 	if o.MaxWait == 0 {
 		o.MaxWait = defaultMaxWait
 	}
-	if o.MaxFrame <= 0 {
-		o.MaxFrame = defaultMaxFrame
-	}
 	t := &Writer{
-		w: w, redactor: o.Redactor, omitTime: o.OmitTime,
-		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait, maxFrame: o.MaxFrame, onFault: o.OnFault,
+		omitTime: o.OmitTime, take: take,
+		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait, onFault: o.OnFault,
 		finished: make(chan struct{}), changed: make(chan struct{}),
 	}
 	go t.writeLoop()
@@ -194,7 +209,7 @@ func (t *Writer) waiting() int { return int(t.queued - t.written) }
 
 // size returns the memory of a queued frame in bytes. Peers choose the length of most of it.
 func size(f Frame) int64 {
-	n := len(f.Msg) + len(f.Raw) + len(f.Event) + len(f.Note)
+	n := len(f.Msg) + len(f.Raw) + len(f.Event) + len(f.Note) + len(f.For.Conn) + len(f.For.ID)
 	for _, arg := range f.Args {
 		n += len(arg)
 	}
@@ -220,24 +235,18 @@ func (t *Writer) signal() {
 // empty, or the sink has failed.
 func (t *Writer) writeLoop() {
 	defer close(t.finished)
-	const keep = 1 << 20 // a longer line does not pin its buffer
-	var buf []byte
 	for {
-		batch := t.take()
+		batch := t.next()
 		if batch == nil {
 			return
 		}
 		for _, f := range batch {
-			buf = append(t.cut(t.redactor.Frame(f)).Append(buf[:0]), '\n')
-			_, err := t.w.Write(buf)
-			if cap(buf) > keep {
-				buf = nil
-			}
+			err := t.take(f)
 			t.mu.Lock()
 			t.written++
 			t.bytes -= size(f)
 			if err != nil {
-				t.err = fmt.Errorf("write trace: %w", err)
+				t.err = err
 				t.dropped += t.waiting() + 1
 				t.written, t.bytes, t.queue = t.queued, 0, nil
 			}
@@ -254,16 +263,16 @@ func (t *Writer) writeLoop() {
 	}
 }
 
-// cut bounds a message, which must be redacted already.
-func (t *Writer) cut(f Frame) Frame {
+// cut bounds the bytes of a message, which must be redacted already.
+func cut(f Frame, most int) Frame {
 	body := []byte(f.Msg)
 	if len(body) == 0 {
 		body = f.Raw
 	}
-	if len(body) <= t.maxFrame {
+	if len(body) <= most {
 		return f
 	}
-	n := t.maxFrame
+	n := most
 	for i := 0; i < utf8.UTFMax && n > 0 && !utf8.RuneStart(body[n]); i++ {
 		n--
 	}
@@ -271,8 +280,8 @@ func (t *Writer) cut(f Frame) Frame {
 	return f
 }
 
-// take waits for frames and returns all that are queued, or nil when closed.
-func (t *Writer) take() []Frame {
+// next waits for frames and returns all that are queued, or nil when closed.
+func (t *Writer) next() []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.queue) == 0 && !t.closed {

@@ -4,6 +4,7 @@
 // # Guarantees
 //
 //   - Control characters and line breaks of a frame do not reach the terminal.
+//   - A frame of a gateway that names its cause begins with it: "for http-4 #7: ".
 //   - A line is cut to the width; [View.Full] adds headers and the whole message.
 //   - The memory of a View grows with the requests of a recording, because a response shows the
 //     method of its request.
@@ -50,6 +51,9 @@ func (v *View) Lines(f *trace.Frame) (lines []string, ok bool) {
 		return nil, false
 	}
 	about, method := v.about(f)
+	if cause := f.For.String(); cause != "" {
+		about = "for " + cause + ": " + about
+	}
 	if v.Method != "" && !matches(v.Method, method) {
 		return nil, false
 	}
