@@ -95,6 +95,9 @@ type Client struct {
 	// servers and their standard error.
 	OnFrame func(trace.Frame)
 
+	// Watched switches OnFrame, like [Server.Watched].
+	Watched *atomic.Bool
+
 	// Logger gets errors that a session cannot return to a caller, and panics of the functions
 	// above and of those in call options. Such a panic fails only the operation that called the
 	// function. If nil, everything is discarded except panics, which go to the standard logger of
@@ -226,7 +229,7 @@ func (c *Client) Dial(ctx context.Context, url string) (*Session, error) {
 		return c.dialDuplex(ctx, url, u)
 	}
 	s := c.newSession()
-	s.remote.HTTP, s.remote.ID, s.tap = true, url, c.tap("http")
+	s.remote.HTTP, s.remote.ID, s.tap = true, url, c.tap(ctx, "http", &s.remote)
 	s.remote.Wire = streamable.NewClient(streamable.ClientOptions{
 		URL: url, HTTP: c.HTTPClient, Inbox: &s.remote, Renew: s.renew, MaxMessage: orDefault(c.Limits.Message, 16<<20),
 		MaxDepth: s.limits.Depth, Tap: s.tap, Header: c.Header, Logger: s.log,
@@ -272,7 +275,7 @@ func (c *Client) Start(ctx context.Context, cmd *exec.Cmd) (*Session, error) {
 }
 
 func (c *Client) start(ctx context.Context, cmd *exec.Cmd, key string) (*Session, error) {
-	tap := c.tap("stdio")
+	tap := c.tap(ctx, "stdio", nil)
 	child, err := stdio.Start(cmd, c.Limits.Message, tap)
 	if err != nil {
 		return nil, err
@@ -297,16 +300,19 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	s, err := c.openDuplex(ctx, conn, "", nil, c.tap(transportOf(conn)))
+	s, err := c.openDuplex(ctx, conn, "", nil, c.tap(ctx, transportOf(conn), nil))
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", publicError(err))
 	}
 	return s, nil
 }
 
-func (c *Client) openDuplex(ctx context.Context, conn jsonrpc.Conn, key string, explain func(error) error, tap engine.Tap) (*Session, error) {
+func (c *Client) openDuplex(ctx context.Context, conn jsonrpc.Conn, key string, explain func(error) error, tap *engine.Tap) (*Session, error) {
 	s := c.newSession()
 	s.remote.ID, s.tap = key, tap
+	if tap != nil {
+		tap.Causes.Asker = s.remote.CauseOf
+	}
 	wire := duplex.NewClient(conn, duplex.ClientOptions{
 		Inbox: &s.remote, MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain,
 	})
@@ -345,13 +351,22 @@ func (c *Client) newSession() *Session {
 	return s
 }
 
-// tap returns the tap for the frames of one session, or nil if OnFrame is nil.
-func (c *Client) tap(transport string) engine.Tap {
+// tap returns the tap for the frames of one connection, which ctx opens, or nil if OnFrame is nil.
+// The remote is that of the session, or nil if there is none yet.
+func (c *Client) tap(ctx context.Context, transport string, remote *bridge.Remote) *engine.Tap {
 	f := c.OnFrame // later changes of the field do not count
 	if f == nil {
 		return nil
 	}
-	return newTap(c.userCode(), f, transport, &c.wires)
+	tap := newTap(c.userCode(), f, c.Watched, transport, &c.wires)
+	tap.Causes = new(engine.Causes)
+	if remote != nil {
+		tap.Causes.Asker = remote.CauseOf
+	}
+	if tap.On() {
+		tap.Opener = engine.CauseOf(ctx)
+	}
+	return tap
 }
 
 func (c *Client) implementation() Implementation {

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/store"
@@ -155,8 +154,8 @@ func (s *Server) serveWeb(h http.Handler, w http.ResponseWriter, r *http.Request
 	}
 }
 
-// containedTap is a tap that calls a function of the user.
-func containedTap(user *usercode.Runner, on func(trace.Frame)) engine.Tap {
+// containedTap returns a function that calls one of the user for a frame.
+func containedTap(user *usercode.Runner, on func(trace.Frame)) func(trace.Frame) {
 	return func(f trace.Frame) {
 		_ = user.Run(context.Background(), "OnFrame", func() error { on(f); return nil })
 	}

@@ -106,6 +106,10 @@ type Server struct {
 	// keep or change the data that a frame refers to. Nothing is redacted. If nil, nothing is called.
 	OnFrame func(trace.Frame)
 
+	// Watched switches OnFrame: while it is false, frames are not made, which costs nothing, and
+	// OnFrame is not called. [trace.Tee] has one. If nil, OnFrame is always called.
+	Watched *atomic.Bool
+
 	// Logger gets errors that the server cannot return to a caller. If nil, they are discarded, except
 	// panics, which go to the standard logger of package log, as in net/http.
 	Logger *slog.Logger
@@ -363,11 +367,11 @@ func orDefault[T comparable](v, d T) T {
 }
 
 // tap returns the tap for the frames of one connection, or nil if OnFrame is nil.
-func (s *Server) tap(transport string) engine.Tap {
+func (s *Server) tap(transport string) *engine.Tap {
 	if s.OnFrame == nil {
 		return nil
 	}
-	return newTap(s.userCode(), s.OnFrame, transport, &s.wires)
+	return newTap(s.userCode(), s.OnFrame, s.Watched, transport, &s.wires)
 }
 
 // recorder returns the recorder for the exchanges of an HTTP transport, which names its connections
@@ -376,11 +380,7 @@ func (s *Server) recorder(transport string) *web.Recorder {
 	if s.OnFrame == nil {
 		return nil
 	}
-	tap := containedTap(s.userCode(), s.OnFrame)
-	return &web.Recorder{Tap: func(f trace.Frame) {
-		f.Transport = transport
-		tap(f)
-	}}
+	return &web.Recorder{Tap: &engine.Tap{Transport: transport, Tell: containedTap(s.userCode(), s.OnFrame), Watched: s.Watched}}
 }
 
 // transportOf returns the transport of a wire that was opened elsewhere, for recordings.
@@ -392,13 +392,9 @@ func transportOf(conn jsonrpc.Conn) string {
 }
 
 // newTap names the connection in its frames after the transport, with a number.
-func newTap(user *usercode.Runner, on func(trace.Frame), transport string, wires *atomic.Int64) engine.Tap {
+func newTap(user *usercode.Runner, on func(trace.Frame), watched *atomic.Bool, transport string, wires *atomic.Int64) *engine.Tap {
 	conn := transport + "-" + strconv.FormatInt(wires.Add(1), 10)
-	tap := containedTap(user, on)
-	return func(f trace.Frame) {
-		f.Transport, f.Conn = transport, conn
-		tap(f)
-	}
+	return &engine.Tap{Transport: transport, Conn: conn, Tell: containedTap(user, on), Watched: watched}
 }
 
 func (s *Server) implementation() Implementation {
@@ -432,7 +428,7 @@ func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 }
 
 // serve serves one connection of a caller. The tap may be nil.
-func (s *Server) serve(ctx context.Context, conn jsonrpc.Conn, who engine.Caller, tap engine.Tap) error {
+func (s *Server) serve(ctx context.Context, conn jsonrpc.Conn, who engine.Caller, tap *engine.Tap) error {
 	if err := s.init(); err != nil {
 		conn.Close()
 		return err

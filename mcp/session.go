@@ -48,7 +48,7 @@ type Session struct {
 	limits   Limits
 	log      *slog.Logger
 	user     *usercode.Runner
-	tap      engine.Tap // nil: OnFrame is not set
+	tap      *engine.Tap // nil: OnFrame is not set
 
 	outputs outputs
 	feed    changeFeed // of changes that a legacy server announces
@@ -77,7 +77,7 @@ func (s *Session) begin() (*Session, error) {
 
 func (s *Session) start() {
 	if s.tap != nil { // not local
-		s.tap(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.remote.Rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
+		s.tap.Frame(trace.Frame{Kind: trace.KindSession, Dir: trace.Out, Note: s.remote.Rev.Name + " with " + s.Server().Name + " " + s.Server().Version + ": " + s.how})
 	}
 	leave := s.client.enter(s)
 	s.wg.Go(func() { s.announce(leave) })
@@ -109,7 +109,7 @@ func (s *Session) announce(leave func()) {
 // failed releases a session that could not be opened.
 func (s *Session) failed(err error) {
 	if s.tap != nil {
-		s.tap(trace.Frame{Kind: trace.KindClose, Dir: trace.Out, Note: "no session: " + publicError(err).Error()})
+		s.tap.Frame(trace.Frame{Kind: trace.KindClose, Dir: trace.Out, Note: "no session: " + publicError(err).Error()})
 	}
 	s.remote.Wire.Close()
 }

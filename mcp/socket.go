@@ -125,7 +125,7 @@ func (c boundedConn) Write(b []byte) (int, error) {
 }
 
 // dialWire opens the wire of an address that is not HTTP.
-func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (jsonrpc.Conn, error) {
+func (c *Client) dialWire(ctx context.Context, u *url.URL, tap *engine.Tap) (jsonrpc.Conn, error) {
 	network, address := u.Scheme, u.Host
 	switch u.Scheme {
 	case "ws", "wss":
@@ -145,7 +145,7 @@ func (c *Client) dialWire(ctx context.Context, u *url.URL, tap engine.Tap) (json
 func (c *Client) dialDuplex(ctx context.Context, address string, u *url.URL) (*Session, error) {
 	key := origin(address)
 	s, err := c.openTwice(key, func() (*Session, error) {
-		tap := c.tap(strings.Replace(strings.Replace(u.Scheme, "wss", "ws", 1), "ws", "websocket", 1))
+		tap := c.tap(ctx, strings.Replace(strings.Replace(u.Scheme, "wss", "ws", 1), "ws", "websocket", 1), nil)
 		conn, err := c.dialWire(ctx, u, tap)
 		if err != nil {
 			return nil, err

@@ -35,9 +35,14 @@ import (
 // 2025-03-26.
 func (s *Server) SSE(messagePath string) http.Handler {
 	return s.lazy(func() http.Handler {
+		rec := s.recorder("sse")
 		return &sse.Server{
 			Serve: func(ctx context.Context, conn jsonrpc.Conn, principal string) error {
-				return s.serve(ctx, conn, engine.Caller{Principal: principal}, nil) // the exchanges have the messages
+				var tap *engine.Tap // the exchanges have the messages
+				if rec != nil {
+					tap = &engine.Tap{Conn: rec.Conn(ctx), Watched: rec.Tap.Watched}
+				}
+				return s.serve(ctx, conn, engine.Caller{Principal: principal}, tap)
 			},
 			MessagePath: messagePath,
 			Guard:       s.guard(),
@@ -46,7 +51,7 @@ func (s *Server) SSE(messagePath string) http.Handler {
 			KeepAlive:   s.http.KeepAlive,
 			Principal:   s.principalOf,
 			Drain:       s.stopped,
-			Recorder:    s.recorder("sse"),
+			Recorder:    rec,
 			Logger:      s.eng.Logger,
 		}
 	})
@@ -111,14 +116,14 @@ func mayBeSSE(err error) bool {
 // was.
 func (s *Session) initializeSSE(ctx context.Context, address string, legacy *revision.Table) error {
 	c := s.client
-	tap := c.tap("sse")
+	tap := c.tap(ctx, "sse", &s.remote)
 	conn, err := sse.Dial(ctx, sse.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: orDefault(c.Limits.Message, 16<<20), Tap: tap})
 	if err != nil {
 		return err
 	}
 	before, how, httpTap := s.remote.Wire, s.how, s.tap
 	s.tap = tap
-	s.remote.Wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: &s.remote, MaxDepth: s.limits.Depth, Logger: s.log})
+	s.remote.Wire = duplex.NewClient(conn, duplex.ClientOptions{Inbox: &s.remote, MaxDepth: s.limits.Depth, Tap: tap.Unrecorded(), Logger: s.log})
 	s.remote.HTTP = false
 	s.how = "initialize over HTTP+SSE, as the server answers no initialize by POST"
 	if err := s.initialize(ctx, legacy); err != nil {

@@ -39,6 +39,6 @@ func (s *Server) WebSocket() http.Handler {
 }
 
 // dialWebSocket opens the wire of a ws or wss URL.
-func (c *Client) dialWebSocket(ctx context.Context, address string, tap engine.Tap) (jsonrpc.Conn, error) {
+func (c *Client) dialWebSocket(ctx context.Context, address string, tap *engine.Tap) (jsonrpc.Conn, error) {
 	return websocket.Dial(ctx, websocket.ClientOptions{URL: address, HTTP: c.HTTPClient, Header: c.Header, MaxMessage: c.Limits.Message, Tap: tap})
 }

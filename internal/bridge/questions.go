@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // A question from a legacy server names its call only if it comes on the stream of that call. On
@@ -249,6 +250,28 @@ func (r *Remote) Question(ctx context.Context, method string, params json.RawMes
 		return r.askClient(ctx, method, params)
 	}
 	return r.askSeveral(ctx, causes, method, params)
+}
+
+// CauseOf returns the recorded request in front that has caused a question that names no call, if
+// all requests that can have caused it are for the same one.
+func (r *Remote) CauseOf(params json.RawMessage) trace.Cause {
+	if raw, ok := jsonx.LookupPath(params, "_meta", revision.RelatedTask, "taskId"); ok {
+		if id, err := jsonx.Unquote(raw); err == nil {
+			if x := r.calls.ofTask(id); x != nil {
+				return engine.CauseOf(x.ctx())
+			}
+		}
+	}
+	var cause trace.Cause
+	for i, x := range r.calls.causes() {
+		switch c := engine.CauseOf(x.ctx()); {
+		case i == 0:
+			cause = c
+		case c != cause:
+			return trace.Cause{}
+		}
+	}
+	return cause
 }
 
 // sawQuestion counts a question that names no call.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Part is a context for a call or a part of one. It ends with its parent, or by Cancel. The
@@ -29,6 +30,8 @@ type Context struct {
 
 	call Call
 	peer Peer // of a modern request
+
+	cause *trace.Cause // of what is done for the call; nil: it is not recorded
 
 	asking asker // guarded by mu of Part; nil until it is needed
 	over   bool  // End was called; guarded by mu of Part
@@ -272,6 +275,10 @@ func (c *Context) Value(key any) any {
 	case principal.Key:
 		if c.call.Peer != nil {
 			return &c.call.Peer.Principal
+		}
+	case causeKey:
+		if c.cause != nil {
+			return c.cause
 		}
 	}
 	return c.Part.Value(key)

@@ -11,7 +11,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // A Wire is the client's end of a connection to one server, over any transport. It carries
@@ -147,8 +146,3 @@ func AnswerTo(id jsonrpc.ID, result json.RawMessage, err error) []byte {
 	}
 	return jsonrpc.AppendResult(nil, id, jsonx.OrObject(result))
 }
-
-// Tap is called with every frame that crosses a wire, as bytes before decoding or after encoding,
-// and with the events of the wire. It must not keep or change the bytes of the frame, nor block
-// for long.
-type Tap func(trace.Frame)

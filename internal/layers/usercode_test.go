@@ -28,6 +28,9 @@ var behind = map[string]string{
 	"Server.principalOf":  "called by serveWeb, in Run",
 	"Server.Handle":       "calls contained.Handle",
 	"failureOf":           "called by Engine.failure, in Run",
+	// Not user code: the functions are of this module, and Tell contains the user's.
+	"Tap.Frame":        "calls containedTap",
+	"Causes.ofMessage": "calls Remote.CauseOf",
 	// On the goroutine of the caller that passed the function, which gets its panic.
 	"Once": "called in the handler that passed it",
 }

@@ -34,7 +34,7 @@ var ErrClosed = errors.New("the connection is closed")
 type ClientOptions struct {
 	Inbox    engine.Inbox
 	MaxDepth int
-	Tap      engine.Tap
+	Tap      *engine.Tap // may be nil
 	Logger   *slog.Logger
 
 	// Explain adds to the error of a connection that the peer closed, for instance
@@ -82,10 +82,10 @@ var _ engine.Wire = (*Client)(nil)
 // NewClient starts reading from conn and takes ownership of it. An error of its Write that is or
 // wraps an *engine.HTTPError concerns only that message; any other ends the connection.
 func NewClient(conn jsonrpc.Conn, opts ClientOptions) *Client {
+	stager := stagerOf(conn, opts.Tap)
 	conn = newTapped(conn, opts.Tap, trace.Out)
-	c := &Client{conn: conn, opts: opts, done: make(chan struct{}), replying: make(chan struct{}, maxReplies), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
+	c := &Client{stager: stager, conn: conn, opts: opts, done: make(chan struct{}), replying: make(chan struct{}, maxReplies), calls: map[jsonrpc.ID]*call{}, questions: map[jsonrpc.ID]context.CancelFunc{}}
 	c.contextWriter, _ = conn.(contextWriter)
-	c.stager, _ = conn.(stager)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.wg.Go(c.read)
 	return c
@@ -181,6 +181,11 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		return nil, err
 	}
 	defer c.forget(cl)
+	if tap := c.opts.Tap; tap.On() && tap.Causes != nil {
+		id := cl.id
+		tap.Causes.Begin(ctx, id, out)
+		defer tap.Causes.End(id)
+	}
 	frame := buffer.Get()
 	*frame = jsonrpc.AppendRequest(*frame, cl.id, out.Method, out.Params)
 	if others {

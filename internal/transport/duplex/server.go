@@ -51,8 +51,8 @@ type Server struct {
 	MaxDepth   int // of JSON
 	Concurrent int // requests in flight on one connection
 	Principal  string
-	Alone      bool       // no other peer can reach the server: see [engine.Peer]
-	Tap        engine.Tap // may be nil
+	Alone      bool        // no other peer can reach the server: see [engine.Peer]
+	Tap        *engine.Tap // may be nil
 	Logger     *slog.Logger
 
 	// When Drain is closed, Serve ends subscriptions, refuses new requests and returns when those
@@ -66,10 +66,7 @@ type Server struct {
 func (s *Server) Serve(ctx context.Context, conn jsonrpc.Conn) error {
 	p := &peer{s: s, conn: newTapped(conn, s.Tap, trace.In), inflight: map[jsonrpc.ID]*exchange{}, pending: map[jsonrpc.ID]chan jsonrpc.Message{},
 		read: make(chan error, 1), closed: make(chan struct{})}
-	p.stager, _ = conn.(stager)
-	if s.Tap != nil {
-		p.stager = nil // the tap gets each frame when it is sent
-	}
+	p.stager = stagerOf(conn, s.Tap)
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(errGone)
 
@@ -305,9 +302,7 @@ func (p *peer) initialize(msg *jsonrpc.Message) {
 		p.mu.Lock()
 		p.sess = sess
 		p.mu.Unlock()
-		if p.s.Tap != nil {
-			p.s.Tap(sess.Peer.Opened())
-		}
+		p.s.Tap.Frame(sess.Peer.Opened())
 		p.s.Engine.Opened(sess)
 	}
 }
@@ -330,6 +325,9 @@ func (p *peer) begin(msg *jsonrpc.Message) (*exchange, *engine.Reply) {
 	}
 	x := &exchange{p: p, msg: *msg, listen: msg.Method == revision.MethodListen}
 	x.ctx.Init(p.ctx, nil)
+	if p.s.Tap.On() {
+		x.ctx.Caused(p.s.Tap.Conn, msg.ID)
+	}
 	p.inflight[msg.ID] = x
 	p.busy++
 	p.running++

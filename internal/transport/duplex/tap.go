@@ -17,17 +17,17 @@ import (
 // the wire.
 type tapped struct {
 	jsonrpc.Conn
-	tap  engine.Tap
+	tap  *engine.Tap
 	over sync.Once
 }
 
 // newTapped returns conn itself if tap is nil. The argument opened is the side that opened the
 // connection.
-func newTapped(conn jsonrpc.Conn, tap engine.Tap, opened trace.Dir) jsonrpc.Conn {
+func newTapped(conn jsonrpc.Conn, tap *engine.Tap, opened trace.Dir) jsonrpc.Conn {
 	if tap == nil {
 		return conn
 	}
-	tap(trace.Frame{Kind: trace.KindOpen, Dir: opened})
+	tap.Frame(trace.Frame{Kind: trace.KindOpen, Dir: opened})
 	t := &tapped{Conn: conn, tap: tap}
 	if w, ok := conn.(contextWriter); ok {
 		return &tappedContext{t, w}
@@ -40,9 +40,9 @@ func (t *tapped) Read(buf []byte) ([]byte, error) {
 	var big *jsonrpc.FrameTooLargeError
 	switch {
 	case err == nil:
-		t.tap(trace.Frame{Dir: trace.In, Msg: frame})
+		t.tap.Frame(trace.Frame{Dir: trace.In, Msg: frame})
 	case errors.As(err, &big):
-		t.tap(trace.Frame{Dir: trace.In, Raw: big.Head, Size: big.Limit + 1, Cut: big.Limit + 1 - len(big.Head), Note: big.Error()})
+		t.tap.Frame(trace.Frame{Dir: trace.In, Raw: big.Head, Size: big.Limit + 1, Cut: big.Limit + 1 - len(big.Head), Note: big.Error()})
 	case errors.Is(err, jsonrpc.ErrClosed): // by Close, which reports it
 	case errors.Is(err, io.EOF):
 		t.end(trace.In, "the peer closed the connection")
@@ -53,7 +53,7 @@ func (t *tapped) Read(buf []byte) ([]byte, error) {
 }
 
 func (t *tapped) Write(frame []byte) error {
-	t.tap(trace.Frame{Dir: trace.Out, Msg: frame})
+	t.tap.Frame(trace.Frame{Dir: trace.Out, Msg: frame})
 	return t.Conn.Write(frame)
 }
 
@@ -69,7 +69,7 @@ type tappedContext struct {
 }
 
 func (t *tappedContext) WriteContext(ctx context.Context, frame []byte) (sent bool, err error) {
-	t.tap(trace.Frame{Dir: trace.Out, Msg: frame})
+	t.tap.Frame(trace.Frame{Dir: trace.Out, Msg: frame})
 	return t.w.WriteContext(ctx, frame)
 }
 
@@ -80,8 +80,26 @@ func (t *tapped) Close() error {
 
 // end reports the end of the wire, once.
 func (t *tapped) end(by trace.Dir, why string) {
-	t.over.Do(func() { t.tap(trace.Frame{Kind: trace.KindClose, Dir: by, Note: why}) })
+	t.over.Do(func() { t.tap.Frame(trace.Frame{Kind: trace.KindClose, Dir: by, Note: why}) })
 }
+
+// tappedStager is a stager that holds no frames back while they are recorded, because each is
+// recorded when it is sent.
+type tappedStager struct {
+	stager
+	tap *engine.Tap
+}
+
+// stagerOf returns conn as a stager, or nil if it cannot hold frames back.
+func stagerOf(conn jsonrpc.Conn, tap *engine.Tap) stager {
+	s, ok := conn.(stager)
+	if !ok || tap == nil {
+		return s
+	}
+	return tappedStager{s, tap}
+}
+
+func (t tappedStager) Stage(frame []byte) (held bool) { return !t.tap.On() && t.stager.Stage(frame) }
 
 // tieOf returns the raw value that assigns a notification to a request of its receiver: a
 // progress token or a subscription id.

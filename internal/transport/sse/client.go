@@ -23,7 +23,7 @@ type ClientOptions struct {
 	URL        string       // of the event stream
 	HTTP       *http.Client // nil: a client without a timeout
 	Header     http.Header  // sent with every request
-	Tap        engine.Tap   // gets every exchange with its messages; may be nil
+	Tap        *engine.Tap   // gets every exchange with its messages; may be nil
 	MaxMessage int          // bytes of one message; zero means 4 MiB
 }
 
@@ -63,7 +63,7 @@ func Dial(ctx context.Context, opts ClientOptions) (jsonrpc.Conn, error) {
 	}
 	c := &conn{opts: opts}
 	c.http, c.release = web.NewClient(opts.HTTP, opts.Tap)
-	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.ctx, c.cancel = context.WithCancelCause(engine.WithoutCause(context.WithoutCancel(ctx)))
 	ctx, stop := context.WithTimeoutCause(ctx, endpointTimeout, fmt.Errorf("no endpoint event within %v", endpointTimeout))
 	defer stop()
 	detach := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })

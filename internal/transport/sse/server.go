@@ -115,7 +115,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 	if err := st.begin(s.endpoint(r, id)); err != nil {
 		return
 	}
-	if err := s.Serve(r.Context(), st, principal); err != nil && r.Context().Err() == nil {
+	if err := s.Serve(s.Recorder.InSession(r.Context(), id), st, principal); err != nil && r.Context().Err() == nil {
 		s.Logger.Debug("event stream ended", "err", err)
 	}
 }

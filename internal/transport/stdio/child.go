@@ -51,7 +51,7 @@ type Child struct {
 // cmd.Stdin and cmd.Stdout nil. The child's standard error goes to cmd.Stderr, if set; its last
 // lines are kept for [Child.Explain]. The tap, which may be nil, gets the start and end of the
 // process and each line of its standard error.
-func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
+func Start(cmd *exec.Cmd, maxFrame int, tap *engine.Tap) (*Child, error) {
 	if cmd.Stdin != nil || cmd.Stdout != nil {
 		return nil, errors.New("the command's Stdin and Stdout are the connection; leave them nil")
 	}
@@ -85,8 +85,8 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 		if err == nil {
 			err = c.group.started(c.cmd)
 		}
-		if err == nil && tap != nil {
-			tap(trace.Frame{Kind: trace.KindStart, Dir: trace.Out, Note: fmt.Sprintf("pid %d", c.cmd.Process.Pid), Args: c.cmd.Args})
+		if err == nil {
+			tap.Frame(trace.Frame{Kind: trace.KindStart, Dir: trace.Out, Note: fmt.Sprintf("pid %d", c.cmd.Process.Pid), Args: c.cmd.Args})
 		}
 		started <- err
 		if err != nil {
@@ -95,7 +95,7 @@ func Start(cmd *exec.Cmd, maxFrame int, tap engine.Tap) (*Child, error) {
 		c.waitErr = c.cmd.Wait()
 		if tap != nil {
 			lines.flush()
-			tap(trace.Frame{Kind: trace.KindExit, Dir: trace.In, Note: c.cmd.ProcessState.String()})
+			tap.Frame(trace.Frame{Kind: trace.KindExit, Dir: trace.In, Note: c.cmd.ProcessState.String()})
 		}
 		close(c.exited)
 	}()

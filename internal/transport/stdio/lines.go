@@ -13,7 +13,7 @@ const maxLine = 64 << 10
 
 // lineTap reports its input line by line.
 type lineTap struct {
-	tap engine.Tap
+	tap *engine.Tap
 
 	mu  sync.Mutex
 	buf []byte // a line without its end; guarded by mu
@@ -50,6 +50,6 @@ func (l *lineTap) flush() {
 
 func (l *lineTap) tell(line []byte) {
 	if len(line) > 0 {
-		l.tap(trace.Frame{Kind: trace.KindStderr, Dir: trace.In, Raw: line})
+		l.tap.Frame(trace.Frame{Kind: trace.KindStderr, Dir: trace.In, Raw: line})
 	}
 }

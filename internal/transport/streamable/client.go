@@ -41,7 +41,7 @@ type ClientOptions struct {
 	// the end of the session ends the client.
 	Renew func(ctx context.Context) error
 
-	Tap    engine.Tap   // may be nil
+	Tap    *engine.Tap  // may be nil
 	Header http.Header  // sent with every request
 	Logger *slog.Logger // nil: nothing is logged
 }

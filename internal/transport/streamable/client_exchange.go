@@ -69,6 +69,10 @@ func (c *Client) call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 	c.mu.Lock()
 	c.open[x.id] = x
 	c.mu.Unlock()
+	if tap := c.opts.Tap; tap.On() && tap.Causes != nil {
+		tap.Causes.Begin(ctx, x.id, out)
+		defer tap.Causes.End(x.id)
+	}
 	raw, err := x.run()
 	x.questions.end()
 	// The server is about to end the stream. Reading its end, for which the caller need not wait,

@@ -123,6 +123,7 @@ func (x *element) Request(ctx context.Context, method string, params json.RawMes
 func (s *Server) runElement(r *http.Request, msg *jsonrpc.Message, x *element, answer *[]byte) {
 	w := &work{id: msg.ID, msg: msg}
 	w.begin(r.Context(), engine.ErrNever)
+	w.ctx.Caused(s.Recorder.Conn(r.Context()), msg.ID)
 	err := error(ErrShutdown)
 	if s.start(&w.run) {
 		defer s.stop(&w.run)

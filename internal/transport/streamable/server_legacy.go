@@ -102,6 +102,7 @@ func (s *Server) loose(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, ve
 func (s *Server) initialize(p *posted, r *http.Request) {
 	msg, ctx := p.msg, &p.ctx
 	p.begin(r.Context(), engine.ErrNever)
+	p.ctx.Caused(s.Recorder.Conn(r.Context()), p.msg.ID)
 	if !s.start(&p.run) {
 		s.unavailable(p.w, msg.ID)
 		return
@@ -155,6 +156,7 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 // (SHTTP-25-020). It reports whether the call is still running.
 func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) {
 	p.begin(r.Context(), engine.ErrNever)
+	p.ctx.Caused(s.Recorder.Conn(r.Context()), p.msg.ID)
 	sess := s.session(p.w, r, p.msg.ID, version, &p.run)
 	if sess == nil {
 		return false

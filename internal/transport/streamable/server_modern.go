@@ -55,6 +55,7 @@ func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 	// A client cancels by disconnecting (HTTP-26-022), and the handler should see that as the
 	// cause; the context of net/http has no cause.
 	p.begin(r.Context(), ErrDisconnected)
+	p.ctx.Caused(s.Recorder.Conn(r.Context()), msg.ID)
 	p.endless = msg.Method == revision.MethodListen
 	p.quiet.Store(&p.response)
 	version, refusal := s.Engine.Peer(&p.ctx, msg, s.principal(r))

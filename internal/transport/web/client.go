@@ -18,7 +18,7 @@ const maxRedirects = 5
 // nil, the client has its own connections, and release closes the idle ones.
 //
 // The tap, if not nil, gets every exchange.
-func NewClient(theirs *http.Client, tap engine.Tap) (c *http.Client, release func()) {
+func NewClient(theirs *http.Client, tap *engine.Tap) (c *http.Client, release func()) {
 	release = func() {}
 	c = &http.Client{}
 	if theirs != nil {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -30,8 +31,9 @@ const maxRecorded = 32 << 20
 
 // exchange is one HTTP exchange being recorded. Its frames have the number n.
 type exchange struct {
-	tap engine.Tap
-	n   int
+	tap   *engine.Tap
+	n     int
+	cause trace.Cause // of all its frames; zero: the tap knows the cause of each message
 
 	mu   sync.Mutex
 	conn string // empty: the tap knows; guarded by mu
@@ -44,8 +46,8 @@ func (x *exchange) tell(f trace.Frame) {
 	if f.HTTP == nil {
 		f.HTTP = &trace.HTTP{}
 	}
-	f.HTTP.Exchange = x.n
-	x.tap(f)
+	f.HTTP.Exchange, f.For = x.n, x.cause
+	x.tap.Frame(f)
 }
 
 // body is the recorded part of a body.
@@ -122,18 +124,24 @@ func isStream(h http.Header) bool {
 // recordingTransport records the exchanges of a client.
 type recordingTransport struct {
 	base http.RoundTripper
-	tap  engine.Tap
+	tap  *engine.Tap
 	last atomic.Int64
 }
 
 func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	x := &exchange{tap: t.tap, n: int(t.last.Add(1))}
+	if !t.tap.On() {
+		return t.base.RoundTrip(req)
+	}
+	x := &exchange{tap: t.tap, n: int(t.last.Add(1)), cause: engine.CauseOf(req.Context())}
 	var sent body
 	if req.GetBody != nil {
 		if b, err := req.GetBody(); err == nil {
 			_, _ = io.Copy(&sent, b)
 			b.Close()
 		}
+	}
+	if x.cause == (trace.Cause{}) {
+		x.cause = t.tap.Peek(trace.Out, sent.kept)
 	}
 	x.tell(sent.frame(trace.Out, &trace.HTTP{Method: req.Method, Path: req.URL.RequestURI(), Headers: withHost(req.Header, req.URL.Host)}))
 	res, err := t.base.RoundTrip(req)
@@ -168,14 +176,19 @@ func withHost(h http.Header, host string) http.Header {
 
 // Recorder records the exchanges of a server.
 type Recorder struct {
-	Tap  engine.Tap
+	Tap  *engine.Tap
 	last atomic.Int64
 }
 
 // Record returns the writer and the request for a handler to use in place of w and r, and a
 // function to call when the handler has returned. The names of connections are those of sessions,
 // but not their ids; an exchange without a session is a connection of its own.
+//
+// If no frames are wanted, Record returns w and r themselves.
 func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
+	if !rec.Tap.On() {
+		return w, r, func() {}
+	}
 	n := int(rec.last.Add(1))
 	x := &exchange{tap: rec.Tap, n: n, conn: "http-" + strconv.Itoa(n)}
 	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
@@ -192,7 +205,7 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 	in.over = func() {
 		x.tell(got.frame(trace.In, &trace.HTTP{Method: r.Method, Path: path, Headers: withHost(r.Header, r.Host)}))
 	}
-	out := r.WithContext(r.Context())
+	out := r.WithContext(context.WithValue(r.Context(), connKey{}, x.conn))
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		in.end()
 	} else {
@@ -206,7 +219,28 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 func (rec *Recorder) Session(id string, peer *engine.Peer) {
 	f := peer.Opened()
 	f.Conn = sessionName(id)
-	rec.Tap(f)
+	rec.Tap.Frame(f)
+}
+
+// connKey is the context key for the name of the connection of a recorded request.
+type connKey struct{}
+
+// Conn returns the name in recordings of the connection of a request that came to Record with ctx;
+// empty if it is not recorded.
+func (rec *Recorder) Conn(ctx context.Context) string {
+	if rec == nil {
+		return ""
+	}
+	conn, _ := ctx.Value(connKey{}).(string)
+	return conn
+}
+
+// InSession returns a context in which [Recorder.Conn] returns the name of a session.
+func (rec *Recorder) InSession(ctx context.Context, id string) context.Context {
+	if rec == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, connKey{}, sessionName(id))
 }
 
 // sessionName returns a name for a session that does not reveal its id.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -55,7 +56,7 @@ func (r *recorded) tap(f trace.Frame) {
 func TestRecord(t *testing.T) {
 	stream := "\xef\xbb\xbf: hi\n\nid: 1\ndata:\n\nid: 2\nevent: message\ndata: {\ndata: }\n\nevent: ping\ndata: x\n\ndata: cut o"
 	var server recorded
-	rec := &Recorder{Tap: server.tap}
+	rec := &Recorder{Tap: &engine.Tap{Tell: server.tap}}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w, r, end := rec.Record(w, r)
 		defer end()
@@ -81,7 +82,7 @@ func TestRecord(t *testing.T) {
 	}))
 	defer srv.Close()
 	var client recorded
-	c, release := NewClient(nil, client.tap)
+	c, release := NewClient(nil, &engine.Tap{Tell: client.tap})
 	defer release()
 	do := func(method, path, body string) {
 		t.Helper()
@@ -140,7 +141,7 @@ func TestRecord(t *testing.T) {
 // TestRecordNamesSessions: the frames of a session share a name, which is not its id.
 func TestRecordNamesSessions(t *testing.T) {
 	var conns []string
-	rec := &Recorder{Tap: func(f trace.Frame) { conns = append(conns, f.Conn) }}
+	rec := &Recorder{Tap: &engine.Tap{Tell: func(f trace.Frame) { conns = append(conns, f.Conn) }}}
 	serve := func(r *http.Request, answer string) {
 		w, _, end := rec.Record(httptest.NewRecorder(), r)
 		if answer != "" {
@@ -187,12 +188,12 @@ func FuzzEventTap(f *testing.F) {
 		told := func(pieces bool) (all *recorded, messages []string) {
 			all = &recorded{}
 			x := &exchange{n: 1}
-			x.tap = func(f trace.Frame) {
+			x.tap = &engine.Tap{Tell: func(f trace.Frame) {
 				all.tap(f)
 				if f.Kind == trace.KindMessage {
 					messages = append(messages, string(f.Msg))
 				}
-			}
+			}}
 			e := &eventTap{x: x, dir: trace.In}
 			if pieces {
 				for i := range in {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -19,11 +20,11 @@ func (endless) Read(p []byte) (int, error) { return copy(p, ":tick\n\n"), nil }
 func TestRecordedStreamIsClosedWhileItIsRead(t *testing.T) {
 	var mu sync.Mutex
 	var told []trace.Kind
-	x := &exchange{n: 1, tap: func(f trace.Frame) {
+	x := &exchange{n: 1, tap: &engine.Tap{Tell: func(f trace.Frame) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, f.Kind)
-	}}
+	}}}
 	events := &eventTap{x: x, dir: trace.In}
 	r := &reader{ReadCloser: endless{io.NopCloser(strings.NewReader(""))}, sink: events, over: events.end}
 	var wg sync.WaitGroup
