@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace/record"
 )
 
 // run is the whole program: it executes args and returns the exit code. The context ends with
@@ -65,9 +66,11 @@ type app struct {
 	wire     io.Writer          // standard output, if it belongs to an MCP client
 	suggests bool               // a shell completes the command line, which nobody has entered yet
 
-	tape    *tape    // nil without --trace
-	saveDir string   // folder for bytes without --save; empty until it is needed
-	atEnd   []func() // run in reverse order after the output is flushed
+	tape    *tape          // nil without --trace
+	record  string         // --record of a verb that serves
+	folder  *record.Folder // nil without --record
+	saveDir string         // folder for bytes without --save; empty until it is needed
+	atEnd   []func()       // run in reverse order after the output is flushed
 }
 
 // terminals says which streams are terminals.

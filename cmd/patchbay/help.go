@@ -183,10 +183,11 @@ func (a *app) helpVerb(v *verb, path string) {
 		}
 	}
 	if own := parserOf(v).own; len(own) > 0 {
-		a.print("\nFlags")
+		a.print("\nFlags (global flags: patchbay help flags)")
 		a.flagTable(own)
+	} else {
+		a.print("\nGlobal flags: patchbay help flags")
 	}
-	a.print("\nGlobal flags: patchbay help flags")
 }
 
 func (a *app) flagTable(list []*flags.Flag) {

@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
+	"github.com/patchbay-dev/patchbay/trace/record"
 )
 
 // Redaction of --trace: package trace knows the names and forms of secrets; the values that this
@@ -21,26 +22,47 @@ type tape struct {
 	file io.Closer
 }
 
-// recorder returns a function that takes the frames of a server's connection, for the recording of
-// --trace and for standard error with --verbose. It returns nil if neither flag is set. The first
-// call opens the recording.
+// recorder returns a function that takes the frames of a connection, for the recordings of --trace
+// and --record, and for standard error with --verbose. It returns nil if none of these flags is
+// set. The first call opens the recordings.
 func (a *app) recorder() (func(trace.Frame), error) {
-	if a.Trace != "" && a.tape == nil {
-		if err := a.openTape(); err != nil {
-			return nil, err
-		}
-	}
-	if !a.Verbose {
+	var takers []func(trace.Frame)
+	if a.Trace != "" {
 		if a.tape == nil {
-			return nil, nil
+			if err := a.openTape(); err != nil {
+				return nil, err
+			}
 		}
-		return a.tape.Record, nil
+		takers = append(takers, a.tape.Record)
 	}
+	if a.record != "" {
+		if a.folder == nil {
+			if err := a.openFolder(); err != nil {
+				return nil, err
+			}
+		}
+		takers = append(takers, a.folder.Record)
+	}
+	if a.Verbose {
+		takers = append(takers, a.shower())
+	}
+	switch len(takers) {
+	case 0:
+		return nil, nil
+	case 1:
+		return takers[0], nil
+	}
+	return func(f trace.Frame) {
+		for _, take := range takers {
+			take(f)
+		}
+	}, nil
+}
+
+// shower returns a function that shows messages on standard error.
+func (a *app) shower() func(trace.Frame) {
 	redactor := a.secrets.Redactor()
 	return func(f trace.Frame) {
-		if a.tape != nil {
-			a.tape.Record(f)
-		}
 		if f.Kind != trace.KindMessage || len(f.Msg)+len(f.Raw) == 0 {
 			return
 		}
@@ -50,7 +72,25 @@ func (a *app) recorder() (func(trace.Frame), error) {
 		}
 		f = redactor.Frame(f)
 		a.talk.Always(a.talk.Paint(arrow, "2") + " " + oneLine(string(f.Msg)+string(f.Raw)))
-	}, nil
+	}
+}
+
+// openFolder opens the recording of --record, which is closed like that of --trace.
+func (a *app) openFolder() (err error) {
+	a.folder, err = record.Open(a.record, &record.Options{
+		MaxFrame: a.TraceMax,
+		Redactor: a.secrets.Redactor(),
+		OnFault:  func(err error) { a.talk.Always("patchbay: warning: --record " + visible(err.Error())) },
+	})
+	if err != nil {
+		return usagef("--record: %w", err).hint("--record DIR of a folder that can be written")
+	}
+	a.atEnd = slices.Insert(a.atEnd, 0, func() {
+		if err := a.folder.Close(); err != nil {
+			a.talk.Always("patchbay: warning: --record " + a.record + " is incomplete: " + visible(err.Error()))
+		}
+	})
+	return nil
 }
 
 // openTape opens the recording. It is closed when the program ends, after everything that is

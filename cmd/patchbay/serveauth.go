@@ -29,7 +29,8 @@ type protection struct {
 	Hosts    []string `name:"allow-host" placeholder:"NAME" help:"Accept this host name, of a proxy (repeatable)."`
 	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Accept web pages of http://HOST:PORT (repeatable)."`
 	limits
-	Log string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
+	Log    string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
+	Record string `name:"record" placeholder:"DIR" help:"Keep frames of 7 days here, redacted, at most 1 GiB."`
 }
 
 // limits has the flag for rate limits of callers.

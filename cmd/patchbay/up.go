@@ -104,6 +104,7 @@ func (c *upCmd) Run(a *app) error {
 		a.env.Resolve(s)
 	}
 	a.answers.Silence()
+	a.record = c.Record
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0}
 	if deployed != nil {
 		h.ready.Store(&deployed.Ready)

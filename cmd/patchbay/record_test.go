@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// TestRecordFolder: up --record writes a file that trace, replay and mock read, without secrets, in
+// which the frames of a server name the request of the client.
+func TestRecordFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "frames")
+	r := startUp(t, map[string]any{"stub": stubServer(t)}, "--record", dir)
+	s, err := (&mcp.Client{Name: "c", Version: "1"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CallTool(t.Context(), "stub_args", map[string]any{"text": "marked", "password": "hunter2hunter2"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Wait(); err != nil {
+		t.Errorf("up: %v\n%s", err, r.stderr)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(files) != 1 {
+		t.Fatalf("files %q, want one", files)
+	}
+	raw, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(raw, []byte("hunter2")) {
+		t.Errorf("a secret is recorded:\n%s", raw)
+	}
+	var front, back []trace.Cause
+	for f, err := range trace.Read(bytes.NewReader(raw)) {
+		switch {
+		case err != nil:
+			t.Error(err)
+		case !bytes.Contains(f.Msg, []byte("marked")) || !bytes.Contains(f.Msg, []byte(`"tools/call"`)):
+		case f.Dir == trace.In:
+			front = append(front, trace.Cause{Conn: f.Conn, ID: idOf(f)})
+		default:
+			back = append(back, f.For)
+		}
+	}
+	if len(front) != 1 || len(back) != 1 || front[0] != back[0] {
+		t.Errorf("the call came as %v, and was sent for %v", front, back)
+	}
+	var out, errs strings.Builder
+	if code := run(context.Background(), []string{"trace", files[0], "--conn", "stub/*"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "for "+back[0].String()+": ") {
+		t.Errorf("trace: exit code %d, %s\n%s", code, errs.String(), out.String())
+	}
+}
+
+// idOf returns the id of a frame's message, as JSON.
+func idOf(f trace.Frame) string {
+	_, after, _ := strings.Cut(string(f.Msg), `"id":`)
+	id, _, _ := strings.Cut(after, ",")
+	return id
+}
+
+// TestRecordFolderRefused: a folder that cannot be written is an error before anything starts.
+func TestRecordFolderRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"up", "--http", "127.0.0.1:0", "-s", "everything"}, {"serve", "everything", "--http", "127.0.0.1:0"}, {"bridge", "--http", "127.0.0.1:0", "-s", "everything"}} {
+		var out, errs strings.Builder
+		code := run(t.Context(), append(args, "--record", file), strings.NewReader(""), &out, &errs)
+		if code != 2 || !strings.Contains(errs.String(), "--record: record frames: ") {
+			t.Errorf("%s: exit code %d, %s, want 2 and the folder", args[0], code, errs.String())
+		}
+	}
+}
