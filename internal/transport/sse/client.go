@@ -23,7 +23,7 @@ type ClientOptions struct {
 	URL        string       // of the event stream
 	HTTP       *http.Client // nil: a client without a timeout
 	Header     http.Header  // sent with every request
-	Tap        *engine.Tap   // gets every exchange with its messages; may be nil
+	Tap        *engine.Tap  // gets every exchange with its messages; may be nil
 	MaxMessage int          // bytes of one message; zero means 4 MiB
 }
 

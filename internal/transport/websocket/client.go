@@ -21,7 +21,7 @@ type ClientOptions struct {
 	Header     http.Header   // of the opening request
 	MaxMessage int           // bytes of one message; zero means 16 MiB
 	KeepAlive  time.Duration // between pings; zero means 30 seconds, negative never
-	Tap        *engine.Tap    // gets the opening request and its answer; may be nil
+	Tap        *engine.Tap   // gets the opening request and its answer; may be nil
 }
 
 const (
