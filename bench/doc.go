@@ -8,10 +8,12 @@
 //   - budget_test.go bounds the allocations of the hot paths. It runs with the other tests.
 //   - compare puts a server and a client built on Patchbay next to bare (no MCP library: the
 //     physical limit) and to other libraries, as processes: go run ./bench/compare
+//   - gateway measures what a call costs on its way through patchbay up, with and without the duties of
+//     a team's gateway: go run ./bench/gateway
 //   - oneshot measures the cost of a call with the program: go run ./bench/oneshot PATCHBAY
 //   - rude makes clients disconnect abruptly and kills the program, and checks that nothing is
 //     left: go run ./bench/rude
-//   - load is the raw-wire load generator of compare.
+//   - load is the raw-wire load generator of compare and gateway.
 //   - target is Patchbay's side of compare; peers, a module of its own, has the others.
 //
 // docs/performance.md says how to read the results.

@@ -7,9 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/bench/load"
 )
@@ -107,56 +105,17 @@ func (r *results) print(w io.Writer) {
 		}
 		last = l.row
 		for _, p := range r.peers {
-			cells = append(cells, cell(l.measured(p)))
+			cells = append(cells, load.Cell(l.measured(p)))
 		}
 		for _, p := range others {
-			cells = append(cells, cell(l.ratios(ours, p)))
+			cells = append(cells, load.Cell(l.ratios(ours, p)))
 		}
 		table = append(table, cells)
 	}
-	widths := make([]int, len(table[0]))
-	for _, cells := range table {
-		for i, c := range cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
-		}
-	}
-	for _, cells := range table {
-		var b strings.Builder
-		for i, c := range cells {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-			if i < 2 {
-				b.WriteString(c + pad + "  ")
-			} else {
-				b.WriteString(pad + c + "  ")
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
-	}
+	load.PrintTable(w, 2, table)
 	for _, f := range r.failures {
 		fmt.Fprintf(w, "failed: %s, %s: %v\n", f.row, f.peer, f.err)
 	}
-}
-
-// cell returns the median of v and its spread, "-" if v is empty.
-func cell(v []float64) string {
-	if len(v) == 0 {
-		return "-"
-	}
-	m := load.Median(v)
-	if len(v) == 1 {
-		return number(m, m)
-	}
-	return number(m, m) + " ±" + number(load.Spread(v), m)
-}
-
-// number returns v with as many decimals as a number of the size of like needs for three
-// digits.
-func number(v, like float64) string {
-	decimals := 0
-	for size := math.Abs(like); size < 100 && decimals < 2; size *= 10 {
-		decimals++
-	}
-	return fmt.Sprintf("%.*f", decimals, v)
 }
 
 // A report is the content of the file of -json.

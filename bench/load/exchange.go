@@ -83,7 +83,7 @@ func measure(p *Process, wires []wire, b *body, check *echoCheck, warm, dur time
 	for _, t := range times {
 		calls = append(calls, t...)
 	}
-	return Sample{Calls: len(calls), CPU: used, P50: p50(calls)}, nil
+	return newSample(calls, used), nil
 }
 
 // toolMark is a text that each tool of a list has once.
@@ -151,5 +151,5 @@ func lists(p *Process, w wire, r Revision, tools int, warm, dur time.Duration) (
 	}
 	before := p.CPU()
 	err := series(dur)
-	return Sample{Calls: len(times), CPU: p.CPU() - before, P50: p50(times)}, err
+	return newSample(times, p.CPU()-before), err
 }

@@ -23,6 +23,7 @@ type HTTP struct {
 	Startup  time.Duration // from the start of the process to its first answer
 	Addr     string
 	revision Revision
+	header   string // of each request, beside those of the protocol
 }
 
 // Addr, in the arguments of StartHTTP, is replaced by the address to listen on.
@@ -30,6 +31,15 @@ const Addr = "{addr}"
 
 // StartHTTP starts a server and waits until it answers.
 func StartHTTP(ctx context.Context, r Revision, argv ...string) (*HTTP, error) {
+	return startHTTP(ctx, r, "", argv)
+}
+
+// StartHTTPAs is StartHTTP for a server that asks for a bearer token.
+func StartHTTPAs(ctx context.Context, r Revision, token string, argv ...string) (*HTTP, error) {
+	return startHTTP(ctx, r, "Authorization: Bearer "+token+"\r\n", argv)
+}
+
+func startHTTP(ctx context.Context, r Revision, header string, argv []string) (*HTTP, error) {
 	addr, err := freeport.Addr()
 	if err != nil {
 		return nil, err
@@ -43,7 +53,7 @@ func StartHTTP(ctx context.Context, r Revision, argv ...string) (*HTTP, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &HTTP{Process: p, Addr: addr, revision: r}
+	h := &HTTP{Process: p, Addr: addr, revision: r, header: header}
 	if err := h.wait(ctx); err != nil {
 		h.Close()
 		return nil, err
@@ -76,6 +86,7 @@ type client struct {
 	net.Conn
 	addr     string
 	revision Revision
+	header   string
 	session  string
 	id       int
 	in       *bufio.Reader
@@ -91,7 +102,7 @@ func (h *HTTP) dial() (*client, error) {
 		return nil, err
 	}
 	conn.SetDeadline(time.Now().Add(patience))
-	return &client{Conn: conn, addr: h.Addr, revision: h.revision, id: firstID, in: bufio.NewReaderSize(conn, 32<<10)}, nil
+	return &client{Conn: conn, addr: h.Addr, revision: h.revision, header: h.header, id: firstID, in: bufio.NewReaderSize(conn, 32<<10)}, nil
 }
 
 // open makes the first exchange of a revision. A server without sessions does not return an
@@ -121,7 +132,7 @@ func (c *client) open() error {
 func (c *client) prepare(b *body) frame {
 	var head bytes.Buffer
 	fmt.Fprintf(&head, "POST /mcp HTTP/1.1\r\nHost: %s\r\nUser-Agent: load/1\r\nContent-Type: application/json\r\n"+
-		"Accept: application/json, text/event-stream\r\n", c.addr)
+		"Accept: application/json, text/event-stream\r\n%s", c.addr, c.header)
 	if b.method != "initialize" {
 		fmt.Fprintf(&head, "MCP-Protocol-Version: %s\r\n", c.revision)
 	}

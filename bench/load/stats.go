@@ -11,6 +11,7 @@ type Sample struct {
 	Calls int
 	CPU   time.Duration // of the server, all calls together
 	P50   time.Duration // of a call, for the caller
+	P99   time.Duration // 99 of 100 calls are not slower
 }
 
 // CPUPerCall returns the CPU time of one call.
@@ -39,11 +40,12 @@ func Spread(v []float64) float64 {
 	return (slices.Max(v) - slices.Min(v)) / 2
 }
 
-// p50 returns the middle of v, which it sorts; 0 if it is empty.
-func p50(v []time.Duration) time.Duration {
-	if len(v) == 0 {
-		return 0
+// newSample returns the sample of calls that took these times, which it sorts.
+func newSample(times []time.Duration, cpu time.Duration) Sample {
+	s := Sample{Calls: len(times), CPU: cpu}
+	if len(times) > 0 {
+		slices.Sort(times)
+		s.P50, s.P99 = times[len(times)/2], times[len(times)*99/100]
 	}
-	slices.Sort(v)
-	return v[len(v)/2]
+	return s
 }

@@ -38,10 +38,10 @@ func TestSample(t *testing.T) {
 	if got := (Sample{CPU: 10}).CPUPerCall(); got != 10 {
 		t.Errorf("CPUPerCall without calls = %v", got)
 	}
-	if got := p50([]time.Duration{5, 1, 3}); got != 3 {
-		t.Errorf("p50 = %v", got)
+	if got := newSample([]time.Duration{5, 1, 3}, 7); got != (Sample{Calls: 3, CPU: 7, P50: 3, P99: 5}) {
+		t.Errorf("newSample = %v", got)
 	}
-	if got := p50(nil); got != 0 {
-		t.Errorf("p50 of nothing = %v", got)
+	if got := newSample(nil, 7); got != (Sample{CPU: 7}) {
+		t.Errorf("newSample of nothing = %v", got)
 	}
 }

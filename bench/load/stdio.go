@@ -102,7 +102,7 @@ func (s *Stdio) Echo(tool, text string, inFlight int, warm, dur time.Duration) (
 	}
 	before := s.CPU()
 	times, err := s.pipelined(f, check, inFlight, dur)
-	return Sample{Calls: len(times), CPU: s.CPU() - before, P50: p50(times)}, s.explain(err)
+	return newSample(times, s.CPU()-before), s.explain(err)
 }
 
 // pipelined keeps inFlight calls in progress for d, and returns the duration of each. The

@@ -1,0 +1,21 @@
+// Gateway measures what a call costs on its way through patchbay up, with none of the gateway's duties,
+// with each of them, and with all:
+//
+//	go run ./bench/gateway                                  # about 4 minutes
+//	go run ./bench/gateway -before v0.1.0                   # beside an older commit, or another program
+//	go run ./bench/gateway -only bare,before -rounds 40     # a part, with more rounds
+//
+// The duties are those of package setup: access tokens, a policy, an audit log with signed lines that
+// are on disk before a call leaves, and spans and metrics for a collector. Counters are always on. The
+// calls come over HTTP, revision 2026-07-28, from the raw clients of bench/load, and the server is that of
+// bench/target, a command or, with -upstream http, a URL. "direct" is a call of the same server over
+// HTTP, without the gateway.
+//
+// CPU is the time of the gateway's process alone, for 1,000 calls. Each round starts every gateway anew
+// and measures it after a warm-up, in an order that rotates, so that other load on the machine affects
+// all alike. The table has the medians over the rounds, and after ± half the distance between the least
+// and the greatest; the lines below it compare neighbours of the same round with the goals.
+//
+// Process clocks need Linux. On other systems it says so and exits with status 64. It exits with 1 if
+// a measurement failed, and with 0 if a goal was missed, as a busy machine misses some.
+package main
