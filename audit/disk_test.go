@@ -109,6 +109,37 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
+// Long lines fill the queue by their bytes, before those wait in memory.
+func TestFullQueueOfLongLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := &Log{path: path, urgent: make(chan struct{}, 1), soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l.options.defaults()
+	l.options.Sync = SyncNone
+	w := &writer{Log: l, chain: chain{path: path, log: l}}
+	if err := w.open(); err != nil {
+		t.Fatal(err)
+	}
+	detail := []byte(`{"text":"` + strings.Repeat("x", maxDetail-20) + `"}`)
+	n := maxQueuedBytes/maxDetail + 100
+	for range n { // the goroutine has not begun
+		l.Add(Entry{Kind: Config, Detail: detail})
+	}
+	if err := l.Write(context.Background(), Entry{Kind: CallBegin, Detail: detail}); err == nil || !strings.Contains(err.Error(), "lines of 63 MiB wait for "+path) {
+		t.Errorf("Write with a full queue: %v", err)
+	}
+	s := l.Stats()
+	if l.bytes > maxQueuedBytes || s.Dropped < 100 || s.Queued+int(s.Dropped) != n {
+		t.Errorf("%d bytes wait, %+v", l.bytes, s)
+	}
+	go w.run()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Verify([]string{path}, nil); err != nil || !r.Whole() || r.Lines != int64(s.Queued)+3 || l.bytes != 0 {
+		t.Errorf("%d bytes wait; %+v, %v", l.bytes, r, err)
+	}
+}
+
 // A line costs little time of the processor.
 func BenchmarkWrite(b *testing.B) {
 	l, err := Open(filepath.Join(b.TempDir(), "audit.jsonl"), &Options{Sync: SyncNone})

@@ -23,8 +23,8 @@
 //     ([SyncNone]), which survives the end of the process.
 //   - After an error of Write the line is not in the log, and later lines are not joined to a
 //     fragment of it. The error names the file and the next step.
-//   - [Log.Add] never waits for the disk. Its lines wait in a queue of 65,536; more are dropped, and
-//     a line of kind "node" says how many.
+//   - [Log.Add] never waits for the disk. At most 65,536 lines and 64 MiB wait; further lines are
+//     dropped, and a line of kind "node" says how many. Write fails instead.
 //   - Open removes the fragment that a killed process has left, and a line says so.
 //   - A new file is readable only by its owner. Arguments are written only if [Options] say so, and
 //     redacted. Results are written as a digest.

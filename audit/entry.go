@@ -73,7 +73,13 @@ type Entry struct {
 	Tool         string          `json:"tool,omitempty"`
 	Trace        string          `json:"trace,omitempty"` // trace id of W3C Trace Context
 	V            int             `json:"v"`               // version of the format: 1
+
+	line []byte
 }
+
+// Line returns the line as it stands in the file, without its end; nil: the entry was not read from
+// a file. The caller must not change it.
+func (e *Entry) Line() []byte { return e.line }
 
 // Arguments are those of a call. A writer sets only Value; the line has Value only if
 // [Options.Arguments] is set.

@@ -70,6 +70,9 @@ const (
 	lockTime   = 5 * time.Second      // wait for the lock of a shared log
 	maxQueued  = 1 << 16
 	maxGroup   = 4096
+
+	maxQueuedBytes = 64 << 20 // with those of the group that is being written
+	maxGroupBytes  = 8 << 20
 )
 
 // ErrClosed is the error of Write after Close.
@@ -83,6 +86,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	queue  []queued // guarded by mu
+	bytes  int      // of the lines that are not written yet; guarded by mu
 	closed bool     // guarded by mu
 
 	urgent, soon chan struct{} // a line waits to be written: now, or within groupTime
@@ -202,10 +206,11 @@ func (l *Log) enqueue(q queued) error {
 	if l.closed {
 		return ErrClosed
 	}
-	if len(l.queue) >= maxQueued {
-		return fmt.Errorf("audit log: %d lines wait for %s; the disk is too slow for the calls", len(l.queue), l.path)
+	if len(l.queue) >= maxQueued || l.bytes+len(q.line) > maxQueuedBytes {
+		return fmt.Errorf("audit log: %d lines of %d MiB wait for %s; the disk is too slow for the calls", len(l.queue), l.bytes>>20, l.path)
 	}
 	l.queue = append(l.queue, q)
+	l.bytes += len(q.line)
 	wake := l.soon
 	if q.done != nil {
 		wake = l.urgent

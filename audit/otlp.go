@@ -24,10 +24,10 @@ import (
 //
 // Specification: OTLP 1.11, logs; OTLP/HTTP, JSON Protobuf encoding.
 type OTLP struct {
-	URL     string      // of the collector, such as http://localhost:4318; /v1/logs is added if the URL has no path
-	Header  http.Header // sent with each request; may be nil
-	Client  *http.Client
-	Service string // attribute service.name; empty means "patchbay"
+	URL     string       // of the collector, such as http://localhost:4318; /v1/logs is added if the URL has no path
+	Header  http.Header  // sent with each request; may be nil
+	Client  *http.Client // nil: one that follows no redirects
+	Service string       // attribute service.name; empty means "patchbay"
 }
 
 const (
@@ -92,9 +92,12 @@ type otlpAttribute struct {
 
 // otlpRecord returns a line as a log record.
 func otlpRecord(e *Entry) ([]byte, error) {
-	line, err := jsonx.Marshal(e)
-	if err != nil {
-		return nil, err
+	line := e.Line()
+	if line == nil {
+		var err error
+		if line, err = jsonx.Marshal(e); err != nil {
+			return nil, err
+		}
 	}
 	var r struct {
 		Time       string          `json:"timeUnixNano"` // 64-bit numbers are strings
@@ -162,6 +165,9 @@ func (o *OTLP) post(ctx context.Context, batch [][]byte) error {
 	}
 }
 
+// direct does not follow redirects, because they would carry the header to another host.
+var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // once sends a request. A positive wait says that another may succeed.
 func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, otlpTime)
@@ -180,7 +186,7 @@ func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err e
 	req.Header.Set("Content-Type", "application/json")
 	client := o.Client
 	if client == nil {
-		client = http.DefaultClient
+		client = direct
 	}
 	res, err := client.Do(req)
 	if err != nil {

@@ -20,11 +20,17 @@ import (
 // LineError is a line that is not one of a log. Reading goes on after it.
 type LineError struct {
 	File string
-	Line int // from 1
+	Line int // from 1; 0: Backward does not know it
 	Err  error
 }
 
-func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+func (e *LineError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: a line cannot be read: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read returns the lines of files, in order. A line that does not decode is a [*LineError], and the
@@ -57,25 +63,33 @@ func readLines(r io.Reader, name string, line int, yield func(*Entry, error) boo
 		}
 		line++
 		size += int64(len(text))
-		if err == nil {
-			e := new(Entry)
-			if err = jsonx.Unmarshal(bytes.TrimSuffix(text, []byte("\n")), e); err == nil && e.Seq <= 0 {
-				err = errors.New("it is not a line of an audit log")
-			}
-			if err == nil {
-				if !yield(e, nil) {
-					return size, false
-				}
-				continue
-			}
-		} else if !errors.Is(err, errLong) {
+		if err != nil && !errors.Is(err, errLong) {
 			yield(nil, fmt.Errorf("audit log: %w", err))
 			return size, false
 		}
-		if !yield(nil, &LineError{name, line, err}) {
+		var e *Entry
+		if err == nil {
+			e, err = decode(bytes.TrimSuffix(text, []byte("\n")))
+		}
+		if err != nil {
+			err = &LineError{name, line, err}
+		}
+		if !yield(e, err) {
 			return size, false
 		}
 	}
+}
+
+// decode decodes a line, which the entry keeps.
+func decode(line []byte) (*Entry, error) {
+	e := &Entry{line: line}
+	if err := jsonx.Unmarshal(line, e); err != nil {
+		return nil, err
+	}
+	if e.Seq <= 0 {
+		return nil, errors.New("it is not a line of an audit log")
+	}
+	return e, nil
 }
 
 var errLong = errors.New("it is longer than 1 MiB")
@@ -100,6 +114,69 @@ func boundedLine(in *bufio.Reader) (line []byte, err error) {
 			return line, nil
 		}
 	}
+}
+
+// Backward returns the lines of files like [Read], from the last to the first, without reading more
+// of the files than the caller takes.
+func Backward(files ...string) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for _, name := range slices.Backward(files) {
+			f, err := os.Open(name)
+			if err != nil {
+				yield(nil, fmt.Errorf("audit log: %w", err))
+				return
+			}
+			more := linesBackward(f, yield)
+			f.Close()
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// linesBackward yields the whole lines of a file, the last one first. It reports whether to go on.
+func linesBackward(f *os.File, yield func(*Entry, error) bool) (more bool) {
+	info, err := f.Stat()
+	if err != nil {
+		yield(nil, fmt.Errorf("audit log: %w", err))
+		return false
+	}
+	var line []byte                  // the end of the current line, as far as it is read
+	whole, long := false, false      // the line has an end; it is too long
+	end := func(begin []byte) bool { // the current line begins here
+		text := slices.Concat(begin, line)
+		err, e := errLong, (*Entry)(nil)
+		if !long && len(text) < maxLine {
+			e, err = decode(text)
+		}
+		if line, long = nil, false; !whole { // it may still be written
+			return true
+		}
+		if err != nil {
+			err = &LineError{File: f.Name(), Err: err}
+		}
+		return yield(e, err)
+	}
+	buf := make([]byte, 64<<10)
+	for at := info.Size(); at > 0; {
+		part := buf[:min(int64(len(buf)), at)]
+		at -= int64(len(part))
+		if _, err := f.ReadAt(part, at); err != nil {
+			yield(nil, fmt.Errorf("audit log: %w", err))
+			return false
+		}
+		for i := bytes.LastIndexByte(part, '\n'); i >= 0; i = bytes.LastIndexByte(part, '\n') {
+			if !end(part[i+1:]) {
+				return false
+			}
+			part, whole = part[:i], true
+		}
+		if long = long || len(part)+len(line) > maxLine; !long {
+			line = slices.Concat(part, line)
+		}
+	}
+	return !whole || end(nil)
 }
 
 // followTime is the time between two looks at a log.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -105,6 +106,44 @@ func TestReadBadLines(t *testing.T) {
 	}
 	if _, err := audit.Files(path + ".none"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files of a missing log: %v", err)
+	}
+}
+
+// Backward gives what Read gives, from the end, whatever the lengths of lines.
+func TestBackward(t *testing.T) {
+	path := filled(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	long := func(n int) string { return `{"seq":7,"tool":"` + strings.Repeat("x", n) + "\"}\n" }
+	for _, text := range []string{
+		string(data), string(data) + `{"half`, "", "\n", "\n\n" + lines[0], "half", long(200_000) + lines[0] + long(100_000),
+		lines[0] + long(1<<20) + lines[1], lines[0] + long(3<<20), long(1<<20 - 20), long(1<<20 - 19), long(1<<20 - 18),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list := func(lines iter.Seq2[*audit.Entry, error]) (out []string) {
+			for e, err := range lines {
+				if err != nil {
+					out = append(out, errors.Unwrap(err).Error())
+				} else {
+					out = append(out, string(e.Line()))
+				}
+			}
+			return out
+		}
+		got, want := list(audit.Backward(path, path)), list(audit.Read(path, path))
+		if slices.Reverse(got); !slices.Equal(got, want) {
+			t.Errorf("%.100q: %d lines, want %d", text, len(got), len(want))
+		}
+	}
+	for _, err := range audit.Backward(path + ".none") {
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a missing file: %v", err)
+		}
 	}
 }
 

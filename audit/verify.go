@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -49,26 +50,28 @@ func (f Fault) String() string {
 
 // VerifyOptions configure [Verify]. Nil and the zero value mean defaults.
 type VerifyOptions struct {
-	// Key checks the checkpoints. Nil means that they are not checked: then a person who
-	// computed all hashes again is not noticed.
+	// Key checks the checkpoints; a log without any is a fault. Nil means that they are not
+	// checked: then a person who computed all hashes again is not noticed.
 	Key ed25519.PublicKey
 
-	// Heads are lines that the log must have, such as checkpoints that were kept elsewhere.
+	// Heads are lines that the log must have, such as checkpoints that were kept elsewhere. Those
+	// before the first line of the files do not count.
 	Heads []Head
 }
 
 // Report is the outcome of [Verify].
 type Report struct {
-	Files       int     `json:"files"`
-	Lines       int64   `json:"lines"`
-	First       int64   `json:"first"` // number of the first line
-	Last        int64   `json:"last"`
-	Hash        string  `json:"hash"` // of the last line
-	Checkpoints int     `json:"checkpoints"`
-	Unsigned    int64   `json:"unsigned"` // lines after the last checkpoint
-	Faults      []Fault `json:"faults,omitempty"`
-	Notes       []Fault `json:"notes,omitempty"`
-	More        int     `json:"more,omitzero"` // faults beyond the first 10,000
+	Files       int       `json:"files"`
+	Lines       int64     `json:"lines"`
+	First       int64     `json:"first"` // number of the first line
+	Last        int64     `json:"last"`
+	Hash        string    `json:"hash"` // of the last line
+	Checkpoints int       `json:"checkpoints"`
+	Signed      time.Time `json:"signed,omitzero"` // of the last checkpoint
+	Unsigned    int64     `json:"unsigned"`        // lines after the last checkpoint
+	Faults      []Fault   `json:"faults,omitempty"`
+	Notes       []Fault   `json:"notes,omitempty"`
+	More        int       `json:"more,omitzero"` // faults beyond the first 10,000
 }
 
 // Whole reports whether the log has no fault.
@@ -87,13 +90,7 @@ func Verify(files []string, o *VerifyOptions) (*Report, error) {
 	if len(files) == 0 {
 		return nil, errors.New("audit log: no files to verify")
 	}
-	v := &verifier{sum: sha256.New(), gaps: map[int64]place{}, strays: map[int64]bool{}, heads: map[int64][]string{}}
-	if o != nil {
-		v.key = o.Key
-		for _, h := range o.Heads {
-			v.heads[h.Seq] = append(v.heads[h.Seq], h.Hash)
-		}
-	}
+	v := newVerifier(o)
 	path := files[len(files)-1]
 	head, err := readHead(path)
 	switch {
@@ -131,6 +128,7 @@ type scanned struct {
 	kind   string
 	why    string // it is not what was written
 	node   []byte // members of checkpoints and of lines about the log
+	time   []byte
 	detail []byte
 	sign   []byte
 }
@@ -151,6 +149,17 @@ type verifier struct {
 	heads   map[int64][]string // hashes of lines that are still to come
 	started bool
 	current place
+}
+
+func newVerifier(o *VerifyOptions) *verifier {
+	v := &verifier{sum: sha256.New(), gaps: map[int64]place{}, strays: map[int64]bool{}, heads: map[int64][]string{}}
+	if o != nil {
+		v.key = o.Key
+		for _, h := range o.Heads {
+			v.heads[h.Seq] = append(v.heads[h.Seq], h.Hash)
+		}
+	}
+	return v
 }
 
 func (v *verifier) faultAt(at place, kind FaultKind, format string, args ...any) {
@@ -174,6 +183,11 @@ func (v *verifier) file(name string) error {
 		return err
 	}
 	defer f.Close()
+	return v.lines(name, f)
+}
+
+// lines checks the lines of a file that is open.
+func (v *verifier) lines(name string, f io.Reader) error {
 	v.report.Files++
 	v.current = place{file: name}
 	r := bufio.NewReaderSize(f, maxLine)
@@ -227,6 +241,8 @@ func (v *verifier) scan(line []byte) (s scanned) {
 			s.kind = kindOf(value)
 		case "node":
 			s.node = value
+		case "time":
+			s.time = value
 		case "detail":
 			s.detail = value
 		case "checkpoint":
@@ -252,9 +268,9 @@ func (v *verifier) scan(line []byte) (s scanned) {
 	}
 	s.hash, s.prev = string(hash), string(prev)
 	if s.kind == string(Node) || s.kind == string(Checkpoint) {
-		s.node, s.detail, s.sign = slices.Clone(s.node), slices.Clone(s.detail), slices.Clone(s.sign)
+		s.node, s.time, s.detail, s.sign = slices.Clone(s.node), slices.Clone(s.time), slices.Clone(s.detail), slices.Clone(s.sign)
 	} else {
-		s.node, s.detail, s.sign = nil, nil, nil
+		s.node, s.time, s.detail, s.sign = nil, nil, nil, nil
 	}
 	return s
 }
@@ -412,6 +428,7 @@ func (v *verifier) sight(s *scanned) {
 func (v *verifier) signature(s *scanned) {
 	v.report.Checkpoints++
 	v.report.Unsigned = 0
+	_ = jsonx.Unmarshal(s.time, &v.report.Signed)
 	if v.key == nil || s.why != "" {
 		return
 	}
@@ -473,6 +490,12 @@ func (v *verifier) finish() {
 	}
 	at := v.current
 	at.line = max(1, at.line)
+	switch {
+	case !v.started && len(v.report.Faults) == 0:
+		v.faultAt(at, Cut, "the log has no lines")
+	case v.key != nil && v.report.Checkpoints == 0:
+		v.faultAt(at, Unsigned, "the log has no checkpoint, so the key proves nothing about it")
+	}
 	for _, seq := range slices.Sorted(maps.Keys(v.heads)) {
 		if seq >= v.next { // others are in files that are not given, or missing anyway
 			at.seq = v.next

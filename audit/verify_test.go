@@ -278,6 +278,64 @@ func TestForgery(t *testing.T) {
 	}
 }
 
+// With a key, a log without checkpoints is not whole: its hashes may all be computed again. A log
+// without lines is not whole either.
+func TestNothingIsSigned(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	key := testKey(t)
+	written(t, path, 50, audit.Options{})
+	o := &audit.VerifyOptions{Key: key.Public().(ed25519.PublicKey)}
+	if r := verify(t, o, path); len(r.Faults) != 1 || r.Faults[0].Kind != audit.Unsigned {
+		t.Errorf("with a key: %+v", r)
+	}
+	if r := verify(t, nil, path); !r.Whole() || r.Unsigned != 50 || !r.Signed.IsZero() {
+		t.Errorf("without a key: %+v", r)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(t, nil, path); len(r.Faults) != 1 || r.Faults[0].Kind != audit.Cut {
+		t.Errorf("an empty file: %+v", r)
+	}
+}
+
+// Rotated files can be moved away: verifying begins at the first file that is there, and the log
+// goes on. Together with the files that were moved, it is whole.
+func TestMovedFiles(t *testing.T) {
+	dir, archive := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	key := testKey(t)
+	o := &audit.VerifyOptions{Key: key.Public().(ed25519.PublicKey)}
+	var moved []string
+	for range 3 {
+		l := open(t, path, &audit.Options{Key: key, MaxBytes: 3000, Sync: audit.SyncNone})
+		for range 30 {
+			write(t, l, audit.Entry{Kind: audit.CallEnd, Call: "x"})
+		}
+		files, err := audit.Files(path)
+		if err != nil || len(files) < 3 {
+			t.Fatalf("files %v, %v; want several", files, err)
+		}
+		for _, name := range files[:len(files)-1] { // while the log is open
+			to := filepath.Join(archive, filepath.Base(name))
+			if err := os.Rename(name, to); err != nil {
+				t.Fatal(err)
+			}
+			moved = append(moved, to)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r := verify(t, o, path)
+		if !r.Whole() || len(r.Notes) != 1 || r.Notes[0].Kind != audit.Incomplete || r.First == 1 {
+			t.Errorf("%+v", r)
+		}
+		if r := verify(t, o, append(slices.Clone(moved), path)...); !r.Whole() || len(r.Notes) != 0 || r.First != 1 {
+			t.Errorf("with the moved files: %+v", r)
+		}
+	}
+}
+
 func firstOf(list ...error) error {
 	for _, err := range list {
 		if err != nil {

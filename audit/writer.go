@@ -136,7 +136,11 @@ func (w *writer) run() {
 func (w *writer) take() (group []queued, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(len(w.queue), maxGroup)
+	n, size := 0, 0
+	for n < min(len(w.queue), maxGroup) && (n == 0 || size+len(w.queue[n].line) <= maxGroupBytes) {
+		size += len(w.queue[n].line)
+		n++
+	}
 	group = slices.Clone(w.queue[:n])
 	w.queue = slices.Delete(w.queue, 0, n)
 	return group, len(w.queue) > 0
@@ -154,19 +158,25 @@ func (w *writer) commit(group []queued, last bool) error {
 	if err != nil {
 		err = explained(w.Log.path, err)
 	}
+	w.report(err)
 	var kept []queued
+	size := 0
 	for _, q := range group {
+		if err != nil && q.done == nil {
+			kept = append(kept, q)
+			continue
+		}
+		size += len(q.line)
 		if q.done != nil {
 			q.done <- err
-		} else if err != nil {
-			kept = append(kept, q)
 		}
 	}
-	w.report(err)
-	if err != nil {
-		w.mu.Lock()
+	w.mu.Lock()
+	if w.bytes -= size; kept != nil {
 		w.queue = append(kept, w.queue...)
-		w.mu.Unlock()
+	}
+	w.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	w.lag.Store(int64(time.Since(begun)))
