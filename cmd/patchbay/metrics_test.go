@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -97,8 +98,10 @@ func TestMetrics(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 || reports[0].Servers[0].LastMinute.Calls != 2 || reports[0].Servers[0].LastMinute.P95Ms <= 0 {
+		if err := json.Unmarshal([]byte(out), &reports); err != nil || len(reports) != 1 || reports[0].Servers[0].LastMinute.Calls != 2 {
 			t.Errorf("status --json: %s, %v", out, err)
+		} else if took := reports[0].Servers[0].LastMinute.P95Ms; took <= 0 && runtime.GOOS != "windows" { // a tick there may be 15 ms
+			t.Errorf("status --json: the calls took %v ms", took)
 		}
 	})
 	for name, words := range map[string][]string{
