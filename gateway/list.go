@@ -105,7 +105,7 @@ func (up *upstream) listed(ctx context.Context, k *listKind) part {
 			if h != nil && errors.Is(err, errStarting) {
 				h.misses(up.name)
 			}
-			up.g.log().Debug("server missing from a list", "server", up.name, "method", k.Method, "err", err)
+			up.g.log().DebugContext(ctx, "server missing from a list", "server", up.name, "method", k.Method, "err", err)
 			return part{}
 		case c == nil:
 			return part{list: kept}
@@ -173,7 +173,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 			up.listsChanged(leadsBack)
 		}
 	default:
-		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.Method, "err", err)
+		up.g.log().WarnContext(ctx, "server missing from a list", "server", up.name, "method", k.Method, "err", err)
 	}
 	return &keptList{entries: entries}, 0, err
 }

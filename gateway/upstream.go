@@ -131,12 +131,12 @@ func (up *upstream) shown(ctx context.Context, k *listKind) part {
 	}
 	res, err := up.front.Handle(ctx, &mcp.Request{Method: k.Method})
 	if err != nil {
-		up.g.log().Debug("server missing from a list", "server", up.name, "method", k.Method, "err", err)
+		up.g.log().DebugContext(ctx, "server missing from a list", "server", up.name, "method", k.Method, "err", err)
 		return part{}
 	}
 	entries, _, err := up.entriesOf(k, res.JSON())
 	if err != nil {
-		up.g.log().Warn("server missing from a list", "server", up.name, "method", k.Method, "err", err)
+		up.g.log().WarnContext(ctx, "server missing from a list", "server", up.name, "method", k.Method, "err", err)
 	}
 	return part{list: &keptList{entries: entries}}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/telemetry"
 	"github.com/patchbay-dev/patchbay/trace/record"
 )
 
@@ -184,14 +185,15 @@ func (a *app) keyboard() *terminal.Keyboard {
 }
 
 // logger logs errors that cannot be returned to standard error: at a terminal in the form of the
-// program's own lines, else in that of package log/slog, with the time.
+// program's own lines, else in that of package log/slog, with the time. Lines
+// about a call have the ids of its span if there is one.
 func (a *app) logger() *slog.Logger {
 	level := slog.LevelWarn
 	if a.Verbose {
 		level = slog.LevelDebug
 	}
 	if a.tty.err {
-		return slog.New(a.talk.Handler(level))
+		return slog.New(telemetry.LogHandler(a.talk.Handler(level)))
 	}
-	return slog.New(slog.NewTextHandler(a.talk, &slog.HandlerOptions{Level: level}))
+	return slog.New(telemetry.LogHandler(slog.NewTextHandler(a.talk, &slog.HandlerOptions{Level: level})))
 }

@@ -71,11 +71,11 @@ func (c *bridgeCmd) Run(a *app) error {
 		return err
 	}
 	a.record = c.Record
-	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk)}
-	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
+	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk), chain: made}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.changed}
 	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })
 	made.Count(h.counters)
-	h.gateway.Middleware = made.Around(func(string) bool { return trustedServer(s) })
+	h.gateway.Middleware = made.Around(h.known)
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err

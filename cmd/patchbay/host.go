@@ -53,11 +53,11 @@ func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	if err != nil || made.Empty() {
 		return err
 	}
-	trusted := map[string]bool{}
+	about := map[string]chain.Server{}
 	for _, s := range list {
-		trusted[entry.ShortName(s, h.names)] = trustedServer(s)
+		about[entry.ShortName(s, h.names)] = aboutServer(s)
 	}
-	h.Middleware = made.Host(func(server string) bool { return trusted[server] })
+	h.Middleware = made.Host(func(server string) chain.Server { return about[server] })
 	a.ctx = auth.With(a.ctx, localPerson())
 	ctx, stop := context.WithCancel(a.ctx)
 	var following sync.WaitGroup

@@ -179,7 +179,7 @@ func (a *app) chain(c chain.Config) (*chain.Chain, error) {
 
 // program returns what package chain needs of this run.
 func (a *app) program() chain.Program {
-	return chain.Program{Talk: a.talk, Logger: a.logger(), Lines: talkLines{a.talk}, Wire: a.wire}
+	return chain.Program{Talk: a.talk, Logger: a.logger(), Lines: talkLines{a.talk}, Wire: a.wire, Version: Version, Redactor: a.secrets.Redactor()}
 }
 
 // chainFault explains an error of package chain.

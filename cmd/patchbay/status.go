@@ -107,6 +107,9 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 	}
 	a.print(fmt.Sprintf("patchbay %s, %s: %s", a.shown(r.Version), a.shown(where), a.shown(r.State)))
 	a.print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, age(r.Since, now), a.shown(r.From)))
+	if s := r.Telemetry; s != nil {
+		a.print(a.shown(board.Sent(s)))
+	}
 	a.print("")
 	t := &screen.Grid{Right: []bool{false, false, true, true, false, true, true, true}}
 	t.Add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")

@@ -91,7 +91,7 @@ func (c *upCmd) Run(a *app) error {
 			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
-	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, HTTP: !c.Stdio, Follows: deployed != nil})
+	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, HTTP: !c.Stdio, File: deployed, Follows: deployed != nil})
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (c *upCmd) Run(a *app) error {
 	}
 	a.answers.Silence()
 	a.record = c.Record
-	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0}
+	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0, chain: made}
 	if deployed != nil {
 		h.ready.Store(&deployed.Ready)
 	}
-	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.board.Tell}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed}
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
-	h.gateway.Middleware = made.Around(h.trusts)
+	h.gateway.Middleware = made.Around(h.known)
 	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
@@ -210,7 +210,9 @@ type upServer struct {
 	gateway  *gateway.Gateway
 	front    *mcp.Server
 	servers  *launch.Servers
-	trusted  sync.Map // bool by name: whether the server of that name is trusted
+	about    sync.Map // chain.Server by name
+	spoken   sync.Map // mcp.Revision by name, of servers that were ready
+	chain    *chain.Chain
 	board    *board.Board
 	counters *metrics.Counters
 	ending   atomic.Bool

@@ -20,7 +20,7 @@ import (
 
 // report returns the state of this run, with the servers in the order of the configuration.
 func (h *upServer) report() *health.Report {
-	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
+	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began, Telemetry: h.chain.Telemetry()}
 	names := h.servers.Names()
 	states := map[string]gateway.Status{}
 	for _, s := range h.gateway.Status() {

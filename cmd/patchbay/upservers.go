@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -28,16 +30,35 @@ func (h *upServer) newServers(share string, known bool) *launch.Servers {
 			return bound
 		},
 		Starting: func(s config.Server) {
-			h.trusted.Store(s.Name, trustedServer(s))
+			h.about.Store(s.Name, aboutServer(s))
 			a.noteUnused(a.verb, s)
 		},
 	}
 }
 
-// trusts reports whether the server of a name is trusted.
-func (h *upServer) trusts(name string) bool {
-	trusted, _ := h.trusted.Load(name)
-	return trusted == true
+// known returns what the chain knows about the server of a name.
+func (h *upServer) known(name string) chain.Server {
+	about, _ := h.about.Load(name)
+	s, _ := about.(chain.Server)
+	s.Revision = func() mcp.Revision {
+		r, _ := h.spoken.Load(name)
+		revision, _ := r.(mcp.Revision)
+		return revision
+	}
+	return s
+}
+
+// aboutServer returns what the chain knows about a server.
+func aboutServer(s config.Server) chain.Server {
+	return chain.Server{Trusted: trustedServer(s), Config: s}
+}
+
+// changed is called with each change of a server's state.
+func (h *upServer) changed(s gateway.Status) {
+	if s.Revision != "" {
+		h.spoken.Store(s.Name, s.Revision)
+	}
+	h.board.Tell(s)
 }
 
 // noteUnused prints the settings of a server that only conversations use.

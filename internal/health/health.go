@@ -35,6 +35,17 @@ type Report struct {
 	From    string    `json:"from"`          // the configuration
 	Since   time.Time `json:"since"`
 	Servers []Server  `json:"servers"`
+
+	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
+}
+
+// Telemetry says how much telemetry a gateway has sent since its start.
+type Telemetry struct {
+	Endpoint string `json:"endpoint"`          // of the collector
+	Sent     uint64 `json:"sent"`              // spans that the collector has taken
+	Dropped  uint64 `json:"dropped,omitempty"` // spans that found the queue full
+	Lost     uint64 `json:"lost,omitempty"`    // spans that the collector did not take
+	Fault    string `json:"fault,omitempty"`   // why the last request failed; empty: it did not
 }
 
 // Server is the state of one server of a gateway.

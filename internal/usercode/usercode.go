@@ -81,7 +81,7 @@ func (r *Runner) report(ctx context.Context, where string, v any, stack []byte) 
 	case r != nil && r.OnPanic != nil:
 		r.OnPanic(ctx, v, stack)
 	case r != nil && r.Logger != nil:
-		r.Logger.Error("panic", "in", where, "err", fmt.Sprint(v), "stack", string(stack))
+		r.Logger.ErrorContext(ctx, "panic", "in", where, "err", fmt.Sprint(v), "stack", string(stack))
 	default:
 		log.Printf("mcp: panic in %s: %v\n%s", where, v, stack)
 	}

@@ -1,8 +1,8 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,7 +13,6 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"golang.org/x/net/http/httpguts"
 )
 
 // Exporter sends spans and metrics to a collector. Use it as a span processor of the SDK, with
@@ -35,9 +34,9 @@ type Exporter struct {
 
 	sent, dropped, failed, rejected, pushes, failedPushes atomic.Uint64
 
-	mu      sync.Mutex
-	failing map[string]bool // paths whose last request has failed; guarded by mu
-	warned  map[string]bool // texts that were logged once; guarded by mu
+	mu     sync.Mutex
+	faults map[string]error // by path, of the last request if it has failed; guarded by mu
+	warned map[string]bool  // texts that were logged once; guarded by mu
 }
 
 var (
@@ -58,18 +57,12 @@ type Stats struct {
 
 // New starts an exporter. Its Shutdown, or that of the provider, must follow.
 func New(o Options) (*Exporter, error) {
-	url, err := base(o.Endpoint)
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
-	if o.Timeout < 0 || o.Retry < 0 || o.Queue < 0 || o.Batch < 0 || o.Delay < 0 || o.Interval < 0 {
-		return nil, errors.New("otlp: a limit is negative; use 0 for the default")
-	}
+	url, _ := base(o.Endpoint) // checked
 	header := http.Header{}
 	for name, value := range o.Headers {
-		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return nil, fmt.Errorf("otlp: the header %q is not valid in HTTP; check its name and value", name)
-		}
 		header.Set(name, value)
 	}
 	setDefault(&o.Timeout, 10*time.Second)
@@ -92,7 +85,7 @@ func New(o Options) (*Exporter, error) {
 	e := &Exporter{
 		o: o, base: url, header: header, client: &client,
 		queue: make(chan sdktrace.ReadOnlySpan, o.Queue), flushes: make(chan chan error), closing: make(chan struct{}), over: make(chan struct{}),
-		failing: map[string]bool{}, warned: map[string]bool{},
+		faults: map[string]error{}, warned: map[string]bool{},
 	}
 	e.o.Headers = maps.Clone(o.Headers)
 	e.ctx, e.abort = context.WithCancel(context.Background())
@@ -115,6 +108,14 @@ func (e *Exporter) Stats() Stats {
 		Queued: len(e.queue), Sent: e.sent.Load(), Dropped: e.dropped.Load(), Failed: e.failed.Load(), Rejected: e.rejected.Load(),
 		Pushes: e.pushes.Load(), FailedPushes: e.failedPushes.Load(),
 	}
+}
+
+// Fault returns the error of the last request if the collector did not take it; nil: it did, or
+// there was none. Spans come before metrics.
+func (e *Exporter) Fault() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return cmp.Or(e.faults[spansPath], e.faults[metricsPath])
 }
 
 // OnStart does nothing.
@@ -250,7 +251,7 @@ func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
 	body, err := encodeSpans(batch)
 	var rejected uint64
 	if err == nil {
-		rejected, err = e.send("/v1/traces", body)
+		rejected, err = e.send(spansPath, body)
 	}
 	if err != nil {
 		e.failed.Add(uint64(len(batch)))
@@ -274,7 +275,7 @@ func (e *Exporter) pushMetrics() {
 		}
 		body, err := encodeMetrics(e.o.Resource, e.valid(e.o.Metrics()), time.Now())
 		if err == nil {
-			_, err = e.send("/v1/metrics", body)
+			_, err = e.send(metricsPath, body)
 		}
 		if err != nil {
 			e.failedPushes.Add(1)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/resource"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
@@ -46,6 +47,22 @@ type Options struct {
 	// Resource describes the program in metrics; that of spans comes from their provider. Nil:
 	// resource.Default(), which reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 	Resource *resource.Resource
+}
+
+// Check returns what is wrong with the options; nil: [New] accepts them.
+func (o *Options) Check() error {
+	if _, err := base(o.Endpoint); err != nil {
+		return err
+	}
+	if o.Timeout < 0 || o.Retry < 0 || o.Queue < 0 || o.Batch < 0 || o.Delay < 0 || o.Interval < 0 {
+		return errors.New("a limit is negative; use 0 for the default")
+	}
+	for name, value := range o.Headers {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return fmt.Errorf("the header %q is not valid in HTTP; check its name and value", name)
+		}
+	}
+	return nil
 }
 
 // FromEnvironment returns the options that the variables of OpenTelemetry describe:

@@ -22,6 +22,9 @@ const (
 	firstPause = time.Second
 	maxPause   = 30 * time.Second
 	maxAnswer  = 64 << 10 // bytes that are read of an answer
+
+	spansPath   = "/v1/traces"
+	metricsPath = "/v1/metrics"
 )
 
 // send sends a request until the collector takes it, and returns how many spans or points it has
@@ -136,8 +139,8 @@ func (e *Exporter) fails(path string, err error) {
 		return // by Shutdown
 	}
 	e.mu.Lock()
-	first := !e.failing[path]
-	e.failing[path] = true
+	first := e.faults[path] == nil
+	e.faults[path] = err
 	e.mu.Unlock()
 	if first {
 		e.o.Logger.Warn("telemetry is not delivered", "endpoint", e.base+path, "err", text.Short(err.Error()))
@@ -147,10 +150,10 @@ func (e *Exporter) fails(path string, err error) {
 // works logs the end of faults.
 func (e *Exporter) works(path string) {
 	e.mu.Lock()
-	was := e.failing[path]
-	e.failing[path] = false
+	was := e.faults[path]
+	delete(e.faults, path)
 	e.mu.Unlock()
-	if was {
+	if was != nil {
 		e.o.Logger.Info("telemetry is delivered again", "endpoint", e.base+path, "dropped", e.dropped.Load(), "failed", e.failed.Load())
 	}
 }

@@ -72,6 +72,22 @@ func counted(n uint64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// Sent describes the telemetry that a gateway has sent, such as "telemetry to http://collector:4318:
+// 120 spans sent, 4 lost: the collector answered 503 Service Unavailable".
+func Sent(t *health.Telemetry) string {
+	out := "telemetry to " + t.Endpoint + ": " + counted(t.Sent, "span") + " sent"
+	if t.Dropped > 0 {
+		out += fmt.Sprintf(", %d dropped", t.Dropped)
+	}
+	if t.Lost > 0 {
+		out += fmt.Sprintf(", %d lost", t.Lost)
+	}
+	if t.Fault != "" {
+		out += ": " + screen.OneLine(t.Fault)
+	}
+	return out
+}
+
 // Kinds lists the kinds of errors that have occurred, with their numbers.
 func Kinds(e metrics.Errors) string {
 	var out []string

@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	access log → counters → limits → (gateway or host) → counters → policy → counters → server
+//	access log → spans → counters → limits → (gateway or host) → counters → policy → counters → spans → server
 //
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
@@ -27,10 +27,13 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Config names the steps of a chain. The zero value has none.
@@ -40,7 +43,8 @@ type Config struct {
 	Policy string   // path of the rules; empty: none
 	HTTP   bool     // callers come over HTTP, so that they have addresses
 
-	Follows bool // FollowFile is called, so there may be limits later
+	File    *deploy.File // gateway.yaml, which says where telemetry goes; nil: none
+	Follows bool         // FollowFile is called, so there may be limits later
 }
 
 // Program is what a chain needs of the program.
@@ -49,6 +53,9 @@ type Program struct {
 	Logger *slog.Logger
 	Lines  io.Writer // standard error, for lines of the access log
 	Wire   any       // standard output if it belongs to a client over stdio, else nil
+
+	Version  string
+	Redactor *trace.Redactor // of arguments and results that are sent
 }
 
 // Error is a value of [Config] that cannot be used.
@@ -71,10 +78,12 @@ type Chain struct {
 	limits  *limits        // nil: none, and none can be added
 	rules   *ruleFile      // nil: none
 
+	sender   *sender           // of telemetry; nil: none
 	counters *metrics.Counters // nil: none
 }
 
-// New reads the limits and the rules. Its errors are each an [*Error].
+// New reads the limits and the rules, and begins to send telemetry if there is a collector. Close
+// must follow. Its errors are each an [*Error].
 func New(c Config, p Program) (*Chain, error) {
 	out := &Chain{config: c, program: p}
 	l, err := newLimiter(c.Limits, c.HTTP)
@@ -90,6 +99,9 @@ func New(c Config, p Program) (*Chain, error) {
 			return nil, err
 		}
 	}
+	if out.sender, err = newSender(c.File, &p); err != nil {
+		return nil, err
+	}
 	return out, nil
 }
 
@@ -102,19 +114,28 @@ type step int
 
 const (
 	accessLog step = iota
+	spansIn        // spans of the requests of callers
 	counting
 	limiting
 	calling // the first step behind a gateway
 	ruling
 	measuring
+	spansOut // spans of the requests to servers
 	end
 )
+
+// Server is what the steps around a server know about it.
+type Server struct {
+	Trusted  bool                // the policy believes the annotations of its features
+	Config   config.Server       // its URL or its command, for the spans of requests to it
+	Revision func() mcp.Revision // that it speaks, empty: unknown; nil: always unknown
+}
 
 // place is a server at the end of a chain.
 type place struct {
 	server  string
 	foreign bool // it is not part of this program
-	trusted bool // if foreign: the policy sees its annotations
+	Server
 }
 
 // middleware returns the middleware of a step; nil: none.
@@ -122,6 +143,10 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 	switch {
 	case s == accessLog && c.log != nil:
 		return c.log.Middleware()
+	case s == spansIn && c.sender != nil && !at.foreign:
+		return c.sender.front(c.config.HTTP)
+	case s == spansOut && c.sender != nil && at.foreign:
+		return c.sender.around(at.server, at.Server)
 	case s == counting && c.counters != nil:
 		return c.counters.Front()
 	case s == calling && c.counters != nil:
@@ -131,7 +156,7 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 	case s == limiting && c.limits != nil:
 		return c.limits.limit
 	case s == ruling && c.rules != nil && at.foreign:
-		return policy.Foreign(at.server, at.trusted, c.rules, c.program.Logger)
+		return policy.Foreign(at.server, at.Trusted, c.rules, c.program.Logger)
 	case s == ruling && c.rules != nil:
 		return policy.Middleware(at.server, c.rules, c.program.Logger)
 	}
@@ -149,12 +174,12 @@ func (c *Chain) list(from, to step, at place) (list []mcp.Middleware) {
 }
 
 // around joins the middlewares from a step to the end, for each server; nil: there are none.
-func (c *Chain) around(from step, trusted func(server string) bool) func(server string) mcp.Middleware {
-	if c.counters == nil && len(c.list(from, end, place{})) == 0 {
+func (c *Chain) around(from step, about func(server string) Server) func(server string) mcp.Middleware {
+	if c.counters == nil && len(c.list(from, end, place{foreign: true})) == 0 {
 		return nil
 	}
 	return func(server string) mcp.Middleware {
-		list := c.list(from, end, place{server, true, trusted(server)})
+		list := c.list(from, end, place{server, true, about(server)})
 		return func(next mcp.Handler) mcp.Handler {
 			for _, mw := range slices.Backward(list) {
 				next = mw(next)
@@ -174,15 +199,15 @@ func (c *Chain) Own(server string) ([]mcp.Middleware, error) {
 }
 
 // Around returns the middlewares around each server behind a gateway; nil: there are none. The
-// function trusted reports whether the policy believes the annotations of a server's features.
-func (c *Chain) Around(trusted func(server string) bool) func(server string) mcp.Middleware {
-	return c.around(calling, trusted)
+// function about describes a server.
+func (c *Chain) Around(about func(server string) Server) func(server string) mcp.Middleware {
+	return c.around(calling, about)
 }
 
 // Host returns all middlewares around each server of a host, whose limits count its calls of all
 // servers together; nil: there are none.
-func (c *Chain) Host(trusted func(server string) bool) func(server string) mcp.Middleware {
-	return c.around(accessLog, trusted)
+func (c *Chain) Host(about func(server string) Server) func(server string) mcp.Middleware {
+	return c.around(accessLog, about)
 }
 
 // open opens the access log and returns the middlewares up to a step.
@@ -232,12 +257,16 @@ func (c *Chain) Follow(ctx context.Context, changed func()) {
 	}
 }
 
-// Close writes the last lines of the access log. Requests that end later have no line.
+// Close writes the last lines of the access log and sends the last spans, which takes at most a second.
+// Requests that end later have neither.
 func (c *Chain) Close() {
+	if c.sender != nil {
+		c.sender.close()
+	}
 	if c.log != nil {
 		c.log.Close()
 	}
 }
 
-// Empty reports whether requests have no limits and no policy.
-func (c *Chain) Empty() bool { return c.limits == nil && c.rules == nil }
+// Empty reports whether requests have no limits, no policy and no spans.
+func (c *Chain) Empty() bool { return c.limits == nil && c.rules == nil && c.sender == nil }

@@ -45,7 +45,7 @@ func TestOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := Config{Log: "-", Limits: []string{"tool:x=1/h"}, Policy: rules}
-	trusts := func(string) bool { return true }
+	about := func(string) Server { return Server{Trusted: true} }
 	for _, tt := range []struct {
 		name  string
 		list  func(*Chain) ([]mcp.Middleware, error)
@@ -54,9 +54,9 @@ func TestOrder(t *testing.T) {
 		{"own", func(c *Chain) ([]mcp.Middleware, error) { return c.Own("s") }, 2},
 		{"gateway", func(c *Chain) ([]mcp.Middleware, error) {
 			list, err := c.Front()
-			return append(list, c.Around(trusts)("s")), err
+			return append(list, c.Around(about)("s")), err
 		}, 2},
-		{"host", func(c *Chain) ([]mcp.Middleware, error) { return []mcp.Middleware{c.Host(trusts)("s")}, nil }, 0},
+		{"host", func(c *Chain) ([]mcp.Middleware, error) { return []mcp.Middleware{c.Host(about)("s")}, nil }, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, lines := program()

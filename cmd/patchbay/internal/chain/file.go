@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/policy/rules"
+	"github.com/patchbay-dev/patchbay/telemetry/otlp"
 )
 
 // Load reads the deployment that a gateway.yaml describes, and checks its values as up uses them: the
@@ -30,6 +31,9 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 	c.servers()
 	c.limits()
 	c.auth(p)
+	if f.Telemetry != nil {
+		c.report("telemetry.otlp", (&otlp.Options{Endpoint: f.Telemetry.OTLP}).Check())
+	}
 	if f.Policy != "" {
 		_, err := rules.Load(f.Policy)
 		c.report("policy", err)
@@ -85,7 +89,7 @@ func (c *check) report(member string, err error) {
 
 // waiting reports the members that package deploy reads and that no verb uses yet.
 func (c *check) waiting() {
-	for _, member := range []string{"listen.metrics", "teams", "audit", "telemetry", "record"} {
+	for _, member := range []string{"listen.metrics", "teams", "audit", "record"} {
 		if c.file.Has(member) {
 			c.fault(member, "remove it", "%s is not supported yet", member)
 		}

@@ -51,6 +51,9 @@ func TestLoadFaults(t *testing.T) {
 		{"auth: [apikeys:none.jsonl]", "1:8: auth[0]: "},
 		{"auth: ['hmac:${CHAIN_TEST_SECRET}']", "1:8: auth[0] cannot be used; its value, from a variable or a file, is not shown"},
 		{"audit: {file: a}", "1:8: audit is not supported yet"},
+		{"telemetry: {otlp: 'http://localhost:4318'}", ""},
+		{"telemetry: {otlp: 'http://localhost:4318/?a=b'}", "1:19: telemetry.otlp: the endpoint has a query"},
+		{"telemetry: {otlp: 'http://ada:${CHAIN_TEST_SECRET}@localhost:4318'}", "1:19: telemetry.otlp: the endpoint has a user name; put credentials into a header"},
 		{"limit: 1/s", `1:1: the file has no member "limit"`},
 	} {
 		path := filepath.Join(dir, "gateway.yaml")
@@ -87,7 +90,7 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, example)
 	}
-	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "ready.wait", "ready.require[0]", "policy", "limits[1]"} {
+	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "ready.wait", "ready.require[0]", "policy", "limits[1]", "telemetry.otlp"} {
 		if !f.Has(member) {
 			t.Errorf("the example has no %s", member)
 		}

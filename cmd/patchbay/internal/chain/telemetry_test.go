@@ -1,0 +1,222 @@
+package chain
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// collector returns the URL of a collector, and a function that returns the requests that it has got.
+func collector(t *testing.T) (url string, got func() string) {
+	t.Helper()
+	var mu sync.Mutex
+	var all strings.Builder
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if _, err := io.Copy(&all, body); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"partialSuccess":{}}`)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all.String()
+	}
+}
+
+// span is what the tests read of a span.
+type span struct {
+	TraceID, SpanID, ParentSpanID, Name string
+	Kind                                int
+	Attributes                          attributes
+}
+
+type attributes []struct {
+	Key   string
+	Value struct{ StringValue, IntValue string }
+}
+
+func (s attributes) get(key string) string {
+	for _, a := range s {
+		if a.Key == key {
+			return a.Value.StringValue + a.Value.IntValue
+		}
+	}
+	return ""
+}
+
+// spansOf returns the spans of requests to a collector, and the attributes of their resource.
+func spansOf(t *testing.T, text string) (spans []span, resource attributes) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		var body struct {
+			ResourceSpans []struct {
+				Resource   struct{ Attributes attributes }
+				ScopeSpans []struct{ Spans []span }
+			}
+		}
+		if err := d.Decode(&body); err == io.EOF {
+			return spans, resource
+		} else if err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+		for _, r := range body.ResourceSpans {
+			resource = r.Resource.Attributes
+			for _, s := range r.ScopeSpans {
+				spans = append(spans, s.Spans...)
+			}
+		}
+	}
+}
+
+const (
+	server, client = 2, 3 // kinds of spans
+)
+
+// A call through a chain has a span of the request and one of the request to the server, its child.
+// The arguments are sent only on request, without their secrets.
+func TestSpans(t *testing.T) {
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+	for content, want := range map[string]string{"none": "", "redacted": `{"token":"[redacted]"}`} {
+		url, got := collector(t)
+		p, _ := program()
+		p.Version, p.Redactor = "1.2.3", trace.NewRedactor(nil)
+		c, err := New(Config{HTTP: true, File: &deploy.File{Telemetry: &deploy.Telemetry{OTLP: url, Content: content}}}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		front, err := c.Front()
+		if err != nil || len(front) != 1 {
+			t.Fatal(front, err)
+		}
+		around := c.Around(func(string) Server {
+			return Server{Config: config.Server{URL: "https://user@idp.example/mcp?key=k"}, Revision: func() mcp.Revision { return mcp.V2025_06_18 }}
+		})
+		srv := &mcp.Server{Name: "s"}
+		mcp.AddTool(srv, mcp.Tool{Name: "x"}, func(_ context.Context, in struct{ Token string }) (string, error) { return "done", nil })
+		h := front[0](around("jira")(srv))
+		if _, err := h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"x","arguments":{"token":"sesame-open-1234"}}`)}); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		spans, resource := spansOf(t, got())
+		if len(spans) != 2 || spans[0].Kind != client || spans[1].Kind != server || spans[0].ParentSpanID != spans[1].SpanID || spans[0].TraceID != spans[1].TraceID {
+			t.Fatalf("%s: the spans are %+v", content, spans)
+		}
+		for key, want := range map[string]string{
+			"patchbay.server": "jira", "server.address": "idp.example", "server.port": "443", "network.transport": "tcp",
+			"mcp.protocol.version": "2025-06-18", "gen_ai.tool.call.arguments": want,
+		} {
+			if got := spans[0].Attributes.get(key); got != want {
+				t.Errorf("%s: %s is %q, want %q", content, key, got, want)
+			}
+		}
+		for key, want := range map[string]string{"service.name": "patchbay", "service.version": "1.2.3", "deployment.environment.name": "test"} {
+			if got := resource.get(key); got != want {
+				t.Errorf("%s is %q, want %q", key, got, want)
+			}
+		}
+		if resource.get("service.instance.id") == "" || resource.get("host.name") == "" {
+			t.Errorf("the resource has %+v", resource)
+		}
+		if s := c.Telemetry(); s.Endpoint != url || s.Sent != 2 || s.Dropped+s.Lost > 0 || s.Fault != "" {
+			t.Errorf("the state is %+v", s)
+		}
+	}
+}
+
+// The variables of OpenTelemetry count if gateway.yaml does not name a collector. Wrong ones are a
+// warning.
+func TestTelemetryOfEnvironment(t *testing.T) {
+	url, got := collector(t)
+	for _, tt := range []struct {
+		name    string
+		file    *deploy.File
+		set     map[string]string
+		to      string
+		warning string
+	}{
+		{"nothing", nil, nil, "", ""},
+		{"the endpoint", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": url}, url, ""},
+		{"a file without telemetry", &deploy.File{}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": url}, url, ""},
+		{"the file before the endpoint", &deploy.File{Telemetry: &deploy.Telemetry{OTLP: url}}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, url, ""},
+		{"disabled", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_SDK_DISABLED": "true"}, "", ""},
+		{"not a URL", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost"}, "", "no telemetry is sent: OTEL_EXPORTER_OTLP_ENDPOINT: the endpoint is not a URL"},
+		{"gRPC", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "", `no telemetry is sent: OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" is not supported`},
+		{"a header", nil, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_HEADERS": "a=%0a"}, "", `no telemetry is sent: the header "a" is not valid`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+			for name, value := range tt.set {
+				t.Setenv(name, value)
+			}
+			p, _ := program()
+			said := new(lines)
+			p.Talk = &terminal.Talk{W: said}
+			c, err := New(Config{File: tt.file}, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := c.Telemetry(); tt.to == "" && (s != nil || !c.Empty()) || tt.to != "" && (s == nil || s.Endpoint != tt.to || c.Empty()) {
+				t.Errorf("telemetry goes to %+v, want %q", s, tt.to)
+			}
+			if text := said.text.String(); tt.warning == "" && text != "" || !strings.Contains(text, tt.warning) {
+				t.Errorf("it says %q, want %q", text, tt.warning)
+			}
+			c.Close()
+		})
+	}
+	if got() != "" {
+		t.Errorf("without calls there are spans: %s", got())
+	}
+}
+
+// A collector that does not answer delays neither a call nor, for more than a second, the end.
+func TestSilentCollector(t *testing.T) {
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer srv.Close()
+	defer close(release)
+	p, _ := program()
+	c, err := New(Config{File: &deploy.File{Telemetry: &deploy.Telemetry{OTLP: srv.URL}}}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := c.Front()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, second := calls(front...); first != nil || second != nil {
+		t.Error(first, second)
+	}
+	start := time.Now()
+	c.Close()
+	if took := time.Since(start); took < lastTime/2 || took > 20*lastTime {
+		t.Errorf("the end takes %v, want about %v", took, lastTime)
+	}
+	if s := c.Telemetry(); s.Sent != 0 || s.Lost != 2 {
+		t.Errorf("the state is %+v", s)
+	}
+}
