@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -140,6 +142,8 @@ const (
 	version      = 1
 	maxArguments = 64 << 10
 	maxText      = 1 << 10
+	maxGuards    = 16
+	lineRoom     = 1 << 10 // for a usual line, with its hashes
 	maxDetail    = 16 << 10
 	maxLine      = 1 << 20 // a longer line is not of this package
 	hashPrefix   = "sha256:"
@@ -177,7 +181,7 @@ func (l *Log) prepare(e *Entry) ([]byte, error) {
 		}
 	}
 	e.clip()
-	return jsonx.Marshal(e)
+	return jsonx.AppendMarshal(make([]byte, 0, lineRoom), e)
 }
 
 // arguments returns the form of arguments in a line.
@@ -204,37 +208,52 @@ func (l *Log) arguments(a *Arguments) *Arguments {
 	return out
 }
 
-// clip bounds the texts of an entry.
+// clip bounds the texts of an entry. It copies a part that other entries share before it changes it.
 func (e *Entry) clip() {
-	texts := []*string{&e.Call, &e.Conversation, &e.Definition, &e.Event, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace}
-	if c := e.Client; c != nil {
-		own := *c
-		e.Client = &own
-		texts = append(texts, &own.IP, &own.Name, &own.Revision, &own.Session, &own.Version)
-	}
-	if d := e.Decision; d != nil {
-		own := *d
-		e.Decision = &own
-		texts = append(texts, &own.Budget, &own.By, &own.Effect, &own.Policy, &own.Rule, &own.Ticket)
-		own.Guards = append([]string(nil), d.Guards[:min(len(d.Guards), 16)]...)
-		for i := range own.Guards {
-			texts = append(texts, &own.Guards[i])
+	var space [48]*string
+	if e.Decision == nil || len(e.Decision.Guards) <= maxGuards {
+		if !slices.ContainsFunc(e.texts(space[:0]), func(t *string) bool { return len(*t) > maxText || !utf8.ValidString(*t) }) {
+			return
 		}
 	}
-	if p := e.Principal; p != nil {
-		own := *p
-		e.Principal = &own
-		texts = append(texts, &own.Client, &own.ID, &own.Issuer)
+	e.Client, e.Decision, e.Principal, e.Server = copied(e.Client), copied(e.Decision), copied(e.Principal), copied(e.Server)
+	if d := e.Decision; d != nil {
+		d.Guards = slices.Clone(d.Guards[:min(len(d.Guards), maxGuards)])
 	}
-	if s := e.Server; s != nil {
-		own := *s
-		e.Server = &own
-		texts = append(texts, &own.Identity, &own.Name)
-	}
-	for _, t := range texts {
+	for _, t := range e.texts(space[:0]) {
 		if len(*t) > maxText {
 			*t = (*t)[:maxText]
 		}
 		*t = strings.ToValidUTF8(*t, "�")
 	}
+}
+
+// texts appends the texts of an entry to list.
+func (e *Entry) texts(list []*string) []*string {
+	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace)
+	if c := e.Client; c != nil {
+		list = append(list, &c.IP, &c.Name, &c.Revision, &c.Session, &c.Version)
+	}
+	if d := e.Decision; d != nil {
+		list = append(list, &d.Budget, &d.By, &d.Effect, &d.Policy, &d.Rule, &d.Ticket)
+		for i := range d.Guards {
+			list = append(list, &d.Guards[i])
+		}
+	}
+	if p := e.Principal; p != nil {
+		list = append(list, &p.Client, &p.ID, &p.Issuer)
+	}
+	if s := e.Server; s != nil {
+		list = append(list, &s.Identity, &s.Name)
+	}
+	return list
+}
+
+// copied returns a copy of *p, or nil.
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	return &own
 }

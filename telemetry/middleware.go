@@ -62,7 +62,7 @@ func Server(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindSer
 func Client(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindClient) }
 
 func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
-	h := handler{kind: kind}
+	h := handler{kind: kind, ofKind: oteltrace.WithSpanKind(kind)}
 	if o != nil {
 		h.Options = *o
 	}
@@ -95,6 +95,7 @@ func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
 type handler struct {
 	Options
 	kind   oteltrace.SpanKind
+	ofKind oteltrace.SpanStartOption
 	tracer oteltrace.Tracer
 	fixed  []attribute.KeyValue // of every span
 	next   mcp.Handler
@@ -128,8 +129,11 @@ func (h *handler) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result,
 	}
 	method := text.Short(req.Method)
 	name, attrs := nameOf(req)
-	ctx, span := h.tracer.Start(ctx, strings.TrimSpace(method+" "+name), oteltrace.WithSpanKind(h.kind), oteltrace.WithLinks(links...),
-		oteltrace.WithAttributes(append(attrs, keyMethod.String(method))...))
+	options := []oteltrace.SpanStartOption{h.ofKind, oteltrace.WithAttributes(append(attrs, keyMethod.String(method))...)}
+	if links != nil {
+		options = append(options, oteltrace.WithLinks(links...))
+	}
+	ctx, span := h.tracer.Start(ctx, strings.TrimSpace(method+" "+name), options...)
 	recording := span.IsRecording()
 	ended := false
 	defer func() {

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/retryafter"
@@ -56,12 +57,20 @@ func (e *Exporter) send(path string, body []byte) (rejected uint64, err error) {
 	}
 }
 
+// gzips are writers, of which each has almost a megabyte.
+var gzips = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // errors only for a level that does not exist
+	return w
+}}
+
 // compressed returns bytes in the form of gzip.
 func compressed(b []byte) []byte {
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // errors only for a level that does not exist
-	_, _ = w.Write(b)                                 // a bytes.Buffer takes everything
+	w := gzips.Get().(*gzip.Writer)
+	w.Reset(&out)
+	_, _ = w.Write(b) // a bytes.Buffer takes everything
 	_ = w.Close()
+	gzips.Put(w)
 	return out.Bytes()
 }
 
