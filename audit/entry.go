@@ -18,7 +18,7 @@ type Kind string
 
 const (
 	CallBegin  Kind = "call.begin" // a call is about to leave
-	CallRetry  Kind = "call.retry" // a further attempt of a call is about to leave
+	CallRetry  Kind = "call.retry" // a further attempt of a call, or a round with answers, is about to leave
 	CallEnd    Kind = "call.end"   // a call has ended; without a call.begin, it did not leave
 	List       Kind = "list"       // a list was asked for
 	Denied     Kind = "denied"     // a request was refused by a policy, a limit or a person
@@ -83,8 +83,7 @@ type Entry struct {
 // a file. The caller must not change it.
 func (e *Entry) Line() []byte { return e.line }
 
-// Arguments are those of a call. A writer sets only Value; the line has Value only if
-// [Options.Arguments] is set.
+// Arguments are those of a call. A writer sets only Value; [Options.Arguments] says what the line has.
 type Arguments struct {
 	Bytes  int             `json:"bytes,omitzero"` // instead of a Value of more than 64 KiB
 	Digest string          `json:"digest"`         // see [Digest]
@@ -186,7 +185,7 @@ func (l *Log) prepare(e *Entry) ([]byte, error) {
 
 // arguments returns the form of arguments in a line.
 func (l *Log) arguments(a *Arguments) *Arguments {
-	if a == nil {
+	if a == nil || l.options.Arguments == ContentNone {
 		return nil
 	}
 	out := &Arguments{Digest: a.Digest}
@@ -194,7 +193,7 @@ func (l *Log) arguments(a *Arguments) *Arguments {
 		out.Digest = Digest(a.Value)
 	}
 	switch {
-	case !l.options.Arguments || len(a.Value) == 0:
+	case l.options.Arguments != ContentRedacted || len(a.Value) == 0:
 	case len(a.Value) > maxArguments:
 		out.Bytes = len(a.Value)
 	default:

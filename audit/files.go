@@ -118,7 +118,7 @@ func endOf(f *os.File) (e end, err error) {
 	e.fragment = len(tail) - last
 	e.size = size - int64(e.fragment)
 	if last == 0 {
-		if size > int64(len(tail)) {
+		if size > int64(len(tail)) || !begun(tail) {
 			return e, notALog(f.Name())
 		}
 		return e, nil
@@ -143,6 +143,34 @@ func endOf(f *os.File) (e end, err error) {
 		return e, notALog(f.Name())
 	}
 	return e, nil
+}
+
+// begun reports whether text may be the beginning of the first line of a file, which is of kind
+// [Node].
+func begun(text []byte) bool {
+	for _, prefix := range []string{`{"detail":{`, `{"event":"`} {
+		if n := min(len(prefix), len(text)); string(text[:n]) == prefix[:n] {
+			return true
+		}
+	}
+	return false
+}
+
+// Check returns why Open cannot go on with the file at path. It is nil if there is no file. Check
+// changes nothing.
+func Check(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = endOf(f)
+		f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
 }
 
 func notALog(path string) error {

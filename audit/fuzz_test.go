@@ -24,7 +24,7 @@ func sample(t testing.TB) ([]byte, ed25519.PublicKey) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "audit.jsonl")
-	l, err := Open(path, &Options{Key: key, Node: "n1", Sync: SyncNone, Arguments: true})
+	l, err := Open(path, &Options{Key: key, Node: "n1", Sync: SyncNone, Arguments: ContentRedacted})
 	if err != nil {
 		t.Fatal(err)
 	}

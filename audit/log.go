@@ -24,13 +24,22 @@ const (
 	SyncNone              // the operating system has it, which survives kill -9, and not a power cut
 )
 
+// Content says what lines have of the arguments of calls.
+type Content int
+
+const (
+	ContentDigest   Content = iota // their digest
+	ContentRedacted                // also the arguments, redacted, of at most 64 KiB per call
+	ContentNone                    // nothing: a digest of few possible arguments can be guessed
+)
+
 // Options configure a [Log]. Nil and the zero value mean defaults.
 type Options struct {
 	// Node names this process in lines. Empty means the name of the machine.
 	Node string
 
-	// Arguments enables writing arguments, redacted, of at most 64 KiB per call.
-	Arguments bool
+	// Arguments says what lines have of the arguments of calls.
+	Arguments Content
 
 	// Redactor removes secrets from arguments. Nil means the default one, see
 	// [trace.NewRedactor].

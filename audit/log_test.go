@@ -108,7 +108,13 @@ func TestWrite(t *testing.T) {
 func TestArguments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	redactor := trace.NewRedactor(&trace.RedactorOptions{Values: []string{"planted-value"}})
-	l := open(t, path, &audit.Options{Arguments: true, Redactor: redactor})
+	none := filepath.Join(t.TempDir(), "audit.jsonl")
+	bare := open(t, none, &audit.Options{Arguments: audit.ContentNone})
+	write(t, bare, audit.Entry{Kind: audit.CallBegin, Arguments: &audit.Arguments{Value: json.RawMessage(`{"q":1}`)}})
+	if got := calls(t, none); len(got) != 1 || got[0].Arguments != nil {
+		t.Errorf("a log without arguments has %+v", got)
+	}
+	l := open(t, path, &audit.Options{Arguments: audit.ContentRedacted, Redactor: redactor})
 	for _, args := range []string{
 		`{"password":"planted-1","q":"a planted-value b\n"}`,
 		`{"password":"planted-2"`,
@@ -273,6 +279,7 @@ func TestOpenErrors(t *testing.T) {
 		"text":     "hello\n",
 		"old.json": `{"time":"2026-03-01T12:00:00Z","server":"shop","tool":"buy","digest":"ac"}` + "\n",
 		"long":     strings.Repeat("x", 3<<20),
+		"one line": `{"mcpServers":{}}`,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -280,6 +287,9 @@ func TestOpenErrors(t *testing.T) {
 		}
 		if _, err := audit.Open(path, nil); err == nil || !strings.Contains(err.Error(), path+" is not an audit log") {
 			t.Errorf("Open of %s: %v", name, err)
+		}
+		if err := audit.Check(path); err == nil || !strings.Contains(err.Error(), path+" is not an audit log") {
+			t.Errorf("Check of %s: %v", name, err)
 		}
 		if now, err := os.ReadFile(path); err != nil || string(now) != content {
 			t.Errorf("Open has changed %s", name)

@@ -33,7 +33,9 @@ const (
 // [Trail.Around] around each server. Set the fields before the first request.
 //
 // Calls, prompts, reads and completions have a line call.begin and a line call.end; lists have a
-// line of kind list; a refused request of any method has a line of kind denied.
+// line of kind list; a refused request of any method has a line of kind denied. A call that comes
+// back with answers to questions (2026-07-28) is the same call: its further rounds begin with
+// call.retry, and it has one end.
 type Trail struct {
 	Log       *Log
 	OnFailure Failure
@@ -96,6 +98,12 @@ func (t *Trail) Around(server string) mcp.Middleware {
 			h.readOnly = kept.(*readOnlyTools)
 		}
 		h.alone = t.Outer()(mcp.HandlerFunc(h.handle))
+		switch next := next.(type) {
+		case leaver:
+			return &leaving{h, next}
+		case interface{ PassesAll() }:
+			return &passing{h}
+		}
 		return h
 	}
 }
@@ -109,21 +117,40 @@ type around struct {
 	alone    mcp.Handler // for requests without a record
 }
 
+// leaver is a handler that filters lists for a gateway, such as that of a policy.
+type leaver interface {
+	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
+}
+
+// leaving is a handler in front of a leaver.
+type leaving struct {
+	*around
+	leaver
+}
+
+// passing is a handler in front of one that changes no list.
+type passing struct{ *around }
+
+// PassesAll tells a gateway that lists are not changed, so that it encodes them once for all callers.
+func (passing) PassesAll() {}
+
+// Foreign tells a policy in front what it would see without the audit.
+func (h *around) Foreign() bool {
+	switch next := h.next.(type) {
+	case *mcp.Session:
+		return true
+	case interface{ Foreign() bool }:
+		return next.Foreign()
+	}
+	return false
+}
+
 // Handle writes a line before it passes a call on.
 func (h *around) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if recordOf(ctx) == nil {
 		return h.alone.Handle(ctx, req)
 	}
 	return h.handle(ctx, req)
-}
-
-// Leaves tells a gateway that callers see all entries of a list, so that it encodes the list once.
-func (h *around) Leaves(_ context.Context, _ string, _ uint64, entries iter.Seq[json.RawMessage]) string {
-	n := 0
-	for range entries {
-		n++
-	}
-	return strings.Repeat("\xff", (n+7)/8)
 }
 
 func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -141,8 +168,10 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 			return nil, context.Cause(ctx)
 		}
 		if h.trail.OnFailure == Refuse {
+			recordOf(ctx).refused()
 			return nil, mcp.Errorf(jsonrpc.CodeInternal, "the call was not made, because its line of the audit log cannot be written (%v); ask the operator of this server", cause(err))
 		}
+		h.trail.Log.Add(e) // it is written as soon as that is possible
 	}
 	return h.next.Handle(ctx, req)
 }
@@ -177,8 +206,11 @@ type record struct {
 
 	mu     sync.Mutex
 	entry  Entry // as far as it is known; guarded by mu
-	begins int   // lines call.begin and call.retry; guarded by mu
+	begins int   // lines call.begin and call.retry, in earlier rounds too; guarded by mu
 }
+
+// callKey is where a call keeps its id over rounds of questions.
+const callKey = "dev.patchbay/audit"
 
 func recordOf(ctx context.Context) *record {
 	r, _ := note.From(ctx).(*record)
@@ -190,7 +222,14 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 	r := &record{list: strings.HasSuffix(req.Method, "/list")}
 	_, r.call = callMethods[req.Method]
 	e := &r.entry
-	e.Call = newID()
+	if call := engine.From(ctx); call != nil {
+		if id, ok := call.Recall(callKey); ok { // it comes back with answers
+			e.Call, r.begins = stringOf(id), call.Round()
+		}
+	}
+	if e.Call == "" {
+		e.Call = newID()
+	}
 	if req.Method != "tools/call" {
 		e.Method = req.Method
 	}
@@ -280,6 +319,9 @@ func (r *record) Decided(server string, d note.Decision) {
 	if e.Server == nil || e.Server.Name != server {
 		e.Server = &Server{Name: server}
 	}
+	if e.Tool != "" && d.Tool != "" {
+		e.Tool = d.Tool
+	}
 	own := Decision{}
 	if e.Decision != nil {
 		own = *e.Decision
@@ -314,6 +356,14 @@ func (r *record) begin(server *Server, req *mcp.Request) Entry {
 	return out
 }
 
+// refused notes that the call does not leave, since its line cannot be written.
+func (r *record) refused() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begins--
+	r.entry.Reason = "the audit log could not be written, so the call was not made"
+}
+
 // sawResult notes the size and digest of a result.
 func (r *record) sawResult(res mcp.Result) {
 	if res == nil {
@@ -332,6 +382,10 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	r.mu.Lock()
 	e, begun := r.entry, r.begins > 0
 	r.mu.Unlock()
+	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
+		call.Remember(callKey, jsonx.AppendString(nil, e.Call))
+		return
+	}
 	switch {
 	case o.Outcome == middleware.Denied && !begun:
 		e.Kind = Denied

@@ -123,7 +123,7 @@ func TestTrail(t *testing.T) {
 	want := []string{
 		"call.begin buy at shop by all tools ", "call.end buy at shop by all tools ok",
 		"call.begin fail at shop by all tools ", "call.end fail at shop by all tools tool error",
-		"denied shop_buy at shop by no bulk denied",
+		"denied buy at shop by no bulk denied",
 		"call.end unknown error",
 	}
 	if !slices.Equal(got, want) {

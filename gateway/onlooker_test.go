@@ -2,9 +2,11 @@ package gateway_test
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
@@ -16,7 +18,12 @@ func TestOnlooker(t *testing.T) {
 	g := &gateway.Gateway{Name: "g"}
 	seen := map[string]int{}
 	var c metrics.Counters
-	around := c.Around(nil)
+	log, err := audit.Open(filepath.Join(t.TempDir(), "audit.jsonl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	around := c.Around((&audit.Trail{Log: log}).Around) // as the program does without a policy
 	g.Middleware = func(server string) mcp.Middleware {
 		counting := around(server)
 		return func(next mcp.Handler) mcp.Handler {
@@ -41,6 +48,9 @@ func TestOnlooker(t *testing.T) {
 		} else if strings.Contains(string(res.JSON()), "cacheScope") {
 			t.Errorf("%s: %s is private, although the middleware hides nothing", method, res.JSON())
 		}
+	}
+	if n := log.Stats().Lines; n != 1 {
+		t.Errorf("the audit log has %d lines, want that before the call", n)
 	}
 	if len(seen) != 1 || seen["tools/call"] != 1 {
 		t.Errorf("the middleware saw %v, want one call", seen)

@@ -59,7 +59,9 @@ func newUpstream(g *Gateway, name string) *upstream {
 			up.around = func(next mcp.Handler) mcp.Handler { return around(foreign{next}) }
 			up.front = up.around(mcp.HandlerFunc(up.behind))
 			up.leaver, _ = up.front.(leaver)
-			_, up.onlooks = up.front.(onlooker)
+			_, bare := up.front.(foreign)
+			_, passes := up.front.(onlooker)
+			up.onlooks = passes && !bare
 			if !up.onlooks {
 				up.direct = mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 					return up.offered(ctx, req.Method, req.Params)
@@ -85,6 +87,9 @@ type foreign struct{ mcp.Handler }
 
 // Foreign marks the handler for package policy.
 func (foreign) Foreign() bool { return true }
+
+// PassesAll marks the handler for middleware that changes no list: see onlooker.
+func (foreign) PassesAll() {}
 
 // handle answers a request from a caller in the server's own terms.
 func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {

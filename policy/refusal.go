@@ -17,6 +17,9 @@ func (g *gate) admit(ctx context.Context, a *Access) error {
 	d := g.policy.Decide(ctx, a)
 	if r := note.From(ctx); r != nil {
 		noted := note.Decision{Allow: d.Allow, Rule: d.Rule}
+		if a.Kind == mcp.KindTool {
+			noted.Tool = a.Name
+		}
 		if p, ok := g.policy.(interface{ Digest() string }); ok {
 			noted.Policy = p.Digest()
 		}

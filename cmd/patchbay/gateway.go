@@ -108,7 +108,7 @@ func (c *upCmd) deployment(a *app) (*deploy.File, error) {
 		return slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, flag+"=") })
 	}
 	for member, flag := range map[string]string{
-		"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "auth": "--auth", "policy": "--policy", "limits": "--limit",
+		"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "auth": "--auth", "policy": "--policy", "limits": "--limit", "audit": "--audit",
 	} {
 		if f.Has(member) && given(flag) {
 			return nil, excludes(member, flag)

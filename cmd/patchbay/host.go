@@ -20,7 +20,6 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/approval"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -264,8 +263,7 @@ func trustedServer(s config.Server) bool {
 // one with another name, which may have other credentials. Secrets and inputs that the identity
 // does not show are part of it as a digest. The argument full is the server with its inputs.
 func (h *hosting) identityOf(s, full config.Server) (string, error) {
-	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
-	shown, whole := entry.Target(s), entry.Target(full)
+	shown, whole := entry.Shown(s), entry.Target(full)
 	if shown == whole || h.approvals == nil {
 		return shown, nil
 	}

@@ -70,6 +70,9 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	if err != nil {
 		return err
 	}
+	own := func() ([]mcp.Middleware, error) {
+		return made.Own(name, chain.Server{Trusted: true, Config: config.Server{Name: name, Builtin: name, Args: args}})
+	}
 	ctx, stop := context.WithCancel(a.ctx)
 	var following sync.WaitGroup
 	following.Go(func() { made.Follow(ctx, func() {}) })
@@ -89,12 +92,12 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	}
 	defer unmeasured()
 	if address != "" {
-		return a.serveHTTP(srv, name, address, p, made)
+		return a.serveHTTP(srv, address, p, made, own)
 	}
 	if err := p.check(true); err != nil {
 		return err
 	}
-	mw, err := made.Own(name)
+	mw, err := own()
 	if err != nil {
 		return chainFault(err)
 	}
@@ -124,8 +127,8 @@ func (a *app) noteStdio() {
 }
 
 // serveHTTP serves a server until the program is told to end.
-func (a *app) serveHTTP(srv *mcp.Server, name, address string, p protection, made *chain.Chain) error {
-	web, err := a.listen(srv, address, p, made, func() ([]mcp.Middleware, error) { return made.Own(name) })
+func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, made *chain.Chain, own func() ([]mcp.Middleware, error)) error {
+	web, err := a.listen(srv, address, p, made, own)
 	if err != nil {
 		return err
 	}

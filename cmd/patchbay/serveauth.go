@@ -30,6 +30,7 @@ type protection struct {
 	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Accept web pages of http://HOST:PORT (repeatable)."`
 	limits
 	Log    string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
+	Audit  string `name:"audit" placeholder:"FILE" help:"Keep an audit log of calls in this file."`
 	Record string `name:"record" placeholder:"DIR" help:"Keep frames of 7 days here, redacted, at most 1 GiB."`
 }
 
@@ -164,7 +165,7 @@ func (p *protection) guard(a *app, at net.Addr) (*auth.Guard, error) {
 
 // chain makes the middlewares that the flags of a server ask for.
 func (p *protection) chain(a *app, g governed, overHTTP bool) (*chain.Chain, error) {
-	return a.chain(chain.Config{Log: p.Log, Limits: p.Limit, Policy: g.Policy, HTTP: overHTTP})
+	return a.chain(chain.Config{Log: p.Log, Limits: p.Limit, Policy: g.Policy, Audit: p.Audit, HTTP: overHTTP})
 }
 
 // chain makes middlewares. It closes them when the program ends.

@@ -110,6 +110,9 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 	if s := r.Telemetry; s != nil {
 		a.print(a.shown(board.Sent(s)))
 	}
+	if r.Audit != nil {
+		a.print(a.shown(auditLine(r.Audit)))
+	}
 	a.print("")
 	t := &screen.Grid{Right: []bool{false, false, true, true, false, true, true, true}}
 	t.Add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")
@@ -130,4 +133,20 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 		}
 	}
 	a.printGrid(t)
+}
+
+// auditLine describes the audit log of a gateway.
+func auditLine(s *health.Audit) string {
+	line := fmt.Sprintf("(audit log %s, %s", s.File, quantity(int(s.Lines), "line"))
+	if s.Queued > 0 {
+		line += fmt.Sprintf(", %d waiting", s.Queued)
+	}
+	if s.Dropped > 0 {
+		line += fmt.Sprintf(", %d lost", s.Dropped)
+	}
+	line += ")"
+	if s.Error != "" {
+		line += "\n" + s.Error
+	}
+	return line
 }

@@ -31,9 +31,8 @@ var upVerb = verb{
 	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
 	examples: []string{"patchbay up", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
-	details: `Starts every server of mcp.json, else some built-in ones, with tools named
-SERVER_NAME. Follows the file, and restarts failed servers (patchbay status).`,
-	command: func() command { return new(upCmd) },
+	details:  `Follows mcp.json; without one, serves built-in servers. Tools: SERVER_NAME.`,
+	command:  func() command { return new(upCmd) },
 }
 
 // upCmd serves all servers of mcp.json, or built-in ones, behind one endpoint.
@@ -91,7 +90,7 @@ func (c *upCmd) Run(a *app) error {
 			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
-	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, HTTP: !c.Stdio, File: deployed, Follows: deployed != nil})
+	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, Audit: c.Audit, HTTP: !c.Stdio, File: deployed, Servers: p.path})
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	a.answers.Silence()
 	a.record = c.Record
-	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), guarded: len(c.Auth) > 0, chain: made}
+	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
 	if deployed != nil {
 		h.ready.Store(&deployed.Ready)
 	}
@@ -152,7 +151,7 @@ func (c *upCmd) Run(a *app) error {
 	following.Go(func() { h.followLogins(ctx) })
 	following.Go(func() { made.Follow(ctx, h.gateway.Changed) })
 	if deployed != nil {
-		following.Go(func() { made.FollowFile(ctx, deployed, func(r deploy.Ready) { h.ready.Store(&r) }) })
+		following.Go(func() { made.FollowFile(ctx, func(r deploy.Ready) { h.ready.Store(&r) }) })
 	}
 	var served <-chan error
 	if c.Stdio {

@@ -17,6 +17,7 @@ func (h *upServer) follow(ctx context.Context, path string) {
 		Accept: h.takes,
 		Changed: func(change string) {
 			note(change)
+			h.chain.ServersChanged(change)
 			if name, gone := strings.CutPrefix(change, "- "); gone {
 				h.board.Forget(name)
 			}

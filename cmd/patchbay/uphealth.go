@@ -61,7 +61,17 @@ func (h *upServer) report() *health.Report {
 			r.Servers = append(r.Servers, health.Server{Name: name, State: string(gateway.Failing), Required: true, Since: h.began, Reason: "required, but not in " + h.from, Tools: -1, Prompts: -1, Resources: -1})
 		}
 	}
-	if r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began), ready.Wait); h.ending.Load() {
+	r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began), ready.Wait)
+	if file, audit, refuses := h.chain.Audit(); file != "" {
+		r.Audit = &health.Audit{File: file, Lines: audit.Lines, Queued: audit.Queued, Dropped: audit.Dropped, Lag: float64(audit.Lag.Microseconds()) / 1000}
+		if audit.Err != nil {
+			r.Audit.Error = audit.Err.Error()
+		}
+		if refuses {
+			r.State, r.Reason = health.Failing, "calls are refused, because the audit log cannot be written"
+		}
+	}
+	if h.ending.Load() {
 		r.State = health.Ending
 	}
 	return r

@@ -19,6 +19,7 @@ type Problems = yamlfile.Problems
 // File is a deployment. File names in it are absolute.
 type File struct {
 	Path      string // as it was given
+	Digest    string // SHA-256 of its content, as "sha256:" and hex
 	Servers   string // path of mcp.json; empty: the program's own choice
 	Listen    Listen
 	Auth      []string // SPECs of "patchbay help auth"; file names in them are relative to Dir

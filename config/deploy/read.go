@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -41,7 +42,7 @@ func Parse(path string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Reader: yamlfile.Reader{Path: path}, dir: dir, file: &File{Path: path, Ready: Ready{Wait: defaultWait}, places: map[string]place{}}}
+	r := &reader{Reader: yamlfile.Reader{Path: path}, dir: dir, file: &File{Path: path, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data)), Ready: Ready{Wait: defaultWait}, places: map[string]place{}}}
 	r.read(data)
 	if faults := r.Faults(); len(faults) > 0 {
 		return nil, faults

@@ -36,7 +36,19 @@ type Report struct {
 	Since   time.Time `json:"since"`
 	Servers []Server  `json:"servers"`
 
+	Reason    string     `json:"reason,omitempty"`    // why it is failing although servers are available; without secrets
+	Audit     *Audit     `json:"audit,omitempty"`     // nil: there is no audit log
 	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
+}
+
+// Audit is the state of the audit log of a gateway.
+type Audit struct {
+	File    string  `json:"file"`
+	Lines   int64   `json:"lines"`             // written since the start
+	Queued  int     `json:"queued,omitempty"`  // that wait
+	Dropped int64   `json:"dropped,omitempty"` // that are lost
+	Lag     float64 `json:"lagMs"`             // that the last lines took to be written
+	Error   string  `json:"error,omitempty"`   // of the last lines; empty: they were written
 }
 
 // Telemetry says how much telemetry a gateway has sent since its start.
@@ -146,7 +158,7 @@ const (
 //	/readyz   200 if the state is ready or degraded, else 503
 //
 // Both return the state in JSON. Callers on this machine that may use the servers without
-// authentication get the whole [Report]. All others get only the state, including those behind a
+// authentication get the whole [Report]. All others get only the state and its reason, including those behind a
 // proxy on this machine. The hosts and origins that srv allows also hold for these requests, except
 // over the socket.
 func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report) {
@@ -160,8 +172,9 @@ func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report)
 	type brief struct {
 		Program string `json:"program"`
 		State   string `json:"state"`
+		Reason  string `json:"reason,omitempty"`
 	}
-	serve("/healthz", func(*http.Request) (int, any) { return http.StatusOK, brief{"patchbay", "alive"} })
+	serve("/healthz", func(*http.Request) (int, any) { return http.StatusOK, brief{"patchbay", "alive", ""} })
 	serve("/readyz", func(r *http.Request) (int, any) {
 		report := report()
 		code := http.StatusServiceUnavailable
@@ -169,7 +182,7 @@ func Handle(mux *http.ServeMux, way Way, srv *mcp.Server, report func() *Report)
 			code = http.StatusOK
 		}
 		if way == OverGuarded || way == OverLoopback && !(fromHere(r) && web.IsLoopback(r.Host)) {
-			return code, brief{"patchbay", report.State}
+			return code, brief{"patchbay", report.State, report.Reason}
 		}
 		return code, report
 	})

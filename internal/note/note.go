@@ -9,6 +9,7 @@ type Decision struct {
 	Allow  bool
 	Rule   string // that decided; empty: the default
 	Policy string // digest of the rules; may be empty
+	Tool   string // as the server names it; empty: it is about something else
 }
 
 // Recorder takes notes about one request. It is safe for concurrent use.

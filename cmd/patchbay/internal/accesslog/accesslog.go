@@ -67,6 +67,36 @@ type exchange struct {
 
 type exchangeKey struct{}
 
+func newExchange(transport string, r *http.Request) *exchange {
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = r.RemoteAddr
+	}
+	return &exchange{transport: transport, address: address}
+}
+
+// in returns a request whose context has the exchange.
+func (e *exchange) in(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e))
+}
+
+// Note returns a handler that notes what [Address] returns, for programs without a log. The handlers
+// of a log do so too.
+func Note(transport string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, newExchange(transport, r).in(r))
+	})
+}
+
+// Address returns the address that the HTTP connection of a request comes from; empty: it has come
+// without HTTP.
+func Address(ctx context.Context) string {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return e.address
+	}
+	return ""
+}
+
 // Middleware returns a middleware that writes a line for each request. It must be the outermost, to
 // see the requests that others deny.
 func (l *Log) Middleware() mcp.Middleware {
@@ -107,18 +137,14 @@ func (l *Log) Caller(next http.Handler) http.Handler {
 // of MCP, and for each event stream. The transport is "http" or "sse".
 func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		address, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			address = r.RemoteAddr
-		}
-		e, start := &exchange{transport: transport, address: address}, time.Now()
+		e, start := newExchange(transport, r), time.Now()
 		answer := &answer{ResponseWriter: w, status: http.StatusOK}
 		defer func() {
 			// A POST that was accepted carried a notification or an answer.
 			if e.logged.Load() || r.Method == http.MethodPost && answer.status < http.StatusBadRequest {
 				return
 			}
-			out := line{Transport: transport, Address: address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
+			out := line{Transport: transport, Address: e.address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
 			if id := e.caller.Load(); id != nil {
 				out.Caller = *id
 			}
@@ -130,7 +156,7 @@ func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 			}
 			l.write(out)
 		}()
-		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+		next.ServeHTTP(answer, e.in(r))
 	})
 }
 

@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	access log → spans → counters → limits → (gateway or host) → counters → policy → counters → spans → server
+//	access log → spans → counters → audit → limits → (gateway or host) → counters → policy → audit → counters → spans → server
 //
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
@@ -11,6 +11,8 @@
 // # Guarantees
 //
 //   - The order is the same for all verbs, and a step that is not configured is not in the chain.
+//   - The audit log has a line when a request has ended or was refused, by a limit too, and one before
+//     a call leaves; the configuration at the start and each change of it have lines.
 //   - A limit or a policy that replaces another one counts from the next request on. A faulty file
 //     changes nothing, and the person gets its faults once.
 package chain
@@ -22,8 +24,10 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
@@ -41,21 +45,22 @@ type Config struct {
 	Log    string   // path of the access log; "-": Program.Lines; empty: none
 	Limits []string // SPECs of "patchbay help limits"
 	Policy string   // path of the rules; empty: none
+	Audit  string   // path of the audit log; empty: that of File, or none
 	HTTP   bool     // callers come over HTTP, so that they have addresses
 
-	File    *deploy.File // gateway.yaml, which says where telemetry goes; nil: none
-	Follows bool         // FollowFile is called, so there may be limits later
+	File    *deploy.File // gateway.yaml, for FollowFile, with its teams, its audit and its telemetry; nil: none
+	Servers string       // path of mcp.json, whose digest is in the audit log; empty: none
 }
 
 // Program is what a chain needs of the program.
 type Program struct {
-	Talk   *terminal.Talk // gets faults of files that change, and news of them
-	Logger *slog.Logger
-	Lines  io.Writer // standard error, for lines of the access log
-	Wire   any       // standard output if it belongs to a client over stdio, else nil
+	Talk    *terminal.Talk // gets faults of files that change, and news of them
+	Logger  *slog.Logger
+	Lines   io.Writer // standard error, for lines of the access log
+	Wire    any       // standard output if it belongs to a client over stdio, else nil
+	Version string
 
-	Version  string
-	Redactor *trace.Redactor // of arguments and results that are sent
+	Redactor *trace.Redactor // of arguments and results that are logged or sent
 }
 
 // Error is a value of [Config] that cannot be used.
@@ -80,17 +85,22 @@ type Chain struct {
 
 	sender   *sender           // of telemetry; nil: none
 	counters *metrics.Counters // nil: none
+
+	auditFile string
+	trail     *audit.Trail                 // nil: none
+	teams     atomic.Pointer[deploy.Teams] // nil: none
+	about     func(server string) Server
 }
 
-// New reads the limits and the rules, and begins to send telemetry if there is a collector. Close
-// must follow. Its errors are each an [*Error].
+// New reads the limits and the rules, opens the audit log, and begins to send telemetry if there is a
+// collector. Close must follow. Its errors are each an [*Error].
 func New(c Config, p Program) (*Chain, error) {
 	out := &Chain{config: c, program: p}
 	l, err := newLimiter(c.Limits, c.HTTP)
 	if err != nil {
 		return nil, err
 	}
-	if l != nil || c.Follows {
+	if l != nil || c.File != nil {
 		out.limits = &limits{}
 		out.limits.now.Store(l)
 	}
@@ -99,7 +109,14 @@ func New(c Config, p Program) (*Chain, error) {
 			return nil, err
 		}
 	}
+	if c.File != nil {
+		out.teams.Store(&c.File.Teams)
+	}
+	if err := out.openAudit(); err != nil {
+		return nil, err
+	}
 	if out.sender, err = newSender(c.File, &p); err != nil {
+		out.closeAudit()
 		return nil, err
 	}
 	return out, nil
@@ -116,9 +133,11 @@ const (
 	accessLog step = iota
 	spansIn        // spans of the requests of callers
 	counting
+	auditing
 	limiting
 	calling // the first step behind a gateway
 	ruling
+	beginning // of calls, for the audit
 	measuring
 	spansOut // spans of the requests to servers
 	end
@@ -126,8 +145,8 @@ const (
 
 // Server is what the steps around a server know about it.
 type Server struct {
-	Trusted  bool                // the policy believes the annotations of its features
-	Config   config.Server       // its URL or its command, for the spans of requests to it
+	Trusted  bool                // the policy and the audit log believe the annotations of its features
+	Config   config.Server       // its URL or its command, for the audit log and for the spans of requests to it
 	Revision func() mcp.Revision // that it speaks, empty: unknown; nil: always unknown
 }
 
@@ -153,6 +172,10 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 		return c.counters.Server(at.server)
 	case s == measuring && c.counters != nil && at.foreign:
 		return c.counters.Upstream(at.server)
+	case s == auditing && c.trail != nil:
+		return c.trail.Outer()
+	case s == beginning && c.trail != nil:
+		return c.trail.Around(at.server)
 	case s == limiting && c.limits != nil:
 		return c.limits.limit
 	case s == ruling && c.rules != nil && at.foreign:
@@ -175,6 +198,7 @@ func (c *Chain) list(from, to step, at place) (list []mcp.Middleware) {
 
 // around joins the middlewares from a step to the end, for each server; nil: there are none.
 func (c *Chain) around(from step, about func(server string) Server) func(server string) mcp.Middleware {
+	c.about = about
 	if c.counters == nil && len(c.list(from, end, place{foreign: true})) == 0 {
 		return nil
 	}
@@ -194,12 +218,13 @@ func (c *Chain) Front() ([]mcp.Middleware, error) { return c.open(calling, place
 
 // Own opens the access log and returns all middlewares of a server of this program, the outermost
 // first.
-func (c *Chain) Own(server string) ([]mcp.Middleware, error) {
-	return c.open(end, place{server: server})
+func (c *Chain) Own(server string, about Server) ([]mcp.Middleware, error) {
+	c.about = func(string) Server { return about }
+	return c.open(end, place{server: server, Server: about})
 }
 
-// Around returns the middlewares around each server behind a gateway; nil: there are none. The
-// function about describes a server.
+// Around returns the middlewares around each server behind a gateway; nil: there are none. It calls
+// about for each server that the gateway gets.
 func (c *Chain) Around(about func(server string) Server) func(server string) mcp.Middleware {
 	return c.around(calling, about)
 }
@@ -207,6 +232,7 @@ func (c *Chain) Around(about func(server string) Server) func(server string) mcp
 // Host returns all middlewares around each server of a host, whose limits count its calls of all
 // servers together; nil: there are none.
 func (c *Chain) Host(about func(server string) Server) func(server string) mcp.Middleware {
+	c.begun()
 	return c.around(accessLog, about)
 }
 
@@ -219,6 +245,7 @@ func (c *Chain) open(to step, at place) ([]mcp.Middleware, error) {
 			return nil, err
 		}
 	}
+	c.begun()
 	return c.list(accessLog, to, at), nil
 }
 
@@ -242,8 +269,11 @@ func (c *Chain) openLog() error {
 
 // Listen sets the options of a listener that belong to the chain. It is called after Front or Own.
 func (c *Chain) Listen(o *listen.Options) {
-	if c.log != nil {
+	switch {
+	case c.log != nil:
 		o.Around, o.Behind = c.log.Handler, c.log.Caller
+	case c.trail != nil:
+		o.Around = accesslog.Note
 	}
 	if c.limits != nil {
 		o.Limit = c.limits.protect
@@ -253,16 +283,20 @@ func (c *Chain) Listen(o *listen.Options) {
 // Follow follows the file of the rules until ctx ends, and calls changed when the rules have changed.
 func (c *Chain) Follow(ctx context.Context, changed func()) {
 	if c.rules != nil {
-		c.rules.follow(ctx, c.program.Talk, changed)
+		c.rules.follow(ctx, c.program.Talk, func() {
+			c.configured("changed", map[string]string{"policy": c.rules.Digest()})
+			changed()
+		})
 	}
 }
 
-// Close writes the last lines of the access log and sends the last spans, which takes at most a second.
-// Requests that end later have neither.
+// Close writes the last lines of the access log and of the audit log, and sends the last spans, which
+// takes at most 3 seconds. Requests that end later have none.
 func (c *Chain) Close() {
 	if c.sender != nil {
 		c.sender.close()
 	}
+	c.closeAudit()
 	if c.log != nil {
 		c.log.Close()
 	}

@@ -34,6 +34,7 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 	if f.Telemetry != nil {
 		c.report("telemetry.otlp", (&otlp.Options{Endpoint: f.Telemetry.OTLP}).Check())
 	}
+	c.audit()
 	if f.Policy != "" {
 		_, err := rules.Load(f.Policy)
 		c.report("policy", err)
@@ -89,7 +90,7 @@ func (c *check) report(member string, err error) {
 
 // waiting reports the members that package deploy reads and that no verb uses yet.
 func (c *check) waiting() {
-	for _, member := range []string{"listen.metrics", "teams", "audit", "record"} {
+	for _, member := range []string{"listen.metrics", "record"} {
 		if c.file.Has(member) {
 			c.fault(member, "remove it", "%s is not supported yet", member)
 		}
@@ -160,12 +161,13 @@ func (c *check) auth(p *Program) {
 
 const helpAuth = "patchbay help auth"
 
-// FollowFile follows a gateway.yaml that began as this deployment, until ctx ends. Changed limits count
-// from the next request on, unless those of a flag are in use; apply gets a changed ready member. For
-// other changes it prints that they need a restart. The chain must have been made with Follows.
-func (c *Chain) FollowFile(ctx context.Context, began *deploy.File, apply func(deploy.Ready)) {
-	last, talk := began, c.program.Talk
-	live := []string{"ready"}
+// FollowFile follows the gateway.yaml of the chain until ctx ends. Changed teams, and changed limits
+// unless those of a flag are in use, count from the next request on; apply gets a changed ready member.
+// For other changes it prints that they need a restart.
+func (c *Chain) FollowFile(ctx context.Context, apply func(deploy.Ready)) {
+	began, talk := c.config.File, c.program.Talk
+	last := began
+	live := []string{"ready", "teams"}
 	if slices.Equal(began.Limits, c.config.Limits) {
 		live = append(live, "limits")
 	}
@@ -191,7 +193,9 @@ func (c *Chain) FollowFile(ctx context.Context, began *deploy.File, apply func(d
 				}
 				c.limits.now.Store(l)
 			}
+			c.teams.Store(&f.Teams)
 			apply(f.Ready)
+			c.configured("changed", map[string]string{"gateway": f.Digest, "changed": strings.Join(changed, ", ")})
 			if len(now) > 0 {
 				talk.Note("%s: changed %s", f.Path, strings.Join(now, " and "))
 			}

@@ -50,10 +50,15 @@ func TestLoadFaults(t *testing.T) {
 		{"auth: [a:b]", `1:8: auth[0]: unknown kind "a"`},
 		{"auth: [apikeys:none.jsonl]", "1:8: auth[0]: "},
 		{"auth: ['hmac:${CHAIN_TEST_SECRET}']", "1:8: auth[0] cannot be used; its value, from a variable or a file, is not shown"},
-		{"audit: {file: a}", "1:8: audit is not supported yet"},
 		{"telemetry: {otlp: 'http://localhost:4318'}", ""},
 		{"telemetry: {otlp: 'http://localhost:4318/?a=b'}", "1:19: telemetry.otlp: the endpoint has a query"},
 		{"telemetry: {otlp: 'http://ada:${CHAIN_TEST_SECRET}@localhost:4318'}", "1:19: telemetry.otlp: the endpoint has a user name; put credentials into a header"},
+		{"audit: {file: new/audit.jsonl, key: new/audit.key}", ""},
+		{"audit: {file: .}", "1:15: audit.file: "},
+		{"audit: {file: mcp.json/audit.jsonl}", "1:15: audit.file: "},
+		{"audit: {file: mcp.json}", "1:15: audit.file: "},
+		{"audit:\n  file: a\n  key: mcp.json", "3:8: audit.key: "},
+		{"record: {dir: a}", "1:9: record is not supported yet"},
 		{"limit: 1/s", `1:1: the file has no member "limit"`},
 	} {
 		path := filepath.Join(dir, "gateway.yaml")
@@ -174,14 +179,14 @@ func TestFollowFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Follows: true}, p)
+	c, err := New(Config{File: began}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := make(chan deploy.Ready, 10)
 	var following sync.WaitGroup
-	following.Go(func() { c.FollowFile(ctx, began, func(r deploy.Ready) { ready <- r }) })
+	following.Go(func() { c.FollowFile(ctx, func(r deploy.Ready) { ready <- r }) })
 	defer following.Wait()
 	defer cancel()
 
@@ -218,13 +223,13 @@ func TestFlagLimitsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(Config{Limits: []string{"5/s"}, Follows: true}, p)
+	c, err := New(Config{Limits: []string{"5/s"}, File: began}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { c.FollowFile(ctx, began, func(deploy.Ready) {}) })
+	following.Go(func() { c.FollowFile(ctx, func(deploy.Ready) {}) })
 	defer following.Wait()
 	defer cancel()
 	before := c.limits.now.Load()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
 
 // ShortName returns the name of a server for people and models: its name in mcp.json, or a short
@@ -57,6 +58,12 @@ func Target(s config.Server) string {
 		return s.Name + " built-in " + screen.Shell(append([]string{s.Builtin}, s.Args...)) + " in " + folderOf(s)
 	}
 	return s.Name + " " + screen.Shell(append([]string{s.Command}, s.Args...)) + " in " + folderOf(s)
+}
+
+// Shown returns what Target does, without the secrets of the URL or the arguments.
+func Shown(s config.Server) string {
+	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
+	return Target(s)
 }
 
 func folderOf(s config.Server) string {

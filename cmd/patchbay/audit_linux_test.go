@@ -1,0 +1,100 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+func init() {
+	if os.Getenv(testRun) != "" {
+		signal.Ignore(syscall.SIGXFSZ) // a write beyond the limit of a file is an error
+	}
+}
+
+// While the audit log cannot be written, calls are refused, or made if gateway.yaml says so; the state
+// of the gateway says why. Afterwards everything is as before.
+func TestUpAuditFullDisk(t *testing.T) {
+	for _, failure := range []string{"refuse", "pass"} {
+		t.Run(failure, func(t *testing.T) {
+			r, log, _ := audited(t, "audit: {file: audit.jsonl, onFailure: "+failure+"}\n", map[string]any{"stub": stubServer(t)})
+			limit := func(bytes uint64) {
+				t.Helper()
+				if err := unix.Prlimit(r.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ready := func() string {
+				res, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + "/readyz")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				text, _ := io.ReadAll(res.Body)
+				return res.Status + string(text)
+			}
+			s, err := (&mcp.Client{Name: "desk", Version: "1"}).Dial(t.Context(), r.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			call := func() error {
+				_, err := s.CallTool(t.Context(), "stub_args", map[string]any{"count": 1})
+				return err
+			}
+			if err := call(); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit(uint64(info.Size()))
+			err = call()
+			switch told := ready(); {
+			case failure == "pass" && (err != nil || !strings.HasPrefix(told, "200") || !strings.Contains(told, `"error":"audit log: cannot write to `)):
+				t.Errorf("the call has the error %v, and the state is %s", err, told)
+			case failure == "refuse" && (err == nil || !strings.Contains(err.Error(), "audit log cannot be written (file too large)") ||
+				!strings.HasPrefix(told, "503") || !strings.Contains(told, `"reason":"calls are refused, because the audit log cannot be written"`)):
+				t.Errorf("the call has the error %v, and the state is %s", err, told)
+			}
+			if got := patchbay(t, "status"); !strings.Contains(got, "(audit log "+log) || !strings.Contains(got, "file too large") {
+				t.Errorf("status shows\n%s", got)
+			}
+			limit(unix.RLIM_INFINITY)
+			until(t, "the log is written again", func() bool {
+				told := ready()
+				return strings.HasPrefix(told, "200") && !strings.Contains(told, `"error"`)
+			})
+			if err := call(); err != nil {
+				t.Error(err)
+			}
+			r.stop(t)
+			want := []string{"call.begin args", "call.end args ok", "call.begin args", "call.end args ok", "call.begin args", "call.end args ok"}
+			if failure == "refuse" { // it has not left
+				want = slices.Replace(want, 2, 4, "call.end args error")
+			}
+			if whole, err := audit.Verify([]string{log}, nil); err != nil || !whole.Whole() {
+				t.Errorf("%+v, %v", whole, err)
+			}
+			got := facts(t, log)
+			for i := range got {
+				fact, _, _ := strings.Cut(got[i], " without its caller")
+				got[i] = strings.TrimSpace(fact)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package chain
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+)
+
+const (
+	auditTime  = 2 * time.Second // that the last lines of the audit log may take
+	maxServers = 16 << 20        // bytes of an mcp.json whose digest is in the audit log
+)
+
+// openAudit opens the audit log of gateway.yaml or of the flag.
+func (c *Chain) openAudit() error {
+	set, member := deploy.Audit{File: c.config.Audit}, false
+	if f := c.config.File; f != nil && f.Audit != nil {
+		set, member = *f.Audit, true
+	}
+	if set.File == "" {
+		return nil
+	}
+	fault := func(of string, err error) error {
+		if !member {
+			return usage("patchbay help up", "--audit: %w", err)
+		}
+		return &Error{Err: deploy.Problems{c.config.File.Problem(of, of+": "+err.Error(), "")}, Next: "patchbay gateway check " + c.config.File.Path, Usage: true}
+	}
+	o := &audit.Options{
+		Interval: set.Checkpoint, Redactor: c.program.Redactor, Logger: c.program.Logger,
+		Arguments: map[string]audit.Content{"redacted": audit.ContentRedacted, "none": audit.ContentNone}[set.Arguments],
+		Sync:      map[string]audit.Sync{"none": audit.SyncNone}[set.Sync],
+	}
+	if set.Key != "" {
+		var err error
+		if o.Key, err = audit.LoadKey(set.Key); err != nil {
+			return fault("audit.key", err)
+		}
+	}
+	log, err := audit.Open(set.File, o)
+	if err != nil {
+		return fault("audit.file", err)
+	}
+	c.auditFile = set.File
+	c.trail = &audit.Trail{
+		Log: log, OnFailure: map[string]audit.Failure{"pass": audit.Pass}[set.OnFailure], Team: c.Team,
+		Trusted:  func(server string) bool { return c.about(server).Trusted },
+		Identity: func(server string) string { return entry.Shown(c.about(server).Config) },
+	}
+	if c.config.HTTP {
+		c.trail.IP = accesslog.Address
+	}
+	return nil
+}
+
+// Audit describes the audit log: its file, empty if there is none, its state, and whether calls are
+// refused while it cannot be written.
+func (c *Chain) Audit() (file string, s audit.Stats, refuses bool) {
+	if c.trail == nil {
+		return "", s, false
+	}
+	s = c.trail.Log.Stats()
+	return c.auditFile, s, s.Err != nil && c.trail.OnFailure == audit.Refuse
+}
+
+// begun writes a line with the digests of the configuration.
+func (c *Chain) begun() {
+	detail := map[string]string{}
+	if f := c.config.File; f != nil {
+		detail["gateway"] = f.Digest
+	}
+	if c.rules != nil {
+		detail["policy"] = c.rules.Digest()
+	}
+	maps.Copy(detail, c.servers())
+	c.configured("start", detail)
+}
+
+// ServersChanged writes a line about a change of mcp.json to the audit log.
+func (c *Chain) ServersChanged(change string) {
+	detail := c.servers()
+	detail["changed"] = change
+	c.configured("changed", detail)
+}
+
+// servers returns the digest of mcp.json.
+func (c *Chain) servers() map[string]string {
+	detail := map[string]string{}
+	if c.trail != nil && c.config.Servers != "" {
+		if text, err := ownfile.ReadNow(c.config.Servers, maxServers); err == nil {
+			detail["servers"] = fmt.Sprintf("sha256:%x", sha256.Sum256(text))
+		}
+	}
+	return detail
+}
+
+// configured writes a line about the configuration to the audit log.
+func (c *Chain) configured(event string, detail map[string]string) {
+	if c.trail == nil {
+		return
+	}
+	if raw, err := jsonx.Marshal(detail); err == nil {
+		c.trail.Log.Add(audit.Entry{Kind: audit.Config, Event: event, Detail: raw})
+	}
+}
+
+// closeAudit writes the last lines, for at most auditTime.
+func (c *Chain) closeAudit() {
+	if c.trail == nil {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.trail.Log.Close() }() // ends with the program at the latest
+	ctx, cancel := context.WithTimeoutCause(context.Background(), auditTime, fmt.Errorf("%s takes too long to write", c.auditFile))
+	defer cancel()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.program.Talk.Always("patchbay: warning: the audit log has not its last lines: " + screen.Visible(err.Error()))
+	}
+}
+
+// audit checks that the log and the key can be opened, or made. It changes no file.
+func (c *check) audit() {
+	a := c.file.Audit
+	if a == nil {
+		return
+	}
+	err := audit.Check(a.File)
+	if err == nil {
+		err = writable(a.File)
+	}
+	c.report("audit.file", err)
+	if a.Key == "" {
+		return
+	}
+	if _, err = os.Stat(a.Key); err == nil {
+		_, err = audit.LoadKey(a.Key)
+	} else if errors.Is(err, fs.ErrNotExist) { // it is made at the start
+		err = writable(a.Key)
+	}
+	c.report("audit.key", err)
+}
+
+// writable returns why a file can neither be written nor be made.
+func writable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		dir := filepath.Dir(path)
+		for info, err = os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); info, err = os.Stat(dir) {
+			dir = filepath.Dir(dir)
+		}
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a folder", dir)
+		}
+		return err
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
