@@ -28,7 +28,7 @@ func DefaultPath() (string, error) { return ownfile.Data("calls.jsonl") }
 func Files(path string) ([]string, error) {
 	dir, base := filepath.Split(path)
 	entries, err := os.ReadDir(cmp.Or(dir, "."))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	type part struct {

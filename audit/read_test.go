@@ -104,8 +104,10 @@ func TestReadBadLines(t *testing.T) {
 			t.Errorf("a missing file: %v", err)
 		}
 	}
-	if _, err := audit.Files(path + ".none"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the files of a missing log: %v", err)
+	for _, none := range []string{path + ".none", filepath.Join(path+".none", "audit.jsonl")} {
+		if _, err := audit.Files(none); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), none) {
+			t.Errorf("the files of a missing log: %v", err)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 	exitUnauthorized = 3
 	exitUnreachable  = 4
 	exitAnswer       = 5                // the tool or the server answered with an error
-	exitRefused      = 6                // policy check: the policy refuses
+	exitRefused      = 6                // policy check: the policy refuses; audit verify: the log was changed
 	exitModel        = 7                // the language model or its provider gave no answer
 	exitBound        = 8                // the task was not done within its steps or time
 	exitDenied       = 9                // a call was not allowed, and nobody could be asked

@@ -212,12 +212,8 @@ func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
 	if c.Header == nil {
 		c.Header = http.Header{}
 	}
-	for _, h := range a.Header {
-		name, value, ok := strings.Cut(h, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {
-			return usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
-		}
-		c.Header.Add(name, strings.TrimSpace(value))
+	if err := a.addHeaders(c.Header); err != nil {
+		return err
 	}
 	if a.Revision != "" {
 		r := mcp.Revision(a.Revision)
@@ -228,6 +224,18 @@ func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
 	}
 	c.OnFrame, err = a.recorder()
 	return err
+}
+
+// addHeaders adds the headers of --header.
+func (a *app) addHeaders(to http.Header) error {
+	for _, h := range a.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {
+			return usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
+		}
+		to.Add(name, strings.TrimSpace(value))
+	}
+	return nil
 }
 
 // join joins texts of any string type.

@@ -72,6 +72,7 @@ var forbidden = []struct {
 	{"cmd/patchbay/internal/answers", []string{"./config", "./launch", "./gateway", "./host", "./cmd/patchbay/internal/terminal"}, "it answers without a person"},
 	{"cmd/patchbay/internal/events", []string{"./config", "./launch", "./gateway"}, "a conversation is told, whichever servers it has"},
 	{"cmd/patchbay/internal/timeline", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "frames are shown as they were recorded"},
+	{"cmd/patchbay/internal/auditlog", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "a log is read, whoever wrote it"},
 	{"cmd/patchbay/internal/top", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "reports are shown, whoever made them"},
 	{"cmd/patchbay/internal/token", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "a token is read, whoever sent it"},
 	{"cmd/patchbay/internal/person", []string{"./config", "./launch", "./gateway"}, "a person is asked, whichever servers the host has"},

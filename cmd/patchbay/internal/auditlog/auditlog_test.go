@@ -1,0 +1,422 @@
+package auditlog_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/auditlog"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// filled writes a log of some calls, an hour each from noon on.
+func filled(t *testing.T, o *audit.Options, list ...audit.Entry) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.jsonl")
+	o.Sync = audit.SyncNone
+	l, err := audit.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range list {
+		e.Time = noon.Add(time.Duration(i) * time.Hour)
+		if err := l.Write(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func end(call, server, tool, outcome string, ms float64) audit.Entry {
+	return audit.Entry{Kind: audit.CallEnd, Call: call, Team: "dev", Server: &audit.Server{Name: server}, Tool: tool, Outcome: outcome, Millis: ms, Bytes: 100}
+}
+
+// opened opens a log with flags.
+func opened(t *testing.T, lines auditlog.Lines) *auditlog.Log {
+	t.Helper()
+	l, err := lines.Open("", noon.Add(24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func calls(t *testing.T, l *auditlog.Log) string {
+	t.Helper()
+	var got []string
+	for e, err := range l.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Call != "" {
+			got = append(got, e.Call)
+		}
+	}
+	return strings.Join(got, "")
+}
+
+func TestTimes(t *testing.T) {
+	path := filled(t, &audit.Options{}, end("a", "s", "t", "ok", 1), end("b", "s", "t", "ok", 1), end("c", "s", "t", "ok", 1))
+	for _, tt := range []struct{ since, until, want string }{
+		{"1d", "", "abc"}, {"23h", "", "bc"}, {"22.5h", "", "c"}, {"", "23h", "a"}, {"1w", "0.95d", "ab"}, {"23h", "1380m", ""},
+		{"2026-11-22", "", "abc"}, {"2026-11-22T13:00", "2026-11-22T14:00", "b"}, {"2026-11-22 13:30:00", "", "c"}, {"2026-11-22T15:00:00+02:00", "", "bc"},
+	} {
+		if tt.want == "" {
+			continue
+		}
+		l := opened(t, auditlog.Lines{File: path, Since: tt.since, Until: tt.until})
+		if got := calls(t, l); got != tt.want {
+			t.Errorf("--since %s --until %s selects %s, want %s", tt.since, tt.until, got, tt.want)
+		}
+	}
+	for _, tt := range []struct{ since, until, want string }{
+		{"yesterday", "", "--since"}, {"", "7", "--until"}, {"-1h", "", "--since"}, {"1e9d", "", "--since"}, {"NaNd", "", "--since"}, {"d", "", "--since"},
+		{"2026-13-01", "", "write it like"}, {"1h", "2h", "is not before"}, {"1h", "1h", "is not before"},
+	} {
+		var bad auditlog.BadFlag
+		lines := auditlog.Lines{File: path, Since: tt.since, Until: tt.until}
+		if _, err := lines.Open("", noon); !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("--since %q --until %q: %v, want %q", tt.since, tt.until, err, tt.want)
+		}
+	}
+	if _, err := (&auditlog.Lines{File: path + ".none"}).Open("", noon); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// Of many files only those are read that can have lines of the time asked for.
+func TestRecentFiles(t *testing.T) {
+	var list []audit.Entry
+	for i := range 50 {
+		list = append(list, end(fmt.Sprint(i%10), "s", "t", "ok", 1))
+	}
+	path := filled(t, &audit.Options{MaxBytes: 1}, list...)
+	if files, err := audit.Files(path); err != nil || len(files) < 40 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	// lines about the log itself have the time of this run, which is later
+	lines := auditlog.Lines{File: path, Since: "2099-01-01"}
+	l, err := lines.Open("", noon)
+	if err != nil || len(l.Files) != 1 {
+		t.Errorf("files %v, %v", l.Files, err)
+	}
+	if all := opened(t, auditlog.Lines{File: path}); len(all.Files) < 40 || calls(t, all) != strings.Repeat("0123456789", 5) || all.Warnings() != nil {
+		t.Errorf("%d files, warnings %q", len(all.Files), all.Warnings())
+	}
+}
+
+// Tail gives the last selected lines, and Follow those after them.
+func TestTailAndFollow(t *testing.T) {
+	path := filled(t, &audit.Options{}, end("a", "s", "t", "ok", 1), end("b", "s", "t", "error", 1), end("c", "s", "t", "ok", 1), end("d", "s", "t", "error", 1))
+	for n, want := range map[int]string{0: "", 1: "d", 2: "bd", 9: "bd"} {
+		l := opened(t, auditlog.Lines{File: path, Outcome: "err*"})
+		list, err := l.Tail(n)
+		got := ""
+		for _, e := range list {
+			got += e.Call
+		}
+		if err != nil || got != want {
+			t.Errorf("the last %d are %s, %v; want %s", n, got, err, want)
+		}
+	}
+	l := opened(t, auditlog.Lines{File: path, Tool: "t"})
+	if _, err := l.Tail(0); err != nil {
+		t.Fatal(err)
+	}
+	w, err := audit.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Write(t.Context(), end("e", "s", "t", "ok", 1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for e, err := range l.Follow(ctx) {
+		if err != nil || e.Call != "e" {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		break
+	}
+}
+
+// Lines that cannot be read, gaps, and an empty selection are warnings.
+func TestWarnings(t *testing.T) {
+	path := filled(t, &audit.Options{}, end("a", "s", "t", "ok", 1), end("b", "s", "t", "ok", 1), end("c", "s", "t", "ok", 1), end("d", "s", "t", "ok", 1))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	for _, tt := range []struct{ text, want string }{
+		{lines[0] + lines[1] + lines[3], "the numbers of the lines of " + path + " have 1 gap; patchbay audit verify"},
+		{lines[0] + "x\n" + lines[2] + "\n" + lines[4], "2 lines cannot be read, the first is " + path + ":2: "},
+		{lines[0] + "x\n" + lines[2], path + ":2: "},
+	} {
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := opened(t, auditlog.Lines{File: path})
+		calls(t, l)
+		if w := l.Warnings(); len(w) != 1 || !strings.HasPrefix(w[0], tt.want) {
+			t.Errorf("warnings %q, want %q", w, tt.want)
+		}
+		back := opened(t, auditlog.Lines{File: path})
+		if _, err := back.Tail(10); err != nil || len(back.Warnings()) != 1 {
+			t.Errorf("backward: %q, %v", back.Warnings(), err)
+		}
+	}
+	none := opened(t, auditlog.Lines{File: path, Who: "nobody"})
+	if calls(t, none); len(none.Warnings()) != 2 || !strings.HasPrefix(none.Warnings()[1], "none of the 2 lines") {
+		t.Errorf("%q", none.Warnings())
+	}
+}
+
+func TestView(t *testing.T) {
+	v := &auditlog.View{Zone: time.UTC, Paint: func(s, style string) string { return style + "|" + s }}
+	ada := &audit.Principal{ID: "idp#ada"}
+	for _, tt := range []struct {
+		entry audit.Entry
+		want  string
+	}{
+		{audit.Entry{Kind: audit.CallBegin, Principal: ada, Team: "dev", Server: &audit.Server{Name: "jira"}, Tool: "create", Call: "1", Decision: &audit.Decision{Rule: "devs may write"}},
+			`2|2026-11-22 12:00:00.000  idp#ada  dev  jira/create  begin  rule "devs may write", call 1`},
+		{audit.Entry{Kind: audit.CallEnd, Outcome: "tool error", Tool: "a\x1b[31m\nb", Millis: 12.3, Bytes: 1500, Code: -32000},
+			`31|2026-11-22 12:00:00.000                a␛[31m b     tool error  12 ms, 1.5 kB, code -32000`},
+		{audit.Entry{Kind: audit.Denied, Principal: ada, Outcome: "denied", Reason: "no"},
+			`33|2026-11-22 12:00:00.000  idp#ada                    denied      no`},
+		{audit.Entry{Kind: audit.Node, Event: audit.EventDropped, Detail: json.RawMessage(`{"lines": 5}`)},
+			`31|2026-11-22 12:00:00.000                log          dropped     {"lines":5}`},
+		{audit.Entry{Kind: "login.done", Principal: ada}, `|2026-11-22 12:00:00.000  idp#ada                    login.done`},
+		{audit.Entry{Kind: audit.CallRetry, Attempt: 2, Method: "resources/read", Name: "file:///a", Cached: true, Decision: &audit.Decision{By: "person"}},
+			`2|2026-11-22 12:00:00.000                resources/read file:///a  attempt 2   from the cache, by person`},
+		{audit.Entry{Kind: audit.Checkpoint, Checkpoint: &audit.Signed{Seq: 7, Key: "ab"}}, `|2026-11-22 12:00:00.000                                          checkpoint  line 7, key ab`},
+	} {
+		tt.entry.Time = noon
+		if got := v.Line(&tt.entry); got != tt.want {
+			t.Errorf("%+v\n  is %q\nwant %q", tt.entry, got, tt.want)
+		}
+	}
+	v.Width = 40
+	if got := v.Line(&audit.Entry{Kind: audit.List, Method: "tools/list", Principal: ada, Time: noon}); got != "|2026-11-22 12:00:00.000  idp#ada       …" && len([]rune(got)) > 41 {
+		t.Errorf("cut to 40 columns: %q", got)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	list := []audit.Entry{
+		{Kind: audit.CallBegin, Call: "lost", Tool: "buy"}, {Kind: audit.CallBegin, Call: "x", Tool: "buy"},
+		end("x", "shop", "buy", "tool error", 2000), end("q", "shop", "buy", "question", 1), end("z", "shop", "buy", "canceled", 1000),
+		{Kind: audit.Denied, Call: "d", Team: "ops", Server: &audit.Server{Name: "shop"}, Tool: "sell", Outcome: "denied", Principal: &audit.Principal{ID: "bob"}, Client: &audit.Client{Name: "desk"}},
+		{Kind: audit.CallEnd, Call: "r", Method: "resources/read", Name: "file:///secret", Outcome: "ok", Millis: 0},
+		{Kind: audit.List, Method: "tools/list", Outcome: "ok"},
+		{Kind: audit.Node, Event: audit.EventDropped, Detail: json.RawMessage(`{"lines":5}`)},
+	}
+	for i := range 98 {
+		list = append(list, end(fmt.Sprint(i), "shop", "buy", "ok", float64(i+1)))
+	}
+	path := filled(t, &audit.Options{}, list...)
+	u, err := opened(t, auditlog.Lines{File: path}).Usage([]string{"team", "tool"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(u.Rows) != 3 || u.Total.Calls != 102 || u.Total.Errors != 1 || u.Total.Denied != 1 || u.Open != 1 || u.Dropped != 5 || u.Total.Bytes != 10_000 {
+		t.Errorf("%+v", u)
+	}
+	buy := u.Rows[0]
+	if buy.Team != "dev" || buy.Tool != "buy" || buy.Server != "" || buy.Calls != 100 || buy.Errors != 1 || buy.P50 < 49 || buy.P50 > 51 || buy.P95 < 93 || buy.P95 > 97 {
+		t.Errorf("the first row is %+v", buy)
+	}
+	if read := u.Rows[1]; read.Tool != "resources/read" || read.P50 != 0.001 || u.Rows[2].P50 != 0 {
+		t.Errorf("the others are %+v", u.Rows[1:])
+	}
+	var out strings.Builder
+	u.Grid().Print(0, func(s string) string { return s }, func(s string) { out.WriteString(s + "\n") })
+	want := `
+TEAM   TOOL            CALLS  ERRORS  DENIED     P50     P95  BYTES
+dev    buy               100       1       0   50 ms   95 ms  10.0 kB
+-      resources/read      1       0       0  0.0 ms  0.0 ms  0 bytes
+ops    sell                1       0       1       -       -  0 bytes
+total                    102       1       1   50 ms   95 ms  10.0 kB
+`
+	if got := "\n" + out.String(); got != want {
+		t.Errorf("the table is %s", got)
+	}
+	if s := u.Source(); !strings.Contains(s, fmt.Sprintf("from %d lines of %s", u.Lines, path)) || !strings.Contains(s, "1 call without an end; 5 lines lost") {
+		t.Error(s)
+	}
+	u, err = opened(t, auditlog.Lines{File: path, Tool: "sell"}).Usage([]string{"principal", "client", "server"})
+	if err != nil || len(u.Rows) != 1 || u.Rows[0].Principal != "bob" || u.Rows[0].Client != "desk" || u.Rows[0].Server != "shop" {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if u, err := opened(t, auditlog.Lines{File: path, Tool: "none"}).Usage([]string{"tool"}); err != nil || len(u.Rows) != 0 || !strings.HasPrefix(u.Source(), "computed from 0 lines") {
+		t.Errorf("%+v, %v", u, err)
+	}
+	for by, want := range map[string]string{"tools": `did you mean "tool"?`, "": "cannot be", "tool,tool": "twice"} {
+		var bad auditlog.BadFlag
+		if _, err := opened(t, auditlog.Lines{File: path}).Usage(strings.Split(by, ",")); !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
+			t.Errorf("--by %s: %v", by, err)
+		}
+	}
+}
+
+// A copy of all lines is a log; one of some lines has those alone, and a file that exists is left as
+// it is.
+func TestCopy(t *testing.T) {
+	key, err := audit.LoadKey(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filled(t, &audit.Options{Key: key}, end("a", "s", "t", "ok", 1), end("b", "s", "u", "ok", 1))
+	to := filepath.Join(t.TempDir(), "copy.jsonl")
+	c := &auditlog.Copy{Lines: auditlog.Lines{File: path}, To: to}
+	copied := func() (int, error) { return c.Run(t.Context(), opened(t, c.Lines), nil, nil) }
+	if n, err := copied(); err != nil || n != 6 {
+		t.Fatalf("%d lines, %v", n, err)
+	}
+	was, err := os.ReadFile(path)
+	if now, err2 := os.ReadFile(to); err != nil || err2 != nil || !bytes.Equal(was, now) {
+		t.Errorf("the copy differs: %v, %v", err, err2)
+	}
+	var bad auditlog.BadFlag
+	if _, err := copied(); !errors.As(err, &bad) || !strings.Contains(err.Error(), "the file exists") {
+		t.Errorf("to a file that exists: %v", err)
+	}
+	if now, err := os.ReadFile(to); err != nil || !bytes.Equal(was, now) {
+		t.Errorf("the file was changed, %v", err)
+	}
+	var out bytes.Buffer
+	c.To, c.Tool = "-", "u"
+	if n, err := c.Run(t.Context(), opened(t, c.Lines), nil, &out); err != nil || n != 1 || !strings.Contains(out.String(), `"call":"b"`) {
+		t.Errorf("%d lines, %v: %s", n, err, &out)
+	}
+	c.To = filepath.Join(t.TempDir(), "none", "x.jsonl")
+	if _, err := copied(); !errors.As(err, &bad) {
+		t.Errorf("to a missing folder: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.To = to + ".2"
+	if _, err := c.Run(ctx, opened(t, c.Lines), nil, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after ctrl-C: %v", err)
+	}
+	if _, err := os.Stat(c.To); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part of the copy stays: %v", err)
+	}
+	for _, c := range []auditlog.Copy{{}, {To: "a", OTLP: "http://c"}, {OTLP: "collector:4318"}, {OTLP: "http://"}, {OTLP: "http://[::1"}} {
+		if err := c.Check(); !errors.As(err, &bad) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if err := (&auditlog.Copy{OTLP: "https://c:4318"}).Check(); err != nil {
+		t.Error(err)
+	}
+	c = &auditlog.Copy{Lines: auditlog.Lines{File: path}, OTLP: "http://127.0.0.1:1"}
+	if n, err := c.Run(ctx, opened(t, c.Lines), http.Header{}, nil); n != 0 || err == nil || !strings.Contains(err.Error(), "collector") {
+		t.Errorf("to a collector: %d, %v", n, err)
+	}
+}
+
+// One file stands for the whole log, several for themselves in any order. Kept lines must be in it.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	key, err := audit.LoadKey(filepath.Join(dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filled(t, &audit.Options{Key: key, MaxBytes: 1}, end("a", "s", "t", "ok", 1), end("b", "s", "t", "ok", 1), end("c", "s", "t", "ok", 1))
+	files, err := audit.Files(path)
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	head, err := os.ReadFile(path + ".head")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(dir, "kept.jsonl")
+	if err := os.WriteFile(kept, head, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	backward := slices.Clone(files)
+	slices.Reverse(backward)
+	public := filepath.Join(dir, "key.pub")
+	for _, c := range []*auditlog.Check{
+		{Files: []string{path}, Key: public, Kept: []string{kept}}, {Files: files}, {Files: backward, Key: public}, {Files: append([]string{path}, files[:len(files)-1]...)}, {Files: files[1:]},
+	} {
+		r, err := c.Verify()
+		if err != nil || !r.Whole() {
+			t.Errorf("%v: %+v, %v", c.Files, r, err)
+		}
+	}
+	c := &auditlog.Check{Files: []string{path}, Key: public}
+	r, err := c.Verify()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := func(s, _ string) string { return s }
+	if got := c.Lines(r, plain); len(got) != 1 || !strings.HasPrefix(got[0], path+" is whole: ") || !strings.HasSuffix(got[0], "checkpoints") {
+		t.Errorf("%q", got)
+	}
+
+	// the end is cut off, with its checkpoint
+	if err := errors.Join(os.Remove(path), os.Rename(files[len(files)-2], path), os.Remove(path+".head")); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Verify(); err != nil || !r.Whole() {
+		t.Errorf("without a kept line: %+v, %v", r, err)
+	}
+	c.Kept = []string{kept}
+	if r, err = c.Verify(); err != nil || len(r.Faults) != 1 || r.Faults[0].Kind != audit.Cut {
+		t.Errorf("with a kept line: %+v, %v", r, err)
+	}
+	if got := c.Lines(r, plain); !strings.Contains(got[0], ": cut: the end is gone") || !strings.HasPrefix(got[len(got)-1], path) && !strings.Contains(got[len(got)-2], " has 1 fault: ") {
+		t.Errorf("%q", got)
+	}
+	r.Faults = slices.Repeat(r.Faults, 60)
+	if got := c.Lines(r, plain); len(got) > 55 || !strings.HasPrefix(got[50], "… 10 more") {
+		t.Errorf("%d lines: %q", len(got), got[50:])
+	}
+
+	other := filled(t, &audit.Options{}, end("a", "s", "t", "ok", 1))
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte("hello\nworld\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var bad auditlog.BadFlag
+	for _, tt := range []struct {
+		check auditlog.Check
+		want  string
+		usage bool
+	}{
+		{auditlog.Check{Files: []string{files[0], other}}, "two logs", true},
+		{auditlog.Check{Files: []string{other}, Kept: []string{os.DevNull}}, "has no lines", true},
+		{auditlog.Check{Files: []string{other}, Kept: []string{text}}, "--kept: " + text + ":1", false},
+		{auditlog.Check{Files: []string{text}}, "is not an audit log: none of its 2 lines is one", false},
+		{auditlog.Check{Files: []string{other}, Key: filepath.Join(dir, "key")}, ".pub", false},
+		{auditlog.Check{Files: []string{other + ".none"}}, "audit log", false},
+		{auditlog.Check{Files: []string{other, other + ".none"}}, "audit log", false},
+	} {
+		if _, err := tt.check.Verify(); err == nil || !strings.Contains(err.Error(), tt.want) || errors.As(err, &bad) != tt.usage {
+			t.Errorf("%+v: %v, want %q", tt.check, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+// Package auditlog is the work of patchbay audit and usage: it selects lines of an audit log, shows
+// them to people, exports them, verifies the log, and adds up calls.
+//
+//	lines := auditlog.Lines{File: "audit.jsonl", Since: "7d", Outcome: "error"} // flags
+//	log, err := lines.Open("jira", time.Now())
+//	...
+//	for e, err := range log.All() {
+//
+// # Guarantees
+//
+//   - A log is read without its lock, while other programs write to it. Rotated files beside it
+//     belong to it.
+//   - Lines that cannot be read, and numbers that are missing, are counted; [Log.Warnings] words
+//     them. Only [Verify] finds lines that were changed.
+//   - Control characters of a line do not reach the terminal.
+//   - A log may be larger than memory.
+package auditlog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+)
+
+// Lines are the flags that select lines. In texts * stands for any text.
+type Lines struct {
+	File    string `arg:"" optional:"" help:"An audit log; default: the one of this user."`
+	Since   string `placeholder:"TIME" help:"From this time on: 7d, 2h, 2026-11-22, 2026-11-22T15:00."`
+	Until   string `placeholder:"TIME" help:"Before this time."`
+	Who     string `placeholder:"ID" help:"Only this principal."`
+	Team    string `placeholder:"NAME" help:"Only this team."`
+	Client  string `placeholder:"NAME" help:"Only this client program."`
+	Tool    string `placeholder:"NAME" help:"Only this tool, prompt or URI."`
+	Rule    string `placeholder:"NAME" help:"Only decisions of this rule."`
+	Outcome string `placeholder:"WORD" help:"Only this outcome, such as ok, error or 'tool error'."`
+	Kind    string `placeholder:"WORD" help:"Only this kind, such as call.end, denied or checkpoint."`
+	Call    string `placeholder:"ID" help:"Only this call."`
+}
+
+// BadFlag is the error of a flag that cannot be understood.
+type BadFlag struct{ error }
+
+// Log is an audit log of which some lines are selected. It is for one goroutine.
+type Log struct {
+	Path        string
+	Files       []string // in the order of their lines; without those that have only earlier lines
+	Filter      audit.Filter
+	Checkpoints bool // select lines of kind checkpoint too, if the filter does
+
+	Read     int       // lines that were read
+	Selected int       // lines of those that were selected
+	From, To time.Time // of the earliest and the latest of them
+	Bad      int       // lines that cannot be read
+	Gaps     int       // in the numbers of the lines
+
+	firstBad error
+	last     int64 // number of the last line
+}
+
+// Open finds the files of the log, and the lines to select: those of a server too, if that is not
+// empty. The error is a [BadFlag] if a flag is wrong, and wraps [io/fs.ErrNotExist] if there is no
+// file.
+func (c *Lines) Open(server string, now time.Time) (*Log, error) {
+	l := &Log{Path: c.File, Checkpoints: c.Kind != "", Filter: audit.Filter{
+		Kind: c.Kind, Principal: c.Who, Team: c.Team, Client: c.Client, Server: server, Tool: c.Tool, Rule: c.Rule, Outcome: c.Outcome, Call: c.Call,
+	}}
+	for _, f := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"--since", c.Since, &l.Filter.Since}, {"--until", c.Until, &l.Filter.Until}} {
+		if f.text == "" {
+			continue
+		}
+		at, ok := timeOf(f.text, now)
+		if !ok {
+			return nil, BadFlag{fmt.Errorf("%s cannot be %q: write it like 2h or 7d (ago), 2026-11-22, or 2026-11-22T15:00:00Z", f.name, f.text)}
+		}
+		*f.to = at
+	}
+	if f := l.Filter; !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return nil, BadFlag{fmt.Errorf("--since %s is not before --until %s", f.Since.Format(stamp), f.Until.Format(stamp))}
+	}
+	if l.Path == "" {
+		var err error
+		if l.Path, err = audit.DefaultPath(); err != nil {
+			return nil, err
+		}
+	}
+	files, err := audit.Files(l.Path)
+	if err != nil {
+		return nil, err
+	}
+	l.Files = recent(files, l.Filter.Since)
+	return l, nil
+}
+
+// timeOf reads a time, or a span before now.
+func timeOf(text string, now time.Time) (time.Time, bool) {
+	for unit, span := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		number, ok := strings.CutSuffix(text, unit)
+		if n, err := strconv.ParseFloat(number, 64); ok && err == nil && n >= 0 && n < 1e4 {
+			return now.Add(-time.Duration(n * float64(span))), true
+		}
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), true
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", stamp} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// disorder is how much earlier than the line before it a line may be.
+const disorder = time.Minute
+
+// recent returns the files from the one on that has the first line at or after a time.
+func recent(files []string, since time.Time) []string {
+	for i := len(files) - 1; i > 0 && !since.IsZero(); i-- {
+		for e, err := range audit.Read(files[i]) {
+			if err == nil && e.Time.Before(since.Add(-disorder)) {
+				return files[i:]
+			}
+			break
+		}
+	}
+	return files
+}
+
+// All returns the selected lines in order. An error is the last element.
+func (l *Log) All() iter.Seq2[*audit.Entry, error] { return l.selected(audit.Read(l.Files...)) }
+
+// Tail returns the last n selected lines, in order.
+func (l *Log) Tail(n int) (list []*audit.Entry, err error) {
+	for e, err := range l.selected(audit.Backward(l.Files...)) {
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == n {
+			break
+		}
+		list = append(list, e)
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// Follow returns the selected lines that are written after those that Tail has seen, until ctx ends.
+func (l *Log) Follow(ctx context.Context) iter.Seq2[*audit.Entry, error] {
+	return l.selected(audit.Follow(ctx, l.Path, l.last))
+}
+
+// selected returns the selected ones of lines, and the error that ends them.
+func (l *Log) selected(lines iter.Seq2[*audit.Entry, error]) iter.Seq2[*audit.Entry, error] {
+	return func(yield func(*audit.Entry, error) bool) {
+		before, bad := int64(0), int64(0) // number of the line before, and bad lines after it
+		for e, err := range lines {
+			var line *audit.LineError
+			switch {
+			case errors.As(err, &line):
+				l.Bad++
+				bad++
+				l.firstBad = cmp.Or(l.firstBad, err)
+				continue
+			case err != nil:
+				yield(nil, err)
+				return
+			}
+			if step := max(e.Seq-before, before-e.Seq); before > 0 && step != 1+bad {
+				l.Gaps++
+			}
+			before, bad = e.Seq, 0
+			l.last = max(l.last, e.Seq)
+			l.Read++
+			if !l.Filter.Match(e) || e.Kind == audit.Checkpoint && !l.Checkpoints {
+				continue
+			}
+			l.Selected++
+			if l.From.IsZero() || e.Time.Before(l.From) {
+				l.From = e.Time
+			}
+			if e.Time.After(l.To) {
+				l.To = e.Time
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Warnings returns what a person should know about the lines that were read.
+func (l *Log) Warnings() (list []string) {
+	verify := "; " + screen.Shell([]string{"patchbay", "audit", "verify", l.Path}) + " says more"
+	switch {
+	case l.Bad == 1:
+		list = append(list, l.firstBad.Error()+verify)
+	case l.Bad > 1:
+		list = append(list, fmt.Sprintf("%d lines cannot be read, the first is %v%s", l.Bad, l.firstBad, verify))
+	}
+	if l.Gaps > 0 {
+		list = append(list, fmt.Sprintf("the numbers of the lines of %s have %s%s", l.Path, screen.Quantity(l.Gaps, "gap"), verify))
+	}
+	if l.Selected == 0 && l.Read > 0 {
+		list = append(list, fmt.Sprintf("none of the %d lines of %s is selected", l.Read, l.Path))
+	}
+	return list
+}
