@@ -15,9 +15,9 @@ var auditVerb = verb{
 	examples: []string{"patchbay audit tail -f", "patchbay audit query --since 7d --outcome denied", "patchbay audit verify audit.jsonl --key audit.key.pub"},
 	minor:    true,
 	details: `An audit log has a line for each call, before it is made and after it has
-ended, in a chain of hashes that shows later changes. run and chat write the log
-of this user, which is the default for FILE. Rotated files beside a log belong
-to it.`,
+ended, in a chain of hashes that shows later changes. up, serve, bridge and mock
+write one with --audit FILE. run and chat write the log of this user, which is
+the default for FILE. Rotated files beside a log belong to it.`,
 	verbs: []*verb{&auditTailVerb, &auditQueryVerb, &auditVerifyVerb, &auditExportVerb},
 }
 
