@@ -364,6 +364,7 @@ func (p *pool) dropLocked(c *conn) {
 // watch closes the connection of a client when its session ends, it has been unused for too long,
 // or it must make room.
 func (p *pool) watch(c *conn) {
+	defer p.closed(time.Now())
 	p.mu.Lock()
 	who := c.who
 	p.mu.Unlock()

@@ -49,6 +49,11 @@ type Gateway struct {
 	// may use the gateway and must not block for long. If nil, changes are not reported.
 	OnStatus func(Status)
 
+	// OnWait is called when a request has waited for a place among the connections of a server (see
+	// [Source.Queue]), and OnClose when a connection to a server of Run has ended, with the times. If
+	// nil, nothing is called.
+	OnWait, OnClose func(server string, d time.Duration)
+
 	mu      sync.Mutex
 	ups     []*upstream   // by name; guarded by mu
 	changes [3]int        // how many times each of listChanges has changed; guarded by mu

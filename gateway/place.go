@@ -27,6 +27,12 @@ const quietTime = 2 * time.Minute
 // takeOwn returns the connection of a client, and opens it if there is none.
 func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, error) {
 	var late <-chan time.Time
+	var began time.Time // of the wait
+	defer func() {
+		if late != nil && p.g.OnWait != nil {
+			p.g.OnWait(p.src.Name, time.Since(began))
+		}
+	}()
 	p.mu.Lock()
 	for {
 		c := p.clients[p.owner(who)]
@@ -69,7 +75,7 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 			return nil, full
 		}
 		if late == nil {
-			late = time.After(p.src.Queue)
+			late, began = time.After(p.src.Queue), time.Now()
 		}
 		changed := p.change()
 		p.queued++

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,8 +156,14 @@ func TestReadsMakeRoom(t *testing.T) {
 func TestCallsWaitForAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := keeper(mcp.V2025_11_25)
-		g := &gateway.Gateway{Name: "gw"}
-		run(t, g, gateway.Source{Name: "db", Open: f.Open, MaxClients: 1})
+		var waits, lasted []time.Duration
+		var mu sync.Mutex // of lasted
+		g := &gateway.Gateway{Name: "gw", OnWait: func(_ string, d time.Duration) { waits = append(waits, d) }, OnClose: func(_ string, d time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			lasted = append(lasted, d)
+		}}
+		stop := run(t, g, gateway.Source{Name: "db", Open: f.Open, MaxClients: 1})
 		one, two := connect(t, g, mcp.V2025_11_25), connect(t, g, mcp.V2026_07_28)
 		set(t, one, "a")
 		start := time.Now()
@@ -173,6 +180,15 @@ func TestCallsWaitForAPlace(t *testing.T) {
 		start = time.Now()
 		if _, err := connect(t, g, mcp.V2025_11_25).CallTool(ctx, "db_set", nil); err == nil || time.Since(start) != time.Second {
 			t.Errorf("a caller who leaves waits for %v: %v", time.Since(start), err)
+		}
+		synctest.Wait()
+		if want := []time.Duration{2 * time.Second, 1500 * time.Millisecond, time.Second}; !slices.Equal(waits, want) {
+			t.Errorf("OnWait got %v, want %v", waits, want)
+		}
+		stop()
+		slices.Sort(lasted)
+		if want := []time.Duration{time.Second, 3500 * time.Millisecond, 4500 * time.Millisecond}; !slices.Equal(lasted, want) {
+			t.Errorf("OnClose got %v, want %v: the second client's, the first one's, that of lists", lasted, want)
 		}
 	})
 }

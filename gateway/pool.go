@@ -187,6 +187,7 @@ var errIdle = errors.New("it is not in use")
 // serve uses c as the main connection until it ends, and returns why it ended. A server that was
 // crashing is not shown as ready until the connection has lasted for steady.
 func (p *pool) serve(c *conn, crashing bool) error {
+	defer p.closed(time.Now())
 	p.mu.Lock()
 	c.last = time.Now()
 	p.main = c
@@ -268,6 +269,13 @@ func (p *pool) serve(c *conn, crashing bool) error {
 			c.up.Close()
 			return errIdle
 		}
+	}
+}
+
+// closed calls OnClose for a connection of that age.
+func (p *pool) closed(began time.Time) {
+	if p.g.OnClose != nil {
+		p.g.OnClose(p.src.Name, time.Since(began))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -33,6 +34,14 @@ func TestMetricsParse(t *testing.T) {
 		}
 		h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: params})
 	}
+	h.Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+	c.Closed(odd, time.Minute)
+	c.Waited(odd, time.Millisecond)
+	c.Decided(false, odd)
+	session, end := context.WithCancel(t.Context())
+	c.Session(session)
+	end()
+	time.Sleep(time.Second) // a session is counted after its end
 	w := httptest.NewRecorder()
 	c.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	parser := expfmt.NewTextParser(model.LegacyValidation)

@@ -42,8 +42,12 @@ type Counters struct {
 	Version string
 
 	front   table
+	lists   [15]atomic.Int64 // bytes of the last list that a client got, as methods
+	policy  decisions
 	servers atomic.Pointer[map[string]*server] // a change makes a new map
 	tools   atomic.Int64                       // number of tools with counts of their own
+
+	sessions sync.Map // *series of sessions of clients by revision, a string
 
 	mu sync.Mutex // of changes of servers, and of the tools of every table
 }
@@ -63,6 +67,9 @@ type server struct {
 	name     string
 	callers  table // what callers get
 	upstream table // what the server answers
+
+	connections series // that have ended
+	waits       series // for a place among its connections
 }
 
 // server returns the counts of a server.

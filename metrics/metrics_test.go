@@ -433,6 +433,64 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Sessions, connections, waits, lists and decisions of a policy have metrics of their own.
+func TestFamilies(t *testing.T) {
+	c := new(metrics.Counters)
+	c.Closed("db", 90*time.Second)
+	c.Waited("db", 3*time.Millisecond)
+	c.Decided(true, "devs")
+	c.Decided(true, "devs")
+	c.Decided(false, "")
+	c.Front()(answer(mcp.RawResult(`{"tools":[]}`), nil)).Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+	session, end := context.WithCancel(t.Context())
+	c.Session(session)
+	end()
+	count := func(s metrics.Sample) (n uint64) {
+		for _, one := range s.Counts {
+			n += one
+		}
+		return n
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) { // a session is counted after its end
+		got := map[string]string{}
+		for _, f := range c.Families() {
+			for _, s := range f.Samples {
+				if len(s.Labels) != len(f.Labels) || f.Type == "histogram" && len(s.Counts) != len(f.Bounds)+1 {
+					t.Fatalf("%s has the sample %+v", f.Name, s)
+				}
+				got[f.Name+fmt.Sprint(s.Labels)] = fmt.Sprint(s.Value, count(s))
+			}
+		}
+		missing := ""
+		for name, want := range map[string]string{
+			"mcp_client_session_duration_seconds[db]":     "0 1",
+			"mcp_server_session_duration_seconds[]":       "0 1",
+			"patchbay_queue_duration_seconds[db]":         "0 1",
+			"patchbay_list_bytes[tools/list]":             "12 0",
+			"patchbay_policy_decisions_total[allow devs]": "2 0",
+			"patchbay_policy_decisions_total[deny ]":      "1 0",
+		} {
+			if got[name] != want {
+				missing = fmt.Sprintf("%s is %q, want %q, in %v", name, got[name], want, got)
+			}
+		}
+		if missing == "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(missing)
+		}
+	}
+	for i := range 2000 {
+		c.Decided(false, fmt.Sprint("rule", i))
+	}
+	for _, f := range c.Families() {
+		if n := len(f.Samples); f.Name == "patchbay_policy_decisions_total" && n > 1001 {
+			t.Errorf("%d rules are counted", n)
+		}
+	}
+}
+
 // A snapshot survives JSON, with latencies in milliseconds.
 func TestJSON(t *testing.T) {
 	in := metrics.Server{Name: "s", Stats: metrics.Stats{Calls: 3, P95: metrics.Latency{Duration: 1500 * time.Microsecond}}, Tools: []metrics.Tool{{Name: "a"}, {Name: "b", Stats: metrics.Stats{Calls: 2}}}}

@@ -91,6 +91,9 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	}()
 	res, err = h.next.Handle(ctx, req)
 	o.kind, o.out = KindOf(ctx, res, err), sizeOf(res)
+	if o.out > 0 && strings.HasSuffix(req.Method, "/list") && ok {
+		h.c.lists[number].Store(int64(o.out))
+	}
 	return res, err
 }
 

@@ -10,6 +10,9 @@ import (
 
 // A Policy decides whether a caller may do something. Decide must be safe for concurrent use and
 // must not block: each call of a tool waits for it, and a list calls it for each entry.
+//
+// If it has a method Decided(Decision), that is called with the decision about each request, and not
+// with those about entries of lists.
 type Policy interface {
 	Decide(ctx context.Context, a *Access) Decision
 }

@@ -15,6 +15,9 @@ import (
 // admit returns nil if the policy allows an access, else the error for the caller.
 func (g *gate) admit(ctx context.Context, a *Access) error {
 	d := g.policy.Decide(ctx, a)
+	if p, ok := g.policy.(interface{ Decided(Decision) }); ok {
+		p.Decided(d)
+	}
 	if r := note.From(ctx); r != nil {
 		noted := note.Decision{Allow: d.Allow, Rule: d.Rule}
 		if a.Kind == mcp.KindTool {

@@ -76,7 +76,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })
 	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.known)
-	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
+	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger(), OnSession: h.counters.Session}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}

@@ -39,13 +39,15 @@ func (m *measured) serveMetrics(a *app, c *metrics.Counters) (stop func(), err e
 	return func() { p.Close() }, nil
 }
 
-// newCounters returns the counters of what a gateway serves; the servers' names are those that
+// newCounters makes the counters of what a gateway serves; the servers' names are those that
 // owner returns for the name of a tool.
 func (h *upServer) newCounters(owner func(name string) (server, tool string)) *metrics.Counters {
-	return &metrics.Counters{Version: Version, Listed: h.gateway.Lists, Owner: owner, Upstreams: func() (out []metrics.Upstream) {
+	c := &metrics.Counters{Version: Version, Listed: h.gateway.Lists, Owner: owner, Upstreams: func() (out []metrics.Upstream) {
 		for _, s := range h.report().Servers {
 			out = append(out, metrics.Upstream{Name: s.Name, State: s.State, Connections: s.Conns, Processes: s.Processes, Restarts: s.Restarts, MemoryBytes: s.Memory})
 		}
 		return out
 	}}
+	h.gateway.OnWait, h.gateway.OnClose = c.Waited, c.Closed
+	return c
 }

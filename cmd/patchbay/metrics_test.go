@@ -67,7 +67,16 @@ func TestMetrics(t *testing.T) {
 	t.Run("up", func(t *testing.T) {
 		r := startUp(t, everything, "--metrics", "127.0.0.1:0", "--limit", "tool:all_add=1/h")
 		callTwice(t, r.url, "all_echo")
-		text := readMetrics(t, r.stderr)
+		older, err := (&mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2025_06_18}}).Dial(t.Context(), r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		older.Close()
+		text := ""
+		until(t, "the session is counted", func() bool {
+			text = readMetrics(t, r.stderr)
+			return strings.Contains(text, `mcp_server_session_duration_seconds_count{mcp_protocol_version="2025-06-18"} 1`)
+		})
 		for _, want := range []string{
 			`patchbay_call_duration_seconds_count{server="all",mcp_method_name="tools/call",gen_ai_tool_name="echo"} 1`,
 			`mcp_client_operation_duration_seconds_count{server="all",mcp_method_name="tools/call",gen_ai_tool_name="echo"} 1`,

@@ -86,6 +86,7 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	srv.Revisions, srv.OnFrame = client.Revisions, client.OnFrame
 	counters := &metrics.Counters{Version: Version, Owner: func(tool string) (string, string) { return name, tool }}
 	made.Count(counters)
+	srv.OnSession = counters.Session
 	unmeasured, err := m.serveMetrics(a, counters)
 	if err != nil {
 		return err

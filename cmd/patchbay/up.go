@@ -112,7 +112,7 @@ func (c *upCmd) Run(a *app) error {
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.known)
-	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger()}
+	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger(), OnSession: h.counters.Session}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
 		return err
 	}

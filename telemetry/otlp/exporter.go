@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -111,11 +110,14 @@ func (e *Exporter) Stats() Stats {
 }
 
 // Fault returns the error of the last request if the collector did not take it; nil: it did, or
-// there was none. Spans come before metrics.
+// there was none. The fault of spans comes before that of metrics.
 func (e *Exporter) Fault() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return cmp.Or(e.faults[spansPath], e.faults[metricsPath])
+	if err := e.faults[metricsPath]; err != nil && e.faults[spansPath] == nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return e.faults[spansPath]
 }
 
 // OnStart does nothing.
@@ -273,7 +275,11 @@ func (e *Exporter) pushMetrics() {
 		case <-e.closing:
 			last = true
 		}
-		body, err := encodeMetrics(e.o.Resource, e.valid(e.o.Metrics()), time.Now())
+		list := e.valid(e.o.Metrics())
+		if len(list) == 0 {
+			continue
+		}
+		body, err := encodeMetrics(e.o.Resource, list, time.Now())
 		if err == nil {
 			_, err = e.send(metricsPath, body)
 		}

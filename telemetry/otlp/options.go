@@ -40,7 +40,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// Metrics returns the state of all metrics, with cumulative sums. It is called each Interval, and
-	// by Shutdown. Nil: no metrics are sent.
+	// by Shutdown; nothing is sent if there are none. Nil: no metrics are sent.
 	Metrics  func() []Metric
 	Interval time.Duration // between two pushes of metrics; 0: 1 minute
 

@@ -123,8 +123,17 @@ func New(c Config, p Program) (*Chain, error) {
 }
 
 // Count adds counters to the chain: in front, around each server, and behind a gateway directly in
-// front of it. It is called before the other methods.
-func (c *Chain) Count(counters *metrics.Counters) { c.counters = counters }
+// front of it. They count the decisions of the policy too, and are sent with the telemetry. It is
+// called before the other methods.
+func (c *Chain) Count(counters *metrics.Counters) {
+	c.counters = counters
+	if c.rules != nil {
+		c.rules.counters = counters
+	}
+	if c.sender != nil {
+		c.sender.counters.Store(counters)
+	}
+}
 
 // step is a place in the chain. The order of the constants is that of the middlewares.
 type step int

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
@@ -21,6 +22,8 @@ type ruleFile struct {
 	path    string
 	set     atomic.Pointer[rules.Set]
 	content []byte // the text of set; only used by the goroutine that rereads the file
+
+	counters *metrics.Counters // of decisions; nil: none
 }
 
 const helpPolicy = "patchbay help policy"
@@ -59,6 +62,13 @@ func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision
 
 // Version identifies the current rules.
 func (f *ruleFile) Version() any { return f.set.Load() }
+
+// Decided counts a decision about a request.
+func (f *ruleFile) Decided(d policy.Decision) {
+	if f.counters != nil {
+		f.counters.Decided(d.Allow, d.Rule)
+	}
+}
 
 // Digest identifies the current rules in logs.
 func (f *ruleFile) Digest() string { return f.set.Load().Digest() }

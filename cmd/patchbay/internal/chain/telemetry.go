@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -18,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/telemetry"
 	"github.com/patchbay-dev/patchbay/telemetry/otlp"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -26,12 +28,14 @@ import (
 // lastTime bounds the time that the last spans have at the end of the program.
 const lastTime = time.Second
 
-// sender sends the spans of a chain to a collector.
+// sender sends the spans and the counters of a chain to a collector.
 type sender struct {
 	endpoint string
 	exporter *otlp.Exporter
 	provider *sdktrace.TracerProvider
 	content  *trace.Redactor // nil: arguments and results are not sent
+	began    time.Time
+	counters atomic.Pointer[metrics.Counters] // nil: none
 }
 
 // newSender returns the sender that gateway.yaml describes, or else the variables of OpenTelemetry. It
@@ -39,7 +43,7 @@ type sender struct {
 // program, and do not stop this one.
 func newSender(file *deploy.File, p *Program) (*sender, error) {
 	var o otlp.Options
-	s := new(sender)
+	s := &sender{began: time.Now()}
 	if file != nil && file.Telemetry != nil {
 		o.Endpoint = file.Telemetry.OTLP
 		if file.Telemetry.Content == "redacted" {
@@ -60,6 +64,9 @@ func newSender(file *deploy.File, p *Program) (*sender, error) {
 	}
 	s.endpoint, o.Logger, o.Resource = o.Endpoint, p.Logger, p.resource()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { p.Logger.Warn("telemetry", "err", err) })) // such as an unknown sampler
+	if os.Getenv("OTEL_METRICS_EXPORTER") != "none" {
+		o.Metrics = s.metrics
+	}
 	var err error
 	if s.exporter, err = otlp.New(o); err != nil {
 		return nil, err

@@ -4,9 +4,11 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -144,6 +147,81 @@ func TestSpans(t *testing.T) {
 		if s := c.Telemetry(); s.Endpoint != url || s.Sent != 2 || s.Dropped+s.Lost > 0 || s.Fault != "" {
 			t.Errorf("the state is %+v", s)
 		}
+	}
+}
+
+// The counters are sent with names that a collector translates to those of /metrics.
+func TestSentMetrics(t *testing.T) {
+	url, got := collector(t)
+	p, _ := program()
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	write(t, rules, "default: allow\nrules: [{name: no x, when: name == \"x\", effect: deny}]\n")
+	c, err := New(Config{Policy: rules, File: &deploy.File{Telemetry: &deploy.Telemetry{OTLP: url}}}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counters := new(metrics.Counters)
+	counters.Upstreams = func() []metrics.Upstream { return []metrics.Upstream{{Name: "s", State: "ready", MemoryBytes: 4}} }
+	c.Count(counters)
+	counters.Waited("s", time.Millisecond)
+	counters.Closed("s", time.Millisecond)
+	list, err := c.Front()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls(append(list, c.Around(func(string) Server { return Server{} })("s"))...)
+	c.Close()
+	type point struct {
+		Attributes        attributes
+		AsDouble          float64
+		Count             string
+		StartTimeUnixNano string
+	}
+	sent := map[string]point{}
+	for d := json.NewDecoder(strings.NewReader(got())); ; {
+		var body struct {
+			ResourceMetrics []struct {
+				ScopeMetrics []struct {
+					Metrics []struct {
+						Name, Unit            string
+						Sum, Gauge, Histogram struct{ DataPoints []point }
+					}
+				}
+			}
+		}
+		if err := d.Decode(&body); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range body.ResourceMetrics {
+			for _, m := range r.ScopeMetrics[0].Metrics {
+				sent[m.Name+"|"+m.Unit] = append(append(m.Sum.DataPoints, m.Gauge.DataPoints...), m.Histogram.DataPoints...)[0]
+			}
+		}
+	}
+	for name, want := range map[string]string{ // the value or the count, and attributes
+		"mcp.server.operation.duration|s":   "02 mcp.method.name=tools/call",
+		"mcp.server.operation.errors|":      "2 mcp.method.name=tools/call error.type=policy",
+		"mcp.client.session.duration|s":     "01 server=s",
+		"patchbay.call.duration|s":          "02 server=s mcp.method.name=tools/call gen_ai.tool.name=other",
+		"patchbay.queue.duration|s":         "01 server=s",
+		"patchbay.policy.decisions|":        "2 effect=deny rule=no x",
+		"patchbay.upstream.state|":          "1 server=s state=ready",
+		"patchbay.upstream.memory.bytes|By": "4 server=s",
+		"patchbay.limit.refused|":           "0",
+	} {
+		p, ok := sent[name]
+		text := fmt.Sprint(p.AsDouble, p.Count)
+		for _, a := range p.Attributes {
+			text += " " + a.Key + "=" + a.Value.StringValue
+		}
+		if !ok || strings.ReplaceAll(text, " 0", "0") != want {
+			t.Errorf("%s is %q, want %q", name, text, want)
+		}
+	}
+	if len(sent) < 12 {
+		t.Errorf("only %v", sent)
 	}
 }
 
