@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -68,7 +69,7 @@ type app struct {
 	suggests bool               // a shell completes the command line, which nobody has entered yet
 
 	tape    *tape          // nil without --trace
-	record  string         // --record of a verb that serves
+	record  deploy.Record  // --record of a verb that serves; without Dir there is none
 	folder  *record.Folder // nil without --record
 	saveDir string         // folder for bytes without --save; empty until it is needed
 	atEnd   []func()       // run in reverse order after the output is flushed

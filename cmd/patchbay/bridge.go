@@ -70,7 +70,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	a.record = c.Record
+	a.record.Dir = c.Record
 	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk), chain: made}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.changed}
 	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })

@@ -108,7 +108,7 @@ func (c *upCmd) deployment(a *app) (*deploy.File, error) {
 		return slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, flag+"=") })
 	}
 	for member, flag := range map[string]string{
-		"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "auth": "--auth", "policy": "--policy", "limits": "--limit", "audit": "--audit",
+		"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "listen.metrics": "--metrics", "auth": "--auth", "policy": "--policy", "limits": "--limit", "audit": "--audit", "record": "--record",
 	} {
 		if f.Has(member) && given(flag) {
 			return nil, excludes(member, flag)
@@ -130,6 +130,10 @@ func (c *upCmd) deployment(a *app) (*deploy.File, error) {
 	}
 	a.Config, c.HTTP, c.Policy = cmp.Or(f.Servers, a.Config), cmp.Or(f.Listen.HTTP, c.HTTP), cmp.Or(f.Policy, c.Policy)
 	c.TLSCert, c.TLSKey = cmp.Or(f.Listen.Cert, c.TLSCert), cmp.Or(f.Listen.Key, c.TLSKey)
+	c.Metrics = cmp.Or(f.Listen.Metrics, c.Metrics)
+	if f.Record != nil {
+		a.record, c.Record = *f.Record, f.Record.Dir
+	}
 	c.Auth, c.Limit = append(c.Auth, f.Auth...), append(c.Limit, f.Limits...)
 	return f, nil
 }

@@ -35,7 +35,7 @@ func (a *app) recorder() (func(trace.Frame), error) {
 		}
 		takers = append(takers, a.tape.Record)
 	}
-	if a.record != "" {
+	if a.record.Dir != "" {
 		if a.folder == nil {
 			if err := a.openFolder(); err != nil {
 				return nil, err
@@ -77,7 +77,9 @@ func (a *app) shower() func(trace.Frame) {
 
 // openFolder opens the recording of --record, which is closed like that of --trace.
 func (a *app) openFolder() (err error) {
-	a.folder, err = record.Open(a.record, &record.Options{
+	a.folder, err = record.Open(a.record.Dir, &record.Options{
+		MaxBytes: a.record.Bytes,
+		MaxAge:   a.record.Age,
 		MaxFrame: a.TraceMax,
 		Redactor: a.secrets.Redactor(),
 		OnFault:  func(err error) { a.talk.Always("patchbay: warning: --record " + visible(err.Error())) },
@@ -87,7 +89,7 @@ func (a *app) openFolder() (err error) {
 	}
 	a.atEnd = slices.Insert(a.atEnd, 0, func() {
 		if err := a.folder.Close(); err != nil {
-			a.talk.Always("patchbay: warning: --record " + a.record + " is incomplete: " + visible(err.Error()))
+			a.talk.Always("patchbay: warning: --record " + a.record.Dir + " is incomplete: " + visible(err.Error()))
 		}
 	})
 	return nil

@@ -78,7 +78,7 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	following.Go(func() { made.Follow(ctx, func() {}) })
 	defer following.Wait()
 	defer stop()
-	a.record = p.Record
+	a.record.Dir = p.Record
 	client, err := a.newClient(config.Server{Args: args}) // checks the flags
 	if err != nil {
 		return err

@@ -113,6 +113,12 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 	if r.Audit != nil {
 		a.print(a.shown(auditLine(r.Audit)))
 	}
+	if r.Record != nil {
+		a.print(a.shown("(frames " + r.Record.Dir + ")"))
+		if r.Record.Error != "" {
+			a.print(a.shown(oneLine(r.Record.Error)))
+		}
+	}
 	a.print("")
 	t := &screen.Grid{Right: []bool{false, false, true, true, false, true, true, true}}
 	t.Add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")
@@ -146,7 +152,7 @@ func auditLine(s *health.Audit) string {
 	}
 	line += ")"
 	if s.Error != "" {
-		line += "\n" + s.Error
+		line += "\n" + oneLine(s.Error)
 	}
 	return line
 }

@@ -103,7 +103,7 @@ func (c *upCmd) Run(a *app) error {
 		a.env.Resolve(s)
 	}
 	a.answers.Silence()
-	a.record = c.Record
+	a.record.Dir = c.Record
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
 	if deployed != nil {
 		h.ready.Store(&deployed.Ready)

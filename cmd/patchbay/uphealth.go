@@ -71,6 +71,12 @@ func (h *upServer) report() *health.Report {
 			r.State, r.Reason = health.Failing, "calls are refused, because the audit log cannot be written"
 		}
 	}
+	if h.a.folder != nil {
+		r.Record = &health.Record{Dir: h.a.record.Dir}
+		if err := h.a.folder.Err(); err != nil {
+			r.Record.Error = err.Error()
+		}
+	}
 	if h.ending.Load() {
 		r.State = health.Ending
 	}

@@ -38,7 +38,14 @@ type Report struct {
 
 	Reason    string     `json:"reason,omitempty"`    // why it is failing although servers are available; without secrets
 	Audit     *Audit     `json:"audit,omitempty"`     // nil: there is no audit log
+	Record    *Record    `json:"record,omitempty"`    // nil: frames are not recorded
 	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
+}
+
+// Record is the state of a recording of all frames.
+type Record struct {
+	Dir   string `json:"dir"`
+	Error string `json:"error,omitempty"` // of the last write, and how many frames are missing
 }
 
 // Audit is the state of the audit log of a gateway.

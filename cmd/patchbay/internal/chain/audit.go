@@ -160,19 +160,25 @@ func (c *check) audit() {
 	c.report("audit.key", err)
 }
 
+// folder returns why a folder can neither be used nor be made.
+func folder(dir string) error {
+	info, err := os.Stat(dir)
+	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		info, err = os.Stat(dir)
+	}
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder", dir)
+	}
+	return err
+}
+
 // writable returns why a file can neither be written nor be made.
 func writable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		dir := filepath.Dir(path)
-		for info, err = os.Stat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); info, err = os.Stat(dir) {
-			dir = filepath.Dir(dir)
-		}
-		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a folder", dir)
-		}
-		return err
+		return folder(filepath.Dir(path))
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():

@@ -27,7 +27,6 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 		return nil, err
 	}
 	c := &check{file: f}
-	c.waiting()
 	c.servers()
 	c.limits()
 	c.auth(p)
@@ -35,6 +34,9 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 		c.report("telemetry.otlp", (&otlp.Options{Endpoint: f.Telemetry.OTLP}).Check())
 	}
 	c.audit()
+	if f.Record != nil {
+		c.report("record.dir", folder(f.Record.Dir))
+	}
 	if f.Policy != "" {
 		_, err := rules.Load(f.Policy)
 		c.report("policy", err)
@@ -85,15 +87,6 @@ func (c *check) report(member string, err error) {
 		c.faults = append(c.faults, c.file.Problem(member, strings.TrimSpace(servers.Error()), ""))
 	default:
 		c.fault(member, "", "%s: %v", member, err)
-	}
-}
-
-// waiting reports the members that package deploy reads and that no verb uses yet.
-func (c *check) waiting() {
-	for _, member := range []string{"listen.metrics", "record"} {
-		if c.file.Has(member) {
-			c.fault(member, "remove it", "%s is not supported yet", member)
-		}
 	}
 }
 

@@ -58,7 +58,9 @@ func TestLoadFaults(t *testing.T) {
 		{"audit: {file: mcp.json/audit.jsonl}", "1:15: audit.file: "},
 		{"audit: {file: mcp.json}", "1:15: audit.file: "},
 		{"audit:\n  file: a\n  key: mcp.json", "3:8: audit.key: "},
-		{"record: {dir: a}", "1:9: record is not supported yet"},
+		{"record: {dir: a/b}", ""},
+		{"record: {dir: mcp.json}", "1:15: record.dir: "},
+		{"listen: {metrics: '127.0.0.1:x'}", "1:19: listen.metrics: "},
 		{"limit: 1/s", `1:1: the file has no member "limit"`},
 	} {
 		path := filepath.Join(dir, "gateway.yaml")
@@ -95,7 +97,7 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, example)
 	}
-	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "ready.wait", "ready.require[0]", "policy", "limits[1]", "telemetry.otlp"} {
+	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "ready.wait", "ready.require[0]", "policy", "limits[1]", "teams.from", "audit.key", "record.age", "listen.metrics", "telemetry.otlp"} {
 		if !f.Has(member) {
 			t.Errorf("the example has no %s", member)
 		}
