@@ -68,6 +68,8 @@ type app struct {
 	wire     io.Writer          // standard output, if it belongs to an MCP client
 	suggests bool               // a shell completes the command line, which nobody has entered yet
 
+	deployed *deploy.File // gateway.yaml of --gateway; nil: none
+
 	tape    *tape          // nil without --trace
 	record  deploy.Record  // --record of a verb that serves; without Dir there is none
 	folder  *record.Folder // nil without --record

@@ -19,7 +19,7 @@ import (
 
 var bridgeVerb = verb{
 	name: "bridge", summary: "Serve a stdio server over HTTP, or an HTTP server over stdio.", usage: "[--http ADDR | --stdio] [SERVER]",
-	examples: []string{"patchbay bridge -- npx -y @modelcontextprotocol/server-memory", "patchbay bridge --sse -s https://example.com/mcp"},
+	examples: []string{"patchbay bridge -- npx -y @modelcontextprotocol/server-memory"},
 	server:   oneServer | wordIsServer | programIsServer | serverExplained,
 	details:  `SERVER is -s NAME, -s URL or -- COMMAND; default: the only server in mcp.json.`,
 	command:  func() command { return new(bridgeCmd) },
@@ -41,6 +41,9 @@ type bridgeCmd struct {
 const bridgeAddress = "127.0.0.1:7421"
 
 func (c *bridgeCmd) Run(a *app) error {
+	if err := a.deploy(&c.governed, &c.limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
+		return err
+	}
 	s, err := a.target()
 	if err != nil {
 		return err
@@ -75,6 +78,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.changed}
 	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })
 	made.Count(h.counters)
+	h.deployed()
 	h.gateway.Middleware = made.Around(h.known)
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger(), OnSession: h.counters.Session}
 	if h.front.OnFrame, err = a.recorder(); err != nil {
@@ -111,7 +115,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	}
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
-	following.Go(func() { made.Follow(ctx, func() {}) })
+	following.Go(func() { made.Follow(ctx, func() {}, h.readiness) })
 	a.atEnd = append(a.atEnd, func() {
 		stop(nil)
 		following.Wait()

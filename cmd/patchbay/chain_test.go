@@ -3,20 +3,55 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // One order holds for up, serve, bridge, run and chat: the policy refuses the first call of a tool,
 // and the limit the second, before the policy decides again. The access log of a server has both.
 func TestOneOrder(t *testing.T) {
+	t.Run("flags", func(t *testing.T) {
+		oneOrder(t, func(tool string) []string {
+			return []string{"--policy", "rules.yaml", "--limit", "tool:" + tool + "=1/h"}
+		}, func(*testing.T) {})
+	})
+	t.Run("gateway.yaml", func(t *testing.T) {
+		flags := func(tool string) []string {
+			text := "policy: rules.yaml\nlimits: [\"tool:" + tool + "=1/h\"]\naudit: {file: audit.jsonl}\nrecord: {dir: frames}\n"
+			if err := os.WriteFile("gateway.yaml", []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"--gateway", "gateway.yaml"}
+		}
+		oneOrder(t, flags, func(t *testing.T) {
+			t.Helper()
+			var denied []string
+			for e, err := range audit.Read("audit.jsonl") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e.Kind == audit.Denied {
+					denied = append(denied, e.Outcome)
+				}
+			}
+			if len(denied) != 2 {
+				t.Errorf("the audit log has the refusals %v, want two", denied)
+			}
+			if files, _ := filepath.Glob(filepath.Join("frames", "trace-*.jsonl")); len(files) == 0 {
+				t.Error("there is no recording")
+			}
+		})
+	})
+}
+
+// oneOrder runs each verb with flags for its tool, and calls check at its end.
+func oneOrder(t *testing.T, flags func(tool string) []string, check func(t *testing.T)) {
 	const stoves = `name == "add-to-cart" && arguments.product == "prd-1013"`
 	byPolicy, byLimit := `refused with these arguments by "no stoves"`, "than 1/h from one caller"
-	flags := func(tool string) []string {
-		return []string{"--policy", "rules.yaml", "--limit", "tool:" + tool + "=1/h"}
-	}
 	for _, tt := range []struct {
 		name, tool string
 		args       []string
@@ -50,6 +85,7 @@ func TestOneOrder(t *testing.T) {
 			if got := strings.Count(string(log), `"method":"tools/call"`); err != nil || got != 2 {
 				t.Errorf("the access log has %d calls, %v: %s", got, err, log)
 			}
+			check(t)
 		})
 	}
 	t.Run("run", func(t *testing.T) {
@@ -66,6 +102,7 @@ turns:
 		if got := patchbay("", append([]string{"a stove, please", "--allow", "shop/*", "--yes"}, flags("add-to-cart")...)...); got.code != 0 || !strings.Contains(got.stdout, "Enough.") {
 			t.Errorf("%+v", got)
 		}
+		check(t)
 	})
 	t.Run("chat", func(t *testing.T) {
 		alone(t)
@@ -76,5 +113,6 @@ turns:
 		if first := strings.Index(out, byPolicy); first < 0 || !strings.Contains(out[first:], byLimit) {
 			t.Errorf("%+v", got)
 		}
+		check(t)
 	})
 }

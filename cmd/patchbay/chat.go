@@ -58,6 +58,9 @@ func (c *chatCmd) Run(a *app) error {
 	if err := a.checkAllow(c.Allow); err != nil {
 		return err
 	}
+	if err := a.deploy(&c.governed, &c.limits, nil); err != nil {
+		return err
+	}
 	m, err := a.model(c.modelFlags)
 	none := errors.Is(err, host.ErrNoModel)
 	if err != nil && !none {

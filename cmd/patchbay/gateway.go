@@ -91,49 +91,75 @@ func (a *app) deployment(path string) (*deploy.File, error) {
 	return f, err
 }
 
-// deployment reads the file of --gateway, and sets the flags that its members stand for; nil without
-// the flag.
-func (c *upCmd) deployment(a *app) (*deploy.File, error) {
-	if c.Gateway == "" {
-		return nil, nil
+// reached has the flags of a verb that clients reach.
+type reached struct {
+	*protection
+	*measured
+	http  *string // the address
+	stdio bool    // --stdio is given
+}
+
+// useless are the members of gateway.yaml that have no effect on a verb.
+var useless = map[string][]string{
+	"serve": {"servers", "ready"}, "run": {"listen", "auth", "ready"}, "chat": {"listen", "auth", "ready"},
+}
+
+// memberFlags are the flags that set the same as members.
+var memberFlags = map[string]string{
+	"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "listen.metrics": "--metrics",
+	"auth": "--auth", "policy": "--policy", "limits": "--limit", "audit": "--audit", "record": "--record",
+}
+
+// deploy reads the file of --gateway, and sets the flags that its members stand for; r is nil for verbs
+// that clients do not reach. Without the flag it does nothing.
+func (a *app) deploy(g *governed, l *limits, r *reached) error {
+	if g.Gateway == "" {
+		return nil
 	}
-	f, err := a.deployment(c.Gateway)
+	f, err := a.deployment(g.Gateway)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	excludes := func(member, flag string) error {
 		return usagef("%s", f.Problem(member, member+" and "+flag+" exclude each other", "keep one"))
 	}
-	given := func(flag string) bool {
-		return slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, flag+"=") })
+	for _, member := range useless[a.verb] {
+		if f.Has(member) {
+			return usagef("%s", f.Problem(member, member+" has no effect on patchbay "+a.verb, "remove it, or write a file of its own for "+a.verb))
+		}
 	}
-	for member, flag := range map[string]string{
-		"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "listen.metrics": "--metrics", "auth": "--auth", "policy": "--policy", "limits": "--limit", "audit": "--audit", "record": "--record",
-	} {
-		if f.Has(member) && given(flag) {
-			return nil, excludes(member, flag)
+	for member, flag := range memberFlags {
+		if f.Has(member) && slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, flag+"=") }) {
+			return excludes(member, flag)
 		}
 	}
 	for _, member := range []string{"listen.http", "listen.cert", "auth"} {
-		if c.Stdio && f.Has(member) {
-			return nil, excludes(member, "--stdio")
+		if r != nil && r.stdio && f.Has(member) {
+			return excludes(member, "--stdio")
 		}
 	}
 	switch {
-	case f.Has("servers") && len(a.Servers) > 0:
-		return nil, excludes("servers", "-s")
+	case f.Has("servers") && len(a.Servers) > 0 && a.verb != "bridge":
+		return excludes("servers", "-s")
 	case f.Has("servers") && a.dashed:
-		return nil, excludes("servers", "a command after --")
+		return excludes("servers", "a command after --")
 	}
 	for _, w := range f.Warnings {
 		a.talk.Note("warning: %s", w)
 	}
-	a.Config, c.HTTP, c.Policy = cmp.Or(f.Servers, a.Config), cmp.Or(f.Listen.HTTP, c.HTTP), cmp.Or(f.Policy, c.Policy)
-	c.TLSCert, c.TLSKey = cmp.Or(f.Listen.Cert, c.TLSCert), cmp.Or(f.Listen.Key, c.TLSKey)
-	c.Metrics = cmp.Or(f.Listen.Metrics, c.Metrics)
+	a.deployed, a.Config, g.Policy = f, cmp.Or(f.Servers, a.Config), cmp.Or(f.Policy, g.Policy)
+	l.Limit = append(l.Limit, f.Limits...)
 	if f.Record != nil {
-		a.record, c.Record = *f.Record, f.Record.Dir
+		a.record = *f.Record
 	}
-	c.Auth, c.Limit = append(c.Auth, f.Auth...), append(c.Limit, f.Limits...)
-	return f, nil
+	if r == nil {
+		return nil
+	}
+	if f.Record != nil {
+		r.Record = f.Record.Dir
+	}
+	*r.http, r.Metrics = cmp.Or(f.Listen.HTTP, *r.http), cmp.Or(f.Listen.Metrics, r.Metrics)
+	r.TLSCert, r.TLSKey = cmp.Or(f.Listen.Cert, r.TLSCert), cmp.Or(f.Listen.Key, r.TLSKey)
+	r.Auth = append(r.Auth, f.Auth...)
+	return nil
 }

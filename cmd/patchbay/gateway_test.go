@@ -80,7 +80,7 @@ func TestUpGatewayRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if got := readMetrics(t, r.stderr); !strings.Contains(got, `tool="args"`) {
+	if got := readMetrics(t, r.stderr); !strings.Contains(got, `tool_name="args"`) {
 		t.Errorf("the metrics are %s", got)
 	}
 	if got := patchbay(t, "status"); !strings.Contains(got, "(frames "+filepath.Join(dir, "frames")+")") {

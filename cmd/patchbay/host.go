@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/approval"
@@ -37,15 +38,15 @@ type hosting struct {
 	peers []*launch.Session // all sessions that were opened; guarded by mu
 }
 
-// callRules bound the calls of a model, whoever approves them: the limits and the policy that up
-// applies to its callers, with the same middleware.
+// callRules bound the calls of a model, whoever approves them: the limits, the policy and the audit log
+// that up has for its callers, with the same middleware.
 type callRules struct {
 	governed
 	limits
 }
 
-// apply puts the limits, and behind them the policy, in front of each server of a host. The policy
-// follows its file, as in up. The calls of the run then have the principal local#NAME, where NAME
+// apply puts the chain in front of each server of a host. The policy and gateway.yaml are followed, as
+// in up. The calls of the run then have the principal local#NAME, where NAME
 // is the user of this machine.
 func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	made, err := a.chain(chain.Config{Limits: b.Limit, Policy: b.Policy})
@@ -60,7 +61,7 @@ func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
 	a.ctx = auth.With(a.ctx, localPerson())
 	ctx, stop := context.WithCancel(a.ctx)
 	var following sync.WaitGroup
-	following.Go(func() { made.Follow(ctx, h.Changed) })
+	following.Go(func() { made.Follow(ctx, h.Changed, func(deploy.Ready) {}) })
 	a.atEnd = append(a.atEnd, func() {
 		stop()
 		following.Wait()

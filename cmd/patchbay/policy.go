@@ -25,9 +25,11 @@ arguments, annotations and client. docs/policy.md describes it.`,
 	verbs: []*verb{&policyCheckVerb},
 }
 
-// governed has the flag that decides which callers may do what.
+// governed has the flags of all verbs with a chain: the settings of a deployment, and the rules that
+// decide which callers may do what.
 type governed struct {
-	Policy string `name:"policy" placeholder:"FILE" help:"Authorize by these rules: patchbay help policy."`
+	Gateway string `name:"gateway" placeholder:"FILE" help:"Read these settings: patchbay help gateway."`
+	Policy  string `name:"policy" placeholder:"FILE" help:"Authorize by these rules: patchbay help policy."`
 }
 
 // policyFault explains an error in a policy file.

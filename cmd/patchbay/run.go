@@ -64,6 +64,9 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	if err := a.deploy(&c.governed, &c.limits, nil); err != nil {
+		return err
+	}
 	m, err := a.model(c.modelFlags)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -21,7 +22,7 @@ import (
 
 var serveVerb = verb{
 	name: "serve", summary: "Serve a built-in server.", usage: "NAME [--http ADDR] [ARGUMENTS OF THE SERVER]",
-	examples: []string{"patchbay serve everything", "patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
+	examples: []string{"patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	server:   wordsBehindDashes | foreignFlags,
 	details: `Serves stdio, or with --http Streamable HTTP at http://ADDR/mcp; port 0 is any
 free port. Passes arguments after -- to the server unchanged.
@@ -52,6 +53,9 @@ func (c *serveCmd) Run(a *app) error {
 	if c.Name == "" {
 		return usagef("which server? available: %s", strings.Join(servers.Names(), ", ")).hint("patchbay serve " + servers.Names()[0])
 	}
+	if err := a.deploy(&c.governed, &c.limits, &reached{&c.protection, &c.measured, &c.HTTP, false}); err != nil {
+		return err
+	}
 	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
 	if err != nil {
 		return err
@@ -75,7 +79,7 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	}
 	ctx, stop := context.WithCancel(a.ctx)
 	var following sync.WaitGroup
-	following.Go(func() { made.Follow(ctx, func() {}) })
+	following.Go(func() { made.Follow(ctx, func() {}, func(deploy.Ready) {}) })
 	defer following.Wait()
 	defer stop()
 	a.record.Dir = p.Record

@@ -170,6 +170,7 @@ func (p *protection) chain(a *app, g governed, overHTTP bool) (*chain.Chain, err
 
 // chain makes middlewares. It closes them when the program ends.
 func (a *app) chain(c chain.Config) (*chain.Chain, error) {
+	c.File = a.deployed
 	made, err := chain.New(c, a.program())
 	if err != nil {
 		return nil, chainFault(err)

@@ -37,10 +37,9 @@ var upVerb = verb{
 
 // upCmd serves all servers of mcp.json, or built-in ones, behind one endpoint.
 type upCmd struct {
-	HTTP    string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
-	Stdio   bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
-	Share   string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
-	Gateway string `name:"gateway" placeholder:"FILE" help:"Read these settings: patchbay help gateway."`
+	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
+	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
+	Share string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
 	protection
 	governed
 	measured
@@ -68,8 +67,7 @@ func (c *upCmd) Run(a *app) error {
 	if c.Stdio && slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, "--http=") }) {
 		return usagef("--stdio excludes --http").hint("patchbay help up")
 	}
-	deployed, err := c.deployment(a)
-	if err != nil {
+	if err := a.deploy(&c.governed, &c.limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
 		return err
 	}
 	if err := c.check(c.Stdio); err != nil {
@@ -90,7 +88,7 @@ func (c *upCmd) Run(a *app) error {
 			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
-	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, Audit: c.Audit, HTTP: !c.Stdio, File: deployed, Servers: p.path})
+	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, Audit: c.Audit, HTTP: !c.Stdio, Servers: p.path})
 	if err != nil {
 		return err
 	}
@@ -105,9 +103,7 @@ func (c *upCmd) Run(a *app) error {
 	a.answers.Silence()
 	a.record.Dir = c.Record
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
-	if deployed != nil {
-		h.ready.Store(&deployed.Ready)
-	}
+	h.deployed()
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed}
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
@@ -149,10 +145,7 @@ func (c *upCmd) Run(a *app) error {
 	defer stop()
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
-	following.Go(func() { made.Follow(ctx, h.gateway.Changed) })
-	if deployed != nil {
-		following.Go(func() { made.FollowFile(ctx, func(r deploy.Ready) { h.ready.Store(&r) }) })
-	}
+	following.Go(func() { made.Follow(ctx, h.gateway.Changed, h.readiness) })
 	var served <-chan error
 	if c.Stdio {
 		a.noteStdio()

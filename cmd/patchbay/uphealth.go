@@ -83,6 +83,16 @@ func (h *upServer) report() *health.Report {
 	return r
 }
 
+// deployed takes the readiness of gateway.yaml, if there is one.
+func (h *upServer) deployed() {
+	if h.a.deployed != nil {
+		h.readiness(h.a.deployed.Ready)
+	}
+}
+
+// readiness changes when the gateway may get traffic.
+func (h *upServer) readiness(r deploy.Ready) { h.ready.Store(&r) }
+
 // wayTo returns how health requests reach an endpoint: past a guard, or over loopback.
 func wayTo(e *listen.Endpoint) health.Way {
 	if e.Guarded() {

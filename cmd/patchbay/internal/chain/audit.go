@@ -36,7 +36,7 @@ func (c *Chain) openAudit() error {
 	}
 	fault := func(of string, err error) error {
 		if !member {
-			return usage("patchbay help up", "--audit: %w", err)
+			return usage("--audit audit.jsonl", "--audit: %w", err)
 		}
 		return &Error{Err: deploy.Problems{c.config.File.Problem(of, of+": "+err.Error(), "")}, Next: "patchbay gateway check " + c.config.File.Path, Usage: true}
 	}

@@ -6,7 +6,7 @@
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
 // [Chain.Host] around each of its servers. [Program.Load] reads the deployment that gateway.yaml describes,
-// and [Chain.FollowFile] follows it.
+// and [Chain.Follow] follows it.
 //
 // # Guarantees
 //
@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -48,7 +49,7 @@ type Config struct {
 	Audit  string   // path of the audit log; empty: that of File, or none
 	HTTP   bool     // callers come over HTTP, so that they have addresses
 
-	File    *deploy.File // gateway.yaml, for FollowFile, with its teams, its audit and its telemetry; nil: none
+	File    *deploy.File // gateway.yaml, to follow, with its teams, its audit and its telemetry; nil: none
 	Servers string       // path of mcp.json, whose digest is in the audit log; empty: none
 }
 
@@ -289,8 +290,14 @@ func (c *Chain) Listen(o *listen.Options) {
 	}
 }
 
-// Follow follows the file of the rules until ctx ends, and calls changed when the rules have changed.
-func (c *Chain) Follow(ctx context.Context, changed func()) {
+// Follow follows the file of the rules and gateway.yaml until ctx ends. It calls changed when the rules
+// have changed, and ready with a changed member ready.
+func (c *Chain) Follow(ctx context.Context, changed func(), ready func(deploy.Ready)) {
+	var file sync.WaitGroup
+	if c.config.File != nil {
+		file.Go(func() { c.followFile(ctx, ready) })
+	}
+	defer file.Wait()
 	if c.rules != nil {
 		c.rules.follow(ctx, c.program.Talk, func() {
 			c.configured("changed", map[string]string{"policy": c.rules.Digest()})
@@ -311,5 +318,7 @@ func (c *Chain) Close() {
 	}
 }
 
-// Empty reports whether requests have no limits, no policy and no spans.
-func (c *Chain) Empty() bool { return c.limits == nil && c.rules == nil && c.sender == nil }
+// Empty reports whether requests have no limits, no policy, no audit log and no spans.
+func (c *Chain) Empty() bool {
+	return c.limits == nil && c.rules == nil && c.trail == nil && c.sender == nil
+}

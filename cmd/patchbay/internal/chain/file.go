@@ -154,10 +154,10 @@ func (c *check) auth(p *Program) {
 
 const helpAuth = "patchbay help auth"
 
-// FollowFile follows the gateway.yaml of the chain until ctx ends. Changed teams, and changed limits
+// followFile follows the gateway.yaml of the chain until ctx ends. Changed teams, and changed limits
 // unless those of a flag are in use, count from the next request on; apply gets a changed ready member.
 // For other changes it prints that they need a restart.
-func (c *Chain) FollowFile(ctx context.Context, apply func(deploy.Ready)) {
+func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 	began, talk := c.config.File, c.program.Talk
 	last := began
 	live := []string{"ready", "teams"}
@@ -197,7 +197,7 @@ func (c *Chain) FollowFile(ctx context.Context, apply func(deploy.Ready)) {
 		look := follow.Look{Also: f.Files}
 		fixed := slices.DeleteFunc(f.Changed(began), func(member string) bool { return slices.Contains(live, member) })
 		if len(fixed) > 0 {
-			look.Fault = fmt.Sprintf("patchbay: %s: changes of %s need a restart of up", f.Path, strings.Join(fixed, ", "))
+			look.Fault = fmt.Sprintf("patchbay: %s: changes of %s need a restart", f.Path, strings.Join(fixed, ", "))
 		}
 		return look
 	}, talk.Always, func() { talk.Note("%s is valid again", began.Path) })

@@ -188,7 +188,7 @@ func TestFollowFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := make(chan deploy.Ready, 10)
 	var following sync.WaitGroup
-	following.Go(func() { c.FollowFile(ctx, func(r deploy.Ready) { ready <- r }) })
+	following.Go(func() { c.Follow(ctx, nil, func(r deploy.Ready) { ready <- r }) })
 	defer following.Wait()
 	defer cancel()
 
@@ -206,7 +206,7 @@ func TestFollowFile(t *testing.T) {
 	said.await(t, "has faults; the gateway is unchanged")
 	said.await(t, `:3:15: ready.wait is "9", not a time`)
 	swap("listen: {http: 127.0.0.1:2}\nlimits: [\"tool:x=1/h\"]\nready: {wait: 9s}\n")
-	said.await(t, "changes of listen.http need a restart of up")
+	said.await(t, "changes of listen.http need a restart")
 	swap("listen: {http: 127.0.0.1:1}\nready: {wait: 9s}\n")
 	said.await(t, "changed limits")
 	if _, second := calls(mw); second != nil {
@@ -231,12 +231,12 @@ func TestFlagLimitsStay(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { c.FollowFile(ctx, func(deploy.Ready) {}) })
+	following.Go(func() { c.Follow(ctx, nil, func(deploy.Ready) {}) })
 	defer following.Wait()
 	defer cancel()
 	before := c.limits.now.Load()
 	write(t, path, "limits: [1/s]\n")
-	said.await(t, "changes of limits need a restart of up")
+	said.await(t, "changes of limits need a restart")
 	if c.limits.now.Load() != before {
 		t.Error("the file has replaced the limits of the flag")
 	}
