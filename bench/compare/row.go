@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/bench/gateway/setup"
 	"github.com/patchbay-dev/patchbay/bench/load"
 )
 
@@ -61,6 +62,8 @@ var rows = []row{
 	{"in-process calls, 64 at once", inproc("BenchmarkEchoParallel")},
 	{"gateway, http to stdio, 100 B", gateway(1)},
 	{"gateway, http to stdio, 100 B, 16 connections", gateway(16)},
+	{"gateway with all duties, http to stdio, 100 B", gateway(1, setup.All...)},
+	{"gateway with all duties, http to stdio, 100 B, 16 connections", gateway(16, setup.All...)},
 }
 
 // choose returns the rows whose names contain one of the words, all if there are none.
@@ -248,12 +251,12 @@ func inproc(name string) measureFunc {
 
 // gateway measures patchbay up in front of Patchbay's server on stdio, next to a call of
 // that server over HTTP: a caller cannot tell them apart.
-func gateway(conns int) measureFunc {
+func gateway(conns int, duties ...setup.Duty) measureFunc {
 	return func(ctx context.Context, b *bench, peer string) ([]figure, error) {
 		if peer != "patchbay" {
 			return nil, load.ErrUnsupported
 		}
-		through, err := throughGateway(ctx, b, peer, conns)
+		through, err := throughGateway(ctx, b, peer, conns, duties)
 		if err != nil {
 			return nil, err
 		}
@@ -270,18 +273,15 @@ func gateway(conns int) measureFunc {
 	}
 }
 
-func throughGateway(ctx context.Context, b *bench, peer string, conns int) (load.Sample, error) {
-	up, err := load.StartHTTP(ctx, load.Modern, b.programs.gateway(), "up", "--http", load.Addr, "--", b.programs.server(peer), "stdio")
+func throughGateway(ctx context.Context, b *bench, peer string, conns int, duties []setup.Duty) (load.Sample, error) {
+	up, err := setup.Start(ctx, setup.Options{Program: b.programs.gateway(), Server: []string{b.programs.server(peer), "stdio"}, Duties: duties})
 	if err != nil {
 		return load.Sample{}, err
 	}
-	defer up.Close()
-	tool, err := up.Tool(ctx, "echo")
-	if err != nil {
-		return load.Sample{}, err
+	var sample load.Sample
+	if err = up.Adopt(); err == nil {
+		sample, err = up.Echo(up.Tool, load.Text(100), conns, b.warm, b.dur)
 	}
-	if err := up.Adopt(); err != nil {
-		return load.Sample{}, err
-	}
-	return up.Echo(tool, load.Text(100), conns, b.warm, b.dur)
+	_, late := up.End()
+	return sample, errors.Join(err, late)
 }

@@ -3,7 +3,7 @@
 //
 //	go run ./bench/gateway                                  # about 4 minutes
 //	go run ./bench/gateway -before v0.1.0                   # beside an older commit, or another program
-//	go run ./bench/gateway -only bare,before -rounds 40     # a part, with more rounds
+//	go run ./bench/gateway -before v0.1.0 -only bare -rounds 40
 //
 // The duties are those of package setup: access tokens, a policy, an audit log with signed lines that
 // are on disk before a call leaves, and spans and metrics for a collector. Counters are always on. The
@@ -15,6 +15,10 @@
 // and measures it after a warm-up, in an order that rotates, so that other load on the machine affects
 // all alike. The table has the medians over the rounds, and after ± half the distance between the least
 // and the greatest; the lines below it compare neighbours of the same round with the goals.
+//
+// The columns of audit lines and spans count what the duties have left behind in all calls, the warm-up
+// included: a begin of each call, and two spans of each, without those that found the exporter's queue
+// full.
 //
 // Process clocks need Linux. On other systems it says so and exits with status 64. It exits with 1 if
 // a measurement failed, and with 0 if a goal was missed, as a busy machine misses some.

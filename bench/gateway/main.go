@@ -156,6 +156,9 @@ func choose(list string, withBefore bool) ([]way, error) {
 		}
 		wanted = append(wanted, name)
 	}
+	if wanted != nil && withBefore {
+		wanted = append(wanted, before)
+	}
 	return slices.DeleteFunc(slices.Clone(ways), func(w way) bool {
 		return wanted != nil && !slices.Contains(wanted, w.name) || w.name == before && !withBefore
 	}), nil

@@ -26,8 +26,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%q chooses %s, %v, want %s", list, names(got), err, want)
 		}
 	}
-	if got, err := choose("before", true); err != nil || names(got) != "before" {
-		t.Errorf("before: %s, %v", names(got), err)
+	if got, err := choose("bare", true); err != nil || names(got) != "before, bare" {
+		t.Errorf("with -before: %s, %v", names(got), err)
 	}
 	if _, err := choose("pigeon", false); err == nil || !strings.Contains(err.Error(), "everything") {
 		t.Errorf("an unknown way: %v", err)
