@@ -32,7 +32,7 @@ func (n *narrow) WriteAt(b []byte, offset int64) (int, error) {
 // are written when there is room again, and the chain is whole.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l := &Log{path: path, urgent: make(chan struct{}, 1), soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{path: path, urgent: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	l.options.defaults()
 	w := &writer{Log: l, chain: chain{path: path, log: l}}
 	if err := w.open(); err != nil {
@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 // A full queue refuses lines at once, and a line says how many were dropped.
 func TestFullQueue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l := &Log{path: path, urgent: make(chan struct{}, 1), soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{path: path, urgent: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	l.options.defaults()
 	l.options.Sync = SyncNone
 	w := &writer{Log: l, chain: chain{path: path, log: l}}
@@ -112,7 +112,7 @@ func TestFullQueue(t *testing.T) {
 // Long lines fill the queue by their bytes, before those wait in memory.
 func TestFullQueueOfLongLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	l := &Log{path: path, urgent: make(chan struct{}, 1), soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{path: path, urgent: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	l.options.defaults()
 	l.options.Sync = SyncNone
 	w := &writer{Log: l, chain: chain{path: path, log: l}}

@@ -98,10 +98,12 @@ type Log struct {
 	bytes  int      // of the lines that are not written yet; guarded by mu
 	closed bool     // guarded by mu
 
-	urgent, soon chan struct{} // a line waits to be written: now, or within groupTime
-	stop         chan struct{}
-	done         chan struct{}
-	final        error // of the last group; read after done
+	urgent chan struct{} // a line waits to be written now
+	late   *time.Timer   // makes lines of Add urgent after groupTime; nil: there was none; guarded by mu
+
+	stop  chan struct{}
+	done  chan struct{}
+	final error // of the last group; read after done
 
 	written, dropped atomic.Int64
 	lag              atomic.Int64 // nanoseconds that the last group took
@@ -124,7 +126,7 @@ func Open(path string, o *Options) (*Log, error) {
 			return nil, fmt.Errorf("audit log: %w", err)
 		}
 	}
-	l := &Log{path: path, urgent: make(chan struct{}, 1), soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	l := &Log{path: path, urgent: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	if o != nil {
 		l.options = *o
 	}
@@ -220,15 +222,24 @@ func (l *Log) enqueue(q queued) error {
 	}
 	l.queue = append(l.queue, q)
 	l.bytes += len(q.line)
-	wake := l.soon
-	if q.done != nil {
-		wake = l.urgent
-	}
-	select {
-	case wake <- struct{}{}:
-	default: // it is awake
+	switch {
+	case q.done != nil:
+		l.wake()
+	case len(l.queue) > 1: // another line wakes the writer
+	case l.late == nil:
+		l.late = time.AfterFunc(groupTime, l.wake)
+	default:
+		l.late.Reset(groupTime)
 	}
 	return nil
+}
+
+// wake wakes the writer.
+func (l *Log) wake() {
+	select {
+	case l.urgent <- struct{}{}:
+	default: // it is awake
+	}
 }
 
 // Stats is the state of a log.

@@ -91,13 +91,6 @@ func (w *writer) run() {
 	for stopping := false; !stopping; {
 		select {
 		case <-w.urgent:
-		case <-w.soon:
-			select {
-			case <-w.urgent:
-			case <-time.After(groupTime):
-			case <-w.stop:
-				stopping = true
-			}
 		case <-again:
 		case <-sign.C:
 		case <-w.stop:
@@ -142,7 +135,9 @@ func (w *writer) take() (group []queued, more bool) {
 		n++
 	}
 	group = slices.Clone(w.queue[:n])
-	w.queue = slices.Delete(w.queue, 0, n)
+	if w.queue = slices.Delete(w.queue, 0, n); len(w.queue) == 0 && w.late != nil {
+		w.late.Stop()
+	}
 	return group, len(w.queue) > 0
 }
 

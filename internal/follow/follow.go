@@ -9,7 +9,10 @@ package follow
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -40,6 +43,7 @@ type Look struct {
 func File(ctx context.Context, path string, look func() Look, fault func(text string), right func()) {
 	w := Start(path)
 	defer w.Close()
+	w.named = true
 	var told Look // the last reported look
 	for ctx.Err() == nil {
 		n := look()
@@ -70,6 +74,8 @@ type Watch struct {
 	again   <-chan struct{}   // closed: the wait is over; nil: only changes end it
 	watcher *fsnotify.Watcher // nil if the system does not notify
 	folders map[string]bool   // those that the watcher has taken
+	named   bool              // writes of other files in the folders do not count
+	names   atomic.Value      // []string: the names of the files, if named
 	changed chan struct{}     // has an element after a notification
 	heard   sync.WaitGroup
 }
@@ -88,19 +94,30 @@ func Start(path string) *Watch {
 // notification waits to be taken.
 func (w *Watch) hear() {
 	for {
+		var e fsnotify.Event
 		ok := false
 		select {
-		case _, ok = <-w.watcher.Events:
+		case e, ok = <-w.watcher.Events:
 		case _, ok = <-w.watcher.Errors: // some notifications were lost
 		}
 		if !ok {
 			return
+		}
+		if e.Op == fsnotify.Write && w.foreign(e.Name) {
+			continue
 		}
 		select {
 		case w.changed <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// foreign reports whether a name is not that of a file that is watched alone, as that of a log in the same
+// folder. A file or a link that is replaced is created or renamed, not only written.
+func (w *Watch) foreign(path string) bool {
+	names, alone := w.names.Load().([]string)
+	return alone && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, filepath.Base(path)) })
 }
 
 // Also begins to watch the folders of other files, in place of those of an earlier call.
@@ -124,11 +141,21 @@ func (w *Watch) add() (grown bool) {
 		return false
 	}
 	before := len(w.folders)
+	var files, names []string
 	for _, path := range append([]string{w.path}, w.also...) {
-		w.folder(filepath.Dir(path))
+		files = append(files, path)
 		if target, err := filepath.EvalSymlinks(path); err == nil {
-			w.folder(filepath.Dir(target))
+			files = append(files, target)
 		}
+	}
+	for _, file := range files {
+		names = append(names, filepath.Base(file))
+	}
+	if w.named {
+		w.names.Store(names)
+	}
+	for _, file := range files {
+		w.folder(filepath.Dir(file))
 	}
 	return len(w.folders) > before
 }

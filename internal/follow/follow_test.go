@@ -63,3 +63,62 @@ func TestChangedWhileItBegins(t *testing.T) {
 		})
 	}
 }
+
+// A file that is written beside the followed one, such as a log, causes no look; a change of the
+// followed one does, written in place or replaced.
+func TestFileBeside(t *testing.T) {
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "x.log")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, "a")
+	write(log, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := make(chan string, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		File(ctx, file, func() Look {
+			text, _ := os.ReadFile(file)
+			looks <- string(text)
+			return Look{}
+		}, func(string) {}, func() {})
+	}()
+	defer func() { cancel(); <-done }()
+	await := func(want string) {
+		t.Helper()
+		late := time.After(9 * time.Second) // without notifications it takes 10
+		for {
+			select {
+			case got := <-looks:
+				if got == want {
+					return
+				}
+			case <-late:
+				t.Fatalf("there is no look at %q", want)
+			}
+		}
+	}
+	await("a")
+	await("a") // the folder is watched now
+	for range 30 {
+		write(log, "line")
+		time.Sleep(10 * time.Millisecond)
+	}
+	select {
+	case <-looks:
+		t.Error("a log causes a look")
+	default:
+	}
+	write(file, "b")
+	await("b")
+	write(file+".new", "c")
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	await("c")
+}
