@@ -34,7 +34,23 @@ type collector struct {
 type collected struct {
 	TraceID, SpanID, ParentSpanID, Name string
 	Kind                                int
+	Attributes                          []collectedAttribute
 	process                             string // id of the process that made it
+}
+
+type collectedAttribute struct {
+	Key   string
+	Value struct{ StringValue string }
+}
+
+// attribute returns the value of a text, empty if there is none.
+func (s collected) attribute(key string) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return a.Value.StringValue
+		}
+	}
+	return ""
 }
 
 func newCollector(t *testing.T) *collector {
@@ -46,13 +62,9 @@ func newCollector(t *testing.T) *collector {
 }
 
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	type attribute struct {
-		Key   string
-		Value struct{ StringValue string }
-	}
 	var body struct {
 		ResourceSpans []struct {
-			Resource   struct{ Attributes []attribute }
+			Resource   struct{ Attributes []collectedAttribute }
 			ScopeSpans []struct{ Spans []collected }
 		}
 	}
