@@ -93,15 +93,18 @@ func writeConfig(t *testing.T, file string, servers map[string]any) {
 // table.
 func startUp(t *testing.T, servers map[string]any, flags ...string) *running {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &running{file: filepath.Join(t.TempDir(), "mcp.json"), stderr: new(transcript)}
-	writeConfig(t, r.file, servers)
-	r.cmd = exec.Command(self, append([]string{"up", "--http", "127.0.0.1:0", "--config", r.file}, flags...)...)
-	r.cmd.Env = append(os.Environ(), testRun+"=patchbay")
-	r.cmd.Stderr = r.stderr
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	writeConfig(t, file, servers)
+	r := beginUp(t, append([]string{"up", "--http", "127.0.0.1:0", "--config", file}, flags...)...)
+	r.file = file
+	return r
+}
+
+// beginUp starts a command line of "up" and waits until it has printed its table.
+func beginUp(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := new(running)
+	r.cmd, r.stderr = program(t, args...)
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,8 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "```yaml\n")
+	_, example, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n## One file for a deployment")
+	_, example, _ = strings.Cut(example, "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "mcp.json"), `{"mcpServers": {"db": {"command": "x"}}}`)
