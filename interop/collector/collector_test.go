@@ -111,10 +111,13 @@ func (c *collector) spans() (all []span) {
 	return all
 }
 
-// metric returns the last state of a metric, and whether there is one.
-func (c *collector) metric(name string) (m pmetric.Metric, found bool) {
+// metric returns the last state of a metric of a service, and whether there is one.
+func (c *collector) metric(service, name string) (m pmetric.Metric, found bool) {
 	for _, all := range c.metrics.AllMetrics() {
 		for _, r := range all.ResourceMetrics().All() {
+			if text(r.Resource().Attributes(), "service.name") != service {
+				continue
+			}
 			for _, s := range r.ScopeMetrics().All() {
 				for _, one := range s.Metrics().All() {
 					if one.Name() == name {
@@ -217,17 +220,17 @@ func TestTaken(t *testing.T) {
 		}
 	}
 
-	if m, ok := c.metric("calls"); !ok || m.Sum().DataPoints().At(0).DoubleValue() != 1<<53 || !m.Sum().IsMonotonic() || m.Unit() != "{call}" ||
+	if m, ok := c.metric("shop", "calls"); !ok || m.Sum().DataPoints().At(0).DoubleValue() != 1<<53 || !m.Sum().IsMonotonic() || m.Unit() != "{call}" ||
 		m.Sum().AggregationTemporality() != pmetric.AggregationTemporalityCumulative || text(m.Sum().DataPoints().At(0).Attributes(), "mcp.method.name") != "tools/call" {
 		t.Errorf("calls: %v", m)
 	}
-	if m, ok := c.metric("open"); !ok || m.Sum().DataPoints().At(0).DoubleValue() != -2 || m.Sum().IsMonotonic() {
+	if m, ok := c.metric("shop", "open"); !ok || m.Sum().DataPoints().At(0).DoubleValue() != -2 || m.Sum().IsMonotonic() {
 		t.Errorf("open: %v", m)
 	}
-	if m, ok := c.metric("lag"); !ok || m.Gauge().DataPoints().At(0).DoubleValue() != 0.25 {
+	if m, ok := c.metric("shop", "lag"); !ok || m.Gauge().DataPoints().At(0).DoubleValue() != 0.25 {
 		t.Errorf("lag: %v", m)
 	}
-	m, ok := c.metric("durations")
+	m, ok := c.metric("shop", "durations")
 	if !ok {
 		t.Fatal("the histogram has not arrived")
 	}

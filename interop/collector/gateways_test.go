@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/patchbay-dev/patchbay/internal/freeport"
@@ -88,7 +89,8 @@ func startGateway(t *testing.T, program string, c *collector, name string, serve
 }
 
 // The spans of a call through two gateways are one tree in the collector, whether its trace begins in
-// _meta, in an HTTP header, or at the first gateway, and each span says how the call has failed.
+// _meta, in an HTTP header, or at the first gateway, and each span says how the call has failed. The
+// histogram of durations has each call.
 func TestTwoGateways(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a process cannot be interrupted")
@@ -127,6 +129,20 @@ func TestTwoGateways(t *testing.T) {
 	var all []span
 	for end := time.Now().Add(time.Minute); len(all) < 4*calls && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		all = slices.DeleteFunc(c.spans(), func(s span) bool { return s.text("mcp.method.name") != "tools/call" })
+	}
+	front.stop() // it sends its metrics
+	m, ok := c.metric("front", "mcp.server.operation.duration")
+	if !ok || m.Type() != pmetric.MetricTypeHistogram {
+		t.Fatal("the histogram of the first gateway has not arrived")
+	}
+	counted := uint64(0)
+	for _, p := range m.Histogram().DataPoints().All() {
+		if text(p.Attributes(), "mcp.method.name") == "tools/call" && p.Sum() > 0 && p.StartTimestamp() > 0 {
+			counted += p.Count()
+		}
+	}
+	if counted != uint64(calls) || m.Unit() != "s" {
+		t.Errorf("the histogram of the first gateway has %d calls in %q, want %d", counted, m.Unit(), calls)
 	}
 	children := func(parent span) (found []span) {
 		for _, s := range all {
