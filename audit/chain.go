@@ -90,7 +90,7 @@ func (c *chain) after() error {
 		return nil
 	}
 	before := files[len(files)-2]
-	f, err := os.Open(before)
+	f, err := openFile(before)
 	if err != nil {
 		return err
 	}

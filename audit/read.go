@@ -39,7 +39,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 func Read(files ...string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for _, name := range files {
-			f, err := os.Open(name)
+			f, err := openFile(name)
 			if err != nil {
 				yield(nil, fmt.Errorf("audit log: %w", err))
 				return
@@ -121,7 +121,7 @@ func boundedLine(in *bufio.Reader) (line []byte, err error) {
 func Backward(files ...string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for _, name := range slices.Backward(files) {
-			f, err := os.Open(name)
+			f, err := openFile(name)
 			if err != nil {
 				yield(nil, fmt.Errorf("audit log: %w", err))
 				return
@@ -207,7 +207,7 @@ type follower struct {
 	done map[string]int64 // bytes that were read, by the first line of a file
 }
 
-// look yields new lines. It keeps no file open, because Windows does not rename open files.
+// look yields new lines.
 func (f *follower) look(yield func(*Entry, error) bool) (more bool) {
 	files, err := Files(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +238,7 @@ func (f *follower) rotated(files []string) bool {
 
 // firstSeq returns the number of the first line of a file; 0: it has none.
 func firstSeq(name string) int64 {
-	f, err := os.Open(name)
+	f, err := openFile(name)
 	if err != nil {
 		return 0
 	}
@@ -260,7 +260,7 @@ func seqOf(line []byte) int64 {
 
 // file reads one of the files of the log.
 func (f *follower) file(files []string, name string, yield func(*Entry, error) bool) (more bool) {
-	in, err := os.Open(name)
+	in, err := openFile(name)
 	if errors.Is(err, fs.ErrNotExist) { // it was renamed just now
 		return true
 	}

@@ -12,7 +12,6 @@ import (
 	"hash"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -178,7 +177,7 @@ func (v *verifier) noteAt(at place, kind FaultKind, format string, args ...any) 
 
 // file checks the lines of a file.
 func (v *verifier) file(name string) error {
-	f, err := os.Open(name)
+	f, err := openFile(name)
 	if err != nil {
 		return err
 	}
