@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,6 +44,11 @@ type Trail struct {
 	Team     func(ctx context.Context) string // of the caller; nil: lines have none
 	IP       func(ctx context.Context) string // address of the client; nil: lines have none
 	Identity func(server string) string       // of a server, such as its URL; nil: lines have none
+
+	// Owner returns the server that the name of a tool in front belongs to, and what that server calls
+	// the tool; empty: unknown. Lines of calls that have not reached a server then name it. Nil means
+	// that they have the name in front alone.
+	Owner func(name string) (server, tool string)
 
 	// Trusted says that the readOnlyHint of a server's tools can be relied on. Calls of its
 	// read-only tools, reads and prompts do not wait for the disk. Nil means that none is trusted.
@@ -87,10 +93,7 @@ func (t *Trail) Outer() mcp.Middleware {
 // the end.
 func (t *Trail) Around(server string) mcp.Middleware {
 	trusted := t.Trusted != nil && t.Trusted(server)
-	who := &Server{Name: server}
-	if t.Identity != nil {
-		who.Identity = t.Identity(server)
-	}
+	who := t.server(server)
 	kept, _ := t.readOnly.LoadOrStore(server, new(readOnlyTools))
 	return func(next mcp.Handler) mcp.Handler {
 		h := &around{trail: t, server: who, next: next}
@@ -106,6 +109,15 @@ func (t *Trail) Around(server string) mcp.Middleware {
 		}
 		return h
 	}
+}
+
+// server describes a server.
+func (t *Trail) server(name string) *Server {
+	s := &Server{Name: name}
+	if t.Identity != nil {
+		s.Identity = t.Identity(name)
+	}
+	return s
 }
 
 // around is a handler behind [Trail.Around].
@@ -201,8 +213,9 @@ func Note(ctx context.Context, f func(e *Entry)) {
 
 // record is a request on its way.
 type record struct {
-	call bool // of a method of callMethods
-	list bool
+	trail *Trail
+	call  bool // of a method of callMethods
+	list  bool
 
 	mu     sync.Mutex
 	entry  Entry // as far as it is known; guarded by mu
@@ -219,7 +232,7 @@ func recordOf(ctx context.Context) *record {
 
 // record begins a record.
 func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
-	r := &record{list: strings.HasSuffix(req.Method, "/list")}
+	r := &record{trail: t, list: strings.HasSuffix(req.Method, "/list")}
 	_, r.call = callMethods[req.Method]
 	e := &r.entry
 	if call := engine.From(ctx); call != nil {
@@ -316,8 +329,8 @@ func (r *record) Decided(server string, d note.Decision) {
 		return
 	}
 	e := &r.entry
-	if e.Server == nil || e.Server.Name != server {
-		e.Server = &Server{Name: server}
+	if !d.Allow {
+		e.Server = r.trail.server(server)
 	}
 	if e.Tool != "" && d.Tool != "" {
 		e.Tool = d.Tool
@@ -398,6 +411,11 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		e.Kind = List
 	default:
 		return
+	}
+	if e.Server == nil && e.Tool != "" && t.Owner != nil {
+		if server, tool := t.Owner(e.Tool); server != "" {
+			e.Server, e.Tool = t.server(server), cmp.Or(tool, e.Tool)
+		}
 	}
 	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, float64(o.Duration.Microseconds())/1000
 	t.Log.Add(e)

@@ -114,6 +114,9 @@ func TestTrail(t *testing.T) {
 		word := string(e.Kind) + " " + e.Tool
 		if e.Server != nil {
 			word += " at " + e.Server.Name
+			if e.Server.Identity != "https://shop" {
+				t.Errorf("%s has the server %+v", word, e.Server)
+			}
 		}
 		if e.Decision != nil {
 			word += " by " + e.Decision.Rule

@@ -5,11 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
+	"github.com/patchbay-dev/patchbay/policy"
 )
 
 // Middleware that passes on everything unchanged sees calls, and neither lists nor subscriptions.
@@ -66,4 +70,36 @@ func TestOnlooker(t *testing.T) {
 			t.Errorf("Owner(%q) = %q, %q, want %q", name, server, tool, want)
 		}
 	}
+}
+
+// Behind counters, a policy and the audit log, a list is fetched and encoded once for a caller.
+func TestListsBehindAllSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, err := audit.Open(filepath.Join(t.TempDir(), "audit.jsonl"), &audit.Options{Sync: audit.SyncNone})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		var c metrics.Counters
+		trail, rules, l := &audit.Trail{Log: log}, &scopes{}, &listing{}
+		g := &gateway.Gateway{Name: "gw", Middleware: c.Around(func(server string) mcp.Middleware {
+			decide, begin := policy.Foreign(server, false, rules, nil), trail.Around(server)
+			return func(next mcp.Handler) mcp.Handler { return decide(begin(next)) }
+		})}
+		run(t, g, gateway.Source{Name: "db", Share: gateway.Shared, Open: l.farm(mcp.V2025_11_25).Open})
+		time.Sleep(time.Second)
+		ctx := auth.With(t.Context(), &auth.Principal{ID: "ada", Scopes: []string{"whoami"}})
+		list := func() []byte {
+			res, err := g.Handle(ctx, &mcp.Request{Method: "tools/list"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.JSON()
+		}
+		first := list()
+		l.fetched()
+		if second := list(); &first[0] != &second[0] || l.fetched() != 0 || !strings.Contains(string(second), "db_whoami") {
+			t.Errorf("the lists are %s and %s, want one, fetched once", first, second)
+		}
+	})
 }

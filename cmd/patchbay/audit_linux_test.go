@@ -68,6 +68,19 @@ func TestUpAuditFullDisk(t *testing.T) {
 				!strings.HasPrefix(told, "503") || !strings.Contains(told, `"reason":"calls are refused, because the audit log cannot be written"`)):
 				t.Errorf("the call has the error %v, and the state is %s", err, told)
 			}
+			if req, err := http.NewRequest(http.MethodGet, strings.TrimSuffix(r.url, "/mcp")+"/readyz", nil); err != nil {
+				t.Error(err)
+			} else if req.Header.Set("Via", "a proxy"); failure == "refuse" {
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, _ := io.ReadAll(res.Body)
+				res.Body.Close()
+				if want := `{"program":"patchbay","state":"failing","reason":"calls are refused, because the audit log cannot be written"}` + "\n"; string(text) != want {
+					t.Errorf("behind a proxy the state is %s, want %s", text, want)
+				}
+			}
 			if got := patchbay(t, "status"); !strings.Contains(got, "(audit log "+log) || !strings.Contains(got, "file too large") {
 				t.Errorf("status shows\n%s", got)
 			}

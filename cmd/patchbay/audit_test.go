@@ -128,7 +128,7 @@ audit: {file: audit.jsonl, key: audit.key, checkpoint: 1s}
 				"denied hang denied by no hanging",
 				"call.begin none", "call.end none error",
 				"call.begin echo", "call.end echo ok",
-				"denied all_echo denied",
+				"denied echo denied",
 				"call.begin test_elicitation", "call.end test_elicitation ok",
 			}
 			if rev == mcp.V2026_07_28 { // it comes back with the answer

@@ -10,16 +10,18 @@ import (
 )
 
 var gatewayVerb = verb{
-	name: "gateway", summary: "Check the file that describes a deployment of up.",
+	name: "gateway", summary: "Check the file that describes a deployment.",
 	examples: []string{"patchbay gateway check gateway.yaml", "patchbay up --gateway gateway.yaml"},
 	minor:    true,
-	details: `gateway.yaml has the settings of one deployment:
+	details: `gateway.yaml has the settings of one deployment, for --gateway of up, serve,
+bridge, run and chat:
   servers: mcp.json
   listen: {http: 0.0.0.0:8443, cert: tls.pem}
   auth: ["apikeys:keys.jsonl"]
   ready: {wait: 5s, require: [db]}
   policy: policy.yaml
   limits: [100/s, "tool:web_*=60/h"]
+  audit: {file: audit.jsonl, key: audit.key}
 A value may be ${NAME} or {file: PATH}. docs/gateway.md describes all members.`,
 	verbs: []*verb{&gatewayCheckVerb},
 }

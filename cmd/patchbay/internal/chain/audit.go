@@ -61,6 +61,12 @@ func (c *Chain) openAudit() error {
 		Trusted:  func(server string) bool { return c.about(server).Trusted },
 		Identity: func(server string) string { return entry.Shown(c.about(server).Config) },
 	}
+	c.trail.Owner = func(name string) (server, tool string) {
+		if c.counters == nil || c.counters.Owner == nil {
+			return "", ""
+		}
+		return c.counters.Owner(name)
+	}
 	if c.config.HTTP {
 		c.trail.IP = accesslog.Address
 	}
