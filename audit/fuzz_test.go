@@ -63,8 +63,8 @@ func verified(t testing.TB, data []byte, key ed25519.PublicKey) *Report {
 	return &v.report
 }
 
-// Each change of one byte is found in its line or in the next one. The long form has all changes, the
-// short one those to bytes of JSON and to some others.
+// Each change of one byte is found in its line or in the next one. The long form changes each byte to
+// all others, the short one to one of them.
 func TestEveryByte(t *testing.T) {
 	data, key := sample(t)
 	if r := verified(t, data, key); !r.Whole() || len(r.Notes) > 0 || r.Checkpoints != 2 {
@@ -72,7 +72,8 @@ func TestEveryByte(t *testing.T) {
 	}
 	line := 1
 	for at, was := range data {
-		for _, b := range long.Or(slices.Collect(everyByte), []byte(`" ,:{}0x`+"\n\x00\xff"+string([]byte{was ^ 1, was ^ 32, byte(rand.IntN(256))}))) {
+		likely := []byte("\" ,:{}0x\n\x00\xff" + string([]byte{was ^ 1, was ^ 32, byte(rand.IntN(256))}))
+		for _, b := range long.Or(slices.Collect(everyByte), likely[rand.IntN(len(likely)):][:1]) {
 			if b == was {
 				continue
 			}
