@@ -1,14 +1,10 @@
 package metrics
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"net"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -34,9 +30,11 @@ var kindNames = [kinds]string{"ok", "tool_error", "protocol", "transport", "poli
 // policy, limit, deadline or canceled.
 func (k Kind) String() string { return kindNames[k] }
 
-// unreached is an error that says that a request did not reach its server, such as that of a
-// gateway whose server is failing.
-type unreached interface{ Unreached() bool }
+// ofCause are the kinds of requests by their ends, but for the Denial of a rate limit.
+var ofCause = [...]Kind{
+	outcome.Result: OK, outcome.Question: OK, outcome.Task: OK, outcome.Tool: ToolError, outcome.Denial: Refused,
+	outcome.Deadline: TimedOut, outcome.Caller: Canceled, outcome.Lost: TransportError, outcome.Server: ProtocolError,
+}
 
 // KindOf returns the kind of a call, given what the [mcp.Handler] returned for it and the context
 // that the handler got:
@@ -54,64 +52,12 @@ type unreached interface{ Unreached() bool }
 //
 // The first line that fits decides.
 func KindOf(ctx context.Context, res mcp.Result, err error) Kind {
-	if err == nil && !isError(res) || errors.Is(err, mcp.ErrPending) {
-		return OK
-	}
-	var over *limit.Error
-	var denied mcp.Denial
-	switch {
-	case errors.As(err, &over):
-		return Limited
-	case errors.As(err, &denied):
-		return Refused
-	case tooLong(err), ctx.Err() != nil && tooLong(context.Cause(ctx)):
-		return TimedOut
-	case ctx.Err() != nil:
-		return Canceled
-	case err == nil:
-		return ToolError
-	case lost(err):
-		return TransportError
-	}
-	return ProtocolError
-}
-
-// tooLong reports whether an error is about a time limit; an [*mcp.LimitError] is a
-// context.DeadlineExceeded too.
-func tooLong(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
-
-// lost reports whether a request failed between this process and the server.
-func lost(err error) bool {
-	var exit *mcp.ExitError
-	var status *mcp.HTTPError
-	var network net.Error
-	var away unreached
-	switch {
-	case errors.As(err, &exit), errors.As(err, &status), errors.As(err, &network):
-		return true
-	case errors.As(err, &away) && away.Unreached():
-		return true
-	}
-	for _, known := range []error{mcp.ErrClosed, mcp.ErrSessionLost, io.ErrUnexpectedEOF, io.EOF} {
-		if errors.Is(err, known) {
-			return true
+	kind := ofCause[outcome.Of(ctx, res, err).Cause]
+	if kind == Refused {
+		var over *limit.Error
+		if errors.As(err, &over) {
+			return Limited
 		}
 	}
-	return false
-}
-
-// isError reports whether the result of a tool says that the tool failed.
-func isError(res mcp.Result) bool {
-	switch r := res.(type) {
-	case *mcp.ToolResult:
-		return r.IsError
-	case mcp.RawResult:
-		// Most results do not have the member, which this finds out faster than a scanner of JSON.
-		if !bytes.Contains(r, []byte(`"isError"`)) {
-			return false
-		}
-		v, _ := jsonx.Lookup(json.RawMessage(r), "isError")
-		return string(v) == "true"
-	}
-	return false
+	return kind
 }

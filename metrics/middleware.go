@@ -80,7 +80,7 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	}
 	s := h.c.front.method(number)
 	s.open.Add(1)
-	start, o := time.Now(), outcome{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
+	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
 		o.ended(start)
@@ -98,7 +98,7 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 }
 
 // refused counts a call over a rate limit at its server.
-func (h *front) refused(req *mcp.Request, o *outcome) {
+func (h *front) refused(req *mcp.Request, o *ending) {
 	name, _ := jsonx.Unquote(req.Param("name"))
 	owner, tool := h.c.Owner(name)
 	if owner == "" {
@@ -139,7 +139,7 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		s = h.t.method(number)
 	}
 	s.open.Add(1)
-	start, o := time.Now(), outcome{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
+	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
 		o.ended(start)
@@ -167,7 +167,7 @@ func (h *watch) Foreign() bool {
 	return false
 }
 
-func (o *outcome) ended(start time.Time) {
+func (o *ending) ended(start time.Time) {
 	o.took = time.Since(start)
 	o.end = start.Add(o.took)
 }

@@ -62,15 +62,15 @@ type sums struct {
 	time    atomic.Int64  // nanoseconds
 }
 
-func (s *sums) add(o *outcome) {
+func (s *sums) add(o *ending) {
 	s.kinds[o.kind].Add(1)
 	s.in.Add(uint64(o.in))
 	s.out.Add(uint64(o.out))
 	s.time.Add(int64(o.took))
 }
 
-// outcome describes a call that has ended.
-type outcome struct {
+// ending describes a call that has ended.
+type ending struct {
 	kind    Kind
 	end     time.Time
 	took    time.Duration
@@ -94,7 +94,7 @@ type series struct {
 }
 
 // record counts a call.
-func (s *series) record(o *outcome) {
+func (s *series) record(o *ending) {
 	b := bucketOf(o.took)
 	s.add(o)
 	s.histogram[b].Add(1)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/principal"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -86,43 +86,20 @@ func stringOf(raw json.RawMessage) string {
 	return s
 }
 
-// outcomeOf returns how a request ended, and the code of its error.
-func outcomeOf(ctx context.Context, res mcp.Result, err error) (Outcome, int) {
-	if err == nil {
-		failed := false
-		switch r := res.(type) {
-		case *mcp.ToolResult:
-			failed = r.IsError
-		case *mcp.CreateTaskResult:
-			return Task, 0
-		case mcp.RawResult: // of a server behind a session
-			v, _ := jsonx.Lookup(json.RawMessage(r), "isError")
-			failed = string(v) == "true"
-		}
-		switch {
-		case failed && errors.Is(ctx.Err(), context.Canceled): // not Limits.CallTimeout
-			return Canceled, 0
-		case failed:
-			return ToolError, 0
-		}
-		return OK, 0
-	}
-	var denied mcp.Denial
-	switch {
-	case errors.Is(err, mcp.ErrPending):
-		return Question, 0
-	case ctx.Err() != nil:
-		return Canceled, 0
-	case errors.As(err, &denied):
-		return Denied, codeOf(err)
-	}
-	return Failed, codeOf(err)
+// outcomes are the words for requests that have ended while their callers waited.
+var outcomes = [...]Outcome{
+	outcome.Result: OK, outcome.Question: Question, outcome.Task: Task, outcome.Tool: ToolError,
+	outcome.Denial: Denied, outcome.Deadline: Failed, outcome.Caller: Failed, outcome.Lost: Failed, outcome.Server: Failed,
 }
 
-func codeOf(err error) int {
-	var rpc *mcp.Error
-	if errors.As(err, &rpc) {
-		return rpc.Code
+// outcomeOf returns how a request ended, and the code of its error.
+func outcomeOf(ctx context.Context, res mcp.Result, err error) (Outcome, int) {
+	e := outcome.Of(ctx, res, err)
+	switch {
+	case e.Failed() && (errors.Is(e.Ctx, context.Canceled) || e.Ctx != nil && e.Err):
+		return Canceled, 0
+	case e.Failed() && !e.Err: // a result with isError, after Limits.CallTimeout too
+		return ToolError, 0
 	}
-	return jsonrpc.CodeInternal
+	return outcomes[e.Cause], e.Code
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -289,35 +290,16 @@ func (h *handler) end(ctx context.Context, span oteltrace.Span, req *mcp.Request
 // failureOf returns error.type of a request, empty if it did not fail, and the code of its JSON-RPC
 // error, zero if there is none.
 func failureOf(ctx context.Context, req *mcp.Request, res mcp.Result, err error) (failure string, code int) {
-	if err == nil {
-		failed := false
-		switch r := res.(type) {
-		case *mcp.ToolResult:
-			failed = r.IsError
-		case mcp.RawResult: // of a server behind a session
-			if req.Method == "tools/call" {
-				v, _ := jsonx.Lookup(json.RawMessage(r), "isError")
-				failed = string(v) == "true"
-			}
-		}
-		if !failed {
-			return "", 0
-		}
-		failure = errorTool
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		if req.Method == "subscriptions/listen" {
-			return "", 0 // its usual end
-		}
+	e := outcome.Of(ctx, res, err)
+	switch {
+	case !e.Failed():
+		return "", 0
+	case errors.Is(e.Ctx, context.Canceled) && req.Method == "subscriptions/listen":
+		return "", 0 // its usual end
+	case errors.Is(e.Ctx, context.Canceled):
 		return errorCanceled, 0
+	case !e.Err:
+		return errorTool, 0
 	}
-	if err == nil {
-		return failure, 0
-	}
-	code = jsonrpc.CodeInternal
-	var rpc *mcp.Error
-	if errors.As(err, &rpc) {
-		code = rpc.Code
-	}
-	return strconv.Itoa(code), code
+	return strconv.Itoa(e.Code), e.Code
 }
