@@ -43,6 +43,7 @@ type Trail struct {
 
 	Team     func(ctx context.Context) string // of the caller; nil: lines have none
 	IP       func(ctx context.Context) string // address of the client; nil: lines have none
+	TraceID  func(ctx context.Context) string // of the span of the request; nil or empty: that of traceparent in _meta
 	Identity func(server string) string       // of a server, such as its URL; nil: lines have none
 
 	// Owner returns the server that the name of a tool in front belongs to, and what that server calls
@@ -261,7 +262,10 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 	if t.Team != nil {
 		e.Team = t.Team(ctx)
 	}
-	if parent, ok := jsonx.LookupPath(req.Params, "_meta", "traceparent"); ok {
+	if t.TraceID != nil {
+		e.Trace = t.TraceID(ctx)
+	}
+	if parent, ok := jsonx.LookupPath(req.Params, "_meta", "traceparent"); ok && e.Trace == "" {
 		e.Trace = traceOf(stringOf(parent))
 	}
 	nameInto(e, req)

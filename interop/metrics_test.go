@@ -21,6 +21,7 @@ func TestMetricsParse(t *testing.T) {
 	c := &metrics.Counters{Version: "1.0", Upstreams: func() []metrics.Upstream {
 		return []metrics.Upstream{{Name: odd, State: "needs login", Connections: 1, Restarts: 3, MemoryBytes: 1 << 40}}
 	}}
+	c.Audit = func() metrics.AuditLog { return metrics.AuditLog{} }
 	h := c.Front()(c.Around(nil)(odd)(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 		if string(req.Param("name")) == `"bad"` {
 			return nil, mcp.Errorf(-32000, "bad")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
@@ -38,6 +39,9 @@ type Counters struct {
 	// Upstreams returns the states of the servers behind a gateway, for Prometheus. Nil: none.
 	Upstreams func() []Upstream
 
+	// Audit returns the state of the audit log of the calls. Nil: there is none.
+	Audit func() AuditLog
+
 	// Version of the program, for Prometheus. Empty: unknown.
 	Version string
 
@@ -50,6 +54,13 @@ type Counters struct {
 	sessions sync.Map // *series of sessions of clients by revision, a string
 
 	mu sync.Mutex // of changes of servers, and of the tools of every table
+}
+
+// AuditLog is the state of an audit log.
+type AuditLog struct {
+	Lag     time.Duration // the time that the last write took
+	Queued  int           // lines that wait
+	Dropped int64         // lines that are lost
 }
 
 // Upstream is the state of a server behind a gateway.

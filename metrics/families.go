@@ -93,6 +93,12 @@ var metrics = []struct {
 		}},
 	{Metric{"patchbay_policy_decisions_total", "counter", "", []string{"effect", "rule"}, "Decisions of the policy about requests, by the rule that decided; no rule: the default."},
 		func(s *state) []Sample { return s.decisions }},
+	{Metric{"patchbay_audit_lag_seconds", "gauge", "seconds", nil, "How long the last write of the audit log took."},
+		func(s *state) []Sample { return s.ofAudit(func(a *AuditLog) float64 { return a.Lag.Seconds() }) }},
+	{Metric{"patchbay_audit_lines_queued", "gauge", "", nil, "Lines that wait for the audit log."},
+		func(s *state) []Sample { return s.ofAudit(func(a *AuditLog) float64 { return float64(a.Queued) }) }},
+	{Metric{"patchbay_audit_lines_dropped_total", "counter", "", nil, "Lines that the audit log has lost."},
+		func(s *state) []Sample { return s.ofAudit(func(a *AuditLog) float64 { return float64(a.Dropped) }) }},
 	{Metric{"patchbay_upstream_state", "gauge", "", []string{"server", "state"}, "1 for the current state of a server."},
 		func(s *state) (out []Sample) {
 			for _, u := range s.servers {
@@ -148,6 +154,7 @@ type state struct {
 	connections, waits        []row // by server
 	lists, decisions          []Sample
 	servers                   []Upstream
+	audit                     *AuditLog // nil: none
 }
 
 // row has the counts behind samples.
@@ -162,6 +169,10 @@ func (c *Counters) state() *state {
 	out := &state{version: c.Version, decisions: c.policy.samples()}
 	if c.Upstreams != nil {
 		out.servers = c.Upstreams()
+	}
+	if c.Audit != nil {
+		a := c.Audit()
+		out.audit = &a
 	}
 	add := func(to *[]row, s *series, labels ...string) {
 		t := new(tally)
@@ -244,4 +255,12 @@ func (s *state) ofServers(value func(*Upstream) float64) []Sample {
 		out[i] = Sample{Labels: []string{s.servers[i].Name}, Value: value(&s.servers[i])}
 	}
 	return out
+}
+
+// ofAudit returns a sample about the audit log; none if there is none.
+func (s *state) ofAudit(value func(*AuditLog) float64) []Sample {
+	if s.audit == nil {
+		return nil
+	}
+	return []Sample{{Value: value(s.audit)}}
 }

@@ -435,7 +435,7 @@ func TestText(t *testing.T) {
 
 // Sessions, connections, waits, lists and decisions of a policy have metrics of their own.
 func TestFamilies(t *testing.T) {
-	c := new(metrics.Counters)
+	c := &metrics.Counters{Audit: func() metrics.AuditLog { return metrics.AuditLog{Lag: 4 * time.Millisecond, Queued: 5, Dropped: 6} }}
 	c.Closed("db", 90*time.Second)
 	c.Waited("db", 3*time.Millisecond)
 	c.Decided(true, "devs")
@@ -466,6 +466,9 @@ func TestFamilies(t *testing.T) {
 			"mcp_client_session_duration_seconds[db]":     "0 1",
 			"mcp_server_session_duration_seconds[]":       "0 1",
 			"patchbay_queue_duration_seconds[db]":         "0 1",
+			"patchbay_audit_lag_seconds[]":                "0.004 0",
+			"patchbay_audit_lines_queued[]":               "5 0",
+			"patchbay_audit_lines_dropped_total[]":        "6 0",
 			"patchbay_list_bytes[tools/list]":             "12 0",
 			"patchbay_policy_decisions_total[allow devs]": "2 0",
 			"patchbay_policy_decisions_total[deny ]":      "1 0",

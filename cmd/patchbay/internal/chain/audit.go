@@ -70,6 +70,7 @@ func (c *Chain) openAudit() error {
 	if c.config.HTTP {
 		c.trail.IP = accesslog.Address
 	}
+	c.trail.TraceID = traceOf
 	return nil
 }
 

@@ -124,12 +124,18 @@ func New(c Config, p Program) (*Chain, error) {
 }
 
 // Count adds counters to the chain: in front, around each server, and behind a gateway directly in
-// front of it. They count the decisions of the policy too, and are sent with the telemetry. It is
-// called before the other methods.
+// front of it. They count the decisions of the policy too, have the state of the audit log, and are
+// sent with the telemetry. It is called before the other methods.
 func (c *Chain) Count(counters *metrics.Counters) {
 	c.counters = counters
 	if c.rules != nil {
 		c.rules.counters = counters
+	}
+	if c.trail != nil {
+		counters.Audit = func() metrics.AuditLog {
+			s := c.trail.Log.Stats()
+			return metrics.AuditLog{Lag: s.Lag, Queued: s.Queued, Dropped: s.Dropped}
+		}
 	}
 	if c.sender != nil {
 		c.sender.counters.Store(counters)

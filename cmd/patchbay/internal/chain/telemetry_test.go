@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
@@ -222,6 +223,50 @@ func TestSentMetrics(t *testing.T) {
 	}
 	if len(sent) < 12 {
 		t.Errorf("only %v", sent)
+	}
+}
+
+// The lines of the audit log name the trace of a call whose caller began none, and its state has
+// metrics.
+func TestAuditOfSpans(t *testing.T) {
+	url, got := collector(t)
+	p, _ := program()
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	c, err := New(Config{Audit: log, File: &deploy.File{Telemetry: &deploy.Telemetry{OTLP: url}}}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counters := new(metrics.Counters)
+	c.Count(counters)
+	list, err := c.Front()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls(append(list, c.Around(func(string) Server { return Server{} })("s"))...)
+	text := httptest.NewRecorder()
+	counters.ServeHTTP(text, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if !strings.Contains(text.Body.String(), "\npatchbay_audit_lines_dropped_total 0\n") {
+		t.Errorf("the metrics are %s", text.Body)
+	}
+	c.Close()
+	spans, _ := spansOf(t, got())
+	traces, lines := map[string]bool{}, 0
+	for _, s := range spans {
+		traces[s.TraceID] = true
+	}
+	for e, err := range audit.Read(log) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind != audit.CallBegin && e.Kind != audit.CallEnd {
+			continue
+		}
+		if lines++; !traces[e.Trace] {
+			t.Errorf("a line has the trace %q, the spans have %v", e.Trace, traces)
+		}
+	}
+	if len(traces) != 2 || lines != 4 {
+		t.Errorf("%d traces, %d lines", len(traces), lines)
 	}
 }
 
