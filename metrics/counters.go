@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -36,6 +37,10 @@ type Counters struct {
 	// too. The server is empty if there is none. Nil: these calls count at the front alone.
 	Owner func(name string) (server, tool string)
 
+	// Team returns the team of the caller of a request, Empty: it has none. Teams beyond some
+	// hundred count as "other". Nil: calls are not counted by team.
+	Team func(ctx context.Context) string
+
 	// Upstreams returns the states of the servers behind a gateway, for Prometheus. Nil: none.
 	Upstreams func() []Upstream
 
@@ -46,8 +51,9 @@ type Counters struct {
 	Version string
 
 	front   table
-	lists   [15]atomic.Int64 // bytes of the last list that a client got, as methods
-	policy  decisions
+	lists   [15]atomic.Int64                   // bytes of the last list that a client got, as methods
+	policy  pairs                              // decisions by effect and rule
+	teams   pairs                              // calls of tools by kind and team
 	servers atomic.Pointer[map[string]*server] // a change makes a new map
 	tools   atomic.Int64                       // number of tools with counts of their own
 

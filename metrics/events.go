@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -42,63 +41,59 @@ func (s *series) lasted(d time.Duration) { s.record(&ending{end: time.Now(), too
 
 // Decided counts a decision of a policy about a request, by the rule that decided; empty: the default.
 // Rules beyond the first 1,000 count as "other".
-func (c *Counters) Decided(allow bool, rule string) { c.policy.count(decision{allow, rule}).Add(1) }
-
-const maxRules = 1000
-
-type decision struct {
-	allow bool
-	rule  string
+func (c *Counters) Decided(allow bool, rule string) {
+	effect := "deny"
+	if allow {
+		effect = "allow"
+	}
+	c.policy.count(effect, rule).Add(1)
 }
 
-// decisions are counts of decisions. The zero value is empty.
-type decisions struct {
+const maxPairs = 1000
+
+// pairs are counts by two labels. The zero value is empty.
+type pairs struct {
 	mu     sync.Mutex // of changes
-	counts atomic.Pointer[map[decision]*atomic.Uint64]
+	counts atomic.Pointer[map[[2]string]*atomic.Uint64]
 }
 
-// count returns the count of a decision.
-func (d *decisions) count(of decision) *atomic.Uint64 {
-	if n := d.known()[of]; n != nil {
+// count returns the count of two labels. If there are too many, the second is "other".
+func (p *pairs) count(first, second string) *atomic.Uint64 {
+	key := [2]string{first, second}
+	if n := p.known()[key]; n != nil {
 		return n
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	old := d.known()
-	if len(old) >= maxRules && of.rule != "" {
-		of.rule = other
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.known()
+	if len(old) >= maxPairs && second != "" {
+		key[1] = other
 	}
-	if n := old[of]; n != nil {
+	if n := old[key]; n != nil {
 		return n
 	}
 	counts := maps.Clone(old)
 	if counts == nil {
-		counts = map[decision]*atomic.Uint64{}
+		counts = map[[2]string]*atomic.Uint64{}
 	}
 	n := new(atomic.Uint64)
-	counts[of] = n
-	d.counts.Store(&counts)
+	counts[key] = n
+	p.counts.Store(&counts)
 	return n
 }
 
-func (d *decisions) known() map[decision]*atomic.Uint64 {
-	if p := d.counts.Load(); p != nil {
-		return *p
+func (p *pairs) known() map[[2]string]*atomic.Uint64 {
+	if counts := p.counts.Load(); counts != nil {
+		return *counts
 	}
 	return nil
 }
 
-// samples returns the counts, by effect and rule.
-func (d *decisions) samples() (out []Sample) {
-	for of, n := range d.known() {
-		effect := "deny"
-		if of.allow {
-			effect = "allow"
-		}
-		out = append(out, Sample{Labels: []string{effect, of.rule}, Value: float64(n.Load())})
+// samples returns the counts in the order of their labels.
+func (p *pairs) samples() (out []Sample) {
+	for key, n := range p.known() {
+		out = append(out, Sample{Labels: key[:], Value: float64(n.Load())})
 	}
-	slices.SortFunc(out, func(a, b Sample) int {
-		return cmp.Or(cmp.Compare(a.Labels[0], b.Labels[0]), cmp.Compare(a.Labels[1], b.Labels[1]))
-	})
+	slices.SortFunc(out, func(a, b Sample) int { return slices.Compare(a.Labels, b.Labels) })
 	return out
 }

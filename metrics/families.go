@@ -79,6 +79,8 @@ var metrics = []struct {
 		func(s *state) []Sample { return each(s.calls, func(r *row) float64 { return float64(r.out) }) }},
 	{Metric{"patchbay_calls_open", "gauge", "", byTool, "Calls that are running."},
 		func(s *state) []Sample { return each(s.calls, func(r *row) float64 { return float64(r.open) }) }},
+	{Metric{"patchbay_team_calls_total", "counter", "", []string{"outcome", "team"}, "Calls of tools by the team of the caller; the outcome is ok, canceled or an error_type."},
+		func(s *state) []Sample { return s.teams }},
 	{Metric{"patchbay_queue_duration_seconds", "histogram", "seconds", byServer, "Waits for a place among the connections of a server."},
 		func(s *state) []Sample { return durations(s.waits) }},
 	{Metric{"patchbay_list_bytes", "gauge", "bytes", byMethod, "The last list that a client got from a gateway."},
@@ -152,7 +154,7 @@ type state struct {
 	requests, calls, upstream []row
 	sessions                  []row // of clients, by revision
 	connections, waits        []row // by server
-	lists, decisions          []Sample
+	lists, decisions, teams   []Sample
 	servers                   []Upstream
 	audit                     *AuditLog // nil: none
 }
@@ -166,7 +168,7 @@ type row struct {
 // state reads the counters.
 func (c *Counters) state() *state {
 	now := time.Now()
-	out := &state{version: c.Version, decisions: c.policy.samples()}
+	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples()}
 	if c.Upstreams != nil {
 		out.servers = c.Upstreams()
 	}

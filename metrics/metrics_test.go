@@ -436,6 +436,8 @@ func TestText(t *testing.T) {
 // Sessions, connections, waits, lists and decisions of a policy have metrics of their own.
 func TestFamilies(t *testing.T) {
 	c := &metrics.Counters{Audit: func() metrics.AuditLog { return metrics.AuditLog{Lag: 4 * time.Millisecond, Queued: 5, Dropped: 6} }}
+	c.Team = func(context.Context) string { return "dev" }
+	c.Front()(answer(mcp.RawResult(`{"isError":true}`), nil)).Handle(t.Context(), call("t"))
 	c.Closed("db", 90*time.Second)
 	c.Waited("db", 3*time.Millisecond)
 	c.Decided(true, "devs")
@@ -466,6 +468,7 @@ func TestFamilies(t *testing.T) {
 			"mcp_client_session_duration_seconds[db]":     "0 1",
 			"mcp_server_session_duration_seconds[]":       "0 1",
 			"patchbay_queue_duration_seconds[db]":         "0 1",
+			"patchbay_team_calls_total[tool_error dev]":   "1 0",
 			"patchbay_audit_lag_seconds[]":                "0.004 0",
 			"patchbay_audit_lines_queued[]":               "5 0",
 			"patchbay_audit_lines_dropped_total[]":        "6 0",

@@ -85,6 +85,11 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		s.open.Add(-1)
 		o.ended(start)
 		s.record(&o)
+		if number == 0 && h.c.Team != nil {
+			if team := h.c.Team(ctx); team != "" {
+				h.c.teams.count(o.kind.String(), team).Add(1)
+			}
+		}
 		if o.kind == Limited && number == 0 && h.c.Owner != nil {
 			h.refused(req, &o)
 		}

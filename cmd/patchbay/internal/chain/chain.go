@@ -131,6 +131,9 @@ func (c *Chain) Count(counters *metrics.Counters) {
 	if c.rules != nil {
 		c.rules.counters = counters
 	}
+	if c.config.File != nil {
+		counters.Team = c.Team
+	}
 	if c.trail != nil {
 		counters.Audit = func() metrics.AuditLog {
 			s := c.trail.Log.Stats()

@@ -157,7 +157,8 @@ func TestSentMetrics(t *testing.T) {
 	p, _ := program()
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, rules, "default: allow\nrules: [{name: no x, when: name == \"x\", effect: deny}]\n")
-	c, err := New(Config{Policy: rules, File: &deploy.File{Telemetry: &deploy.Telemetry{OTLP: url}}}, p)
+	teams := deploy.Teams{From: "principal.id", Members: []deploy.Team{{Name: "dev", Patterns: []string{"*"}}}}
+	c, err := New(Config{Policy: rules, File: &deploy.File{Teams: teams, Telemetry: &deploy.Telemetry{OTLP: url}}}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +207,7 @@ func TestSentMetrics(t *testing.T) {
 		"mcp.server.operation.errors|":      "2 mcp.method.name=tools/call error.type=policy",
 		"mcp.client.session.duration|s":     "01 server=s",
 		"patchbay.call.duration|s":          "02 server=s mcp.method.name=tools/call gen_ai.tool.name=other",
+		"patchbay.team.calls|":              "2 outcome=policy team=dev",
 		"patchbay.queue.duration|s":         "01 server=s",
 		"patchbay.policy.decisions|":        "2 effect=deny rule=no x",
 		"patchbay.upstream.state|":          "1 server=s state=ready",
