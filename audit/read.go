@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -219,7 +220,7 @@ func (f *follower) look(yield func(*Entry, error) bool) (more bool) {
 	}
 	for i, name := range files {
 		if i+1 < len(files) {
-			if next := firstSeq(files[i+1]); next > 0 && next <= f.last+1 {
+			if next := f.firstOf(files[i+1]); next > 0 && next <= f.last+1 {
 				continue // its lines are read
 			}
 		}
@@ -234,6 +235,15 @@ func (f *follower) look(yield func(*Entry, error) bool) (more bool) {
 func (f *follower) rotated(files []string) bool {
 	now, err := Files(f.path)
 	return err != nil || !slices.Equal(now, files)
+}
+
+// firstOf returns the number of the first line of a file of the log, from its name if it is rotated; 0:
+// it has none.
+func (f *follower) firstOf(name string) int64 {
+	if seq := rotatedSeq(filepath.Base(f.path), filepath.Base(name)); seq > 0 {
+		return seq
+	}
+	return firstSeq(name)
 }
 
 // firstSeq returns the number of the first line of a file; 0: it has none.

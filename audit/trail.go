@@ -408,6 +408,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		e.Kind = Denied
 		if e.Reason == "" && o.Err != nil {
 			e.Reason = o.Err.Error()
+			if rpc := (*mcp.Error)(nil); errors.As(o.Err, &rpc) {
+				e.Reason = rpc.Message // the line has the code
+			}
 		}
 	case r.call:
 		e.Kind = CallEnd

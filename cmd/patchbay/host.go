@@ -95,6 +95,7 @@ func (a *app) newHost() (*hosting, error) {
 		return nil, fmt.Errorf("cannot log calls, so none is made: %w", err)
 	}
 	h.Approvals, h.approvals = approvals, approvals
+	person := &audit.Principal{ID: localPerson().ID}
 	h.Audit = func(d host.Decision) error {
 		kind, effect := audit.CallEnd, "allow"
 		if d.Outcome == "" {
@@ -104,7 +105,7 @@ func (a *app) newHost() (*hosting, error) {
 			kind, effect = audit.Denied, "deny"
 		}
 		return log.Write(context.WithoutCancel(a.ctx), audit.Entry{
-			Kind: kind, Time: d.Time, Conversation: d.Conversation, Call: d.Call, Server: &audit.Server{Name: d.Server, Identity: d.Identity},
+			Kind: kind, Time: d.Time, Principal: person, Conversation: d.Conversation, Call: d.Call, Server: &audit.Server{Name: d.Server, Identity: d.Identity},
 			Tool: d.Tool, Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: effect, By: d.By},
 			Outcome: string(d.Outcome), Reason: a.secrets.Text(d.Reason), Cached: d.Cached, Millis: float64(d.Took.Microseconds()) / 1000,
 		})

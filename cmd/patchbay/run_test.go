@@ -34,7 +34,7 @@ turns:
 	patchbay("", "a stove, please", "--allow", "shop/place-order", "--yes").expect(t, exitDenied, "I must not.\n",
 		"not allowed, so not called: shop/add-to-cart", "hint: patchbay run "+shell([]string{"a stove, please"})+" -s shop -m openai/scripted --yes --allow shop/add-to-cart")
 	log, err := os.ReadFile("patchbay/calls.jsonl")
-	if err != nil || !strings.Contains(string(log), `"add-to-cart"`) {
+	if err != nil || !strings.Contains(string(log), `"add-to-cart"`) || !strings.Contains(string(log), `"principal":{"id":"local#`) {
 		t.Errorf("the log of decisions is %q, %v", log, err)
 	}
 }

@@ -127,7 +127,7 @@ func (c *Check) Lines(r *audit.Report, paint func(s, style string) string) (out 
 	case r.Checkpoints == 0 && c.Key == "":
 		text += ", not signed"
 	case c.Key == "":
-		text += ", " + checkpoints + " that were not checked (--key FILE)"
+		text += ", " + checkpoints + " not checked (--key FILE)"
 	default:
 		text += ", " + checkpoints
 	}
