@@ -27,7 +27,7 @@ policy: policy.yaml
 teams: {from: principal.claims.realm.groups, members: {dev: ["eng-*"], ops: oncall}}
 limits: ["100/s", "tool:web_*=60/h"]
 audit: {file: audit.jsonl, arguments: none, checkpoint: 20s, key: audit.ed25519, onFailure: pass, sync: none}
-telemetry: {otlp: http://collector:4318, content: redacted}
+telemetry: {otlp: http://collector:4318, content: redacted, headers: {X-Key: {file: address}}}
 record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 `))
 	if err != nil {
@@ -43,9 +43,9 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 		{f.Teams, deploy.Teams{From: "principal.claims.realm.groups", Members: []deploy.Team{{"dev", []string{"eng-*"}}, {"ops", []string{"oncall"}}}}},
 		{f.Limits, []string{"100/s", "tool:web_*=60/h"}},
 		{f.Audit, &deploy.Audit{File: in("audit.jsonl"), Arguments: "none", Checkpoint: 20 * time.Second, Key: in("audit.ed25519"), OnFailure: "pass", Sync: "none"}},
-		{f.Telemetry, &deploy.Telemetry{OTLP: "http://collector:4318", Content: "redacted"}},
+		{f.Telemetry, &deploy.Telemetry{OTLP: "http://collector:4318", Content: "redacted", Headers: map[string]string{"X-Key": "127.0.0.1:9090"}}},
 		{f.Record, &deploy.Record{Dir: in("frames"), Bytes: 3 << 19, Age: 48 * time.Hour}},
-		{f.Files, []string{in("address")}},
+		{f.Files, []string{in("address"), in("address")}},
 		{len(f.Warnings), 0},
 		{f.Problem("limits[1]", "text", "fix").String(), path + ":8:19: text; fix"},
 		{f.Problem("listen.http", "text", "").String(), path + ":3:16: text"},
@@ -114,6 +114,8 @@ func TestFaults(t *testing.T) {
 		{"audit: {file: a, checkpoint: 1ms}", `1:30: audit.checkpoint is "1ms", out of bounds; use 1s to 1h`},
 		{"telemetry: {content: none}", "1:12: telemetry needs otlp"},
 		{"telemetry: {otlp: 'collector:4318'}", "1:19: telemetry.otlp is not the URL of a collector; write it like http://collector:4318"},
+		{"telemetry: {otlp: 'http://u:s3cret@c'}", "1:19: telemetry.otlp has a user name or a password; write it in telemetry.headers"},
+		{"telemetry: {otlp: 'http://c', headers: [a]}", "1:40: telemetry.headers must be a mapping"},
 		{"record: {bytes: 1GiB}", "1:9: record needs dir"},
 		{"record: {dir: d, bytes: 1}", `1:25: record.bytes is "1", not a size with a unit; write it like 512MiB or 10GB`},
 		{"record: {dir: d, bytes: 1KB}", `1:25: record.bytes is "1KB", out of bounds; use 1MiB to 1024TiB`},
@@ -142,12 +144,12 @@ func TestAllFaults(t *testing.T) {
 	}
 }
 
-// A password in the file is a warning, which does not show it; one from elsewhere is not.
+// A secret in the file is a warning, which does not show it; one from elsewhere is not.
 func TestPlainSecret(t *testing.T) {
 	t.Setenv("DEPLOY_TEST_PASSWORD", "s3cret")
 	for file, want := range map[string]string{
-		"telemetry: {otlp: 'http://u:s3cret@c'}":                  "g:1:19: telemetry.otlp has a password in plain text; write ${NAME} or {file: PATH} in place of it",
-		"telemetry: {otlp: 'http://u:${DEPLOY_TEST_PASSWORD}@c'}": "",
+		"telemetry: {otlp: 'http://c', headers: {X-Key: s3cret}}":                    "g:1:48: telemetry.headers has a value in plain text, which is often a secret; write ${NAME} or {file: PATH} in place of it",
+		"telemetry: {otlp: 'http://c', headers: {X-Key: '${DEPLOY_TEST_PASSWORD}'}}": "",
 	} {
 		f, err := deploy.Parse("g", []byte(file))
 		if err != nil {

@@ -89,6 +89,8 @@ type Audit struct {
 type Telemetry struct {
 	OTLP    string // URL of a collector, over HTTP
 	Content string // none (the default), or redacted: arguments and results are sent without their secrets
+
+	Headers map[string]string // of each request to the collector, such as an API key
 }
 
 // Record says where frames are recorded.

@@ -150,12 +150,20 @@ func (r *reader) telemetry(n *yaml.Node) {
 			case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 				r.Fault(n, "write it like http://collector:4318", "telemetry.otlp is not the URL of a collector")
 			case u.User != nil:
-				if _, secret := u.User.Password(); secret && literal(n) {
-					r.warn(n, "write ${NAME} or {file: PATH} in place of it", "telemetry.otlp has a password in plain text")
-				}
+				r.Fault(n, "write it in telemetry.headers", "telemetry.otlp has a user name or a password")
 			}
 		},
 		"content": func(n *yaml.Node) { t.Content = r.word(n, "telemetry.content", "none", "redacted") },
+		"headers": func(n *yaml.Node) {
+			t.Headers = map[string]string{}
+			r.note(n, "telemetry.headers")
+			r.Members(n, "telemetry.headers", func(key, value *yaml.Node) {
+				t.Headers[key.Value] = r.text(value, "telemetry.headers."+key.Value)
+				if literal(value) {
+					r.warn(value, "write ${NAME} or {file: PATH} in place of it", "telemetry.headers has a value in plain text, which is often a secret")
+				}
+			})
+		},
 	})
 	if ok {
 		r.needs(n, "telemetry", "otlp", "http://collector:4318")

@@ -32,6 +32,7 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 	c.auth(p)
 	if f.Telemetry != nil {
 		c.report("telemetry.otlp", (&otlp.Options{Endpoint: f.Telemetry.OTLP}).Check())
+		c.report("telemetry.headers", (&otlp.Options{Endpoint: "http://localhost", Headers: f.Telemetry.Headers}).Check())
 	}
 	c.audit()
 	if f.Record != nil {

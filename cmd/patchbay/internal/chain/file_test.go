@@ -52,7 +52,7 @@ func TestLoadFaults(t *testing.T) {
 		{"auth: ['hmac:${CHAIN_TEST_SECRET}']", "1:8: auth[0] cannot be used; its value, from a variable or a file, is not shown"},
 		{"telemetry: {otlp: 'http://localhost:4318'}", ""},
 		{"telemetry: {otlp: 'http://localhost:4318/?a=b'}", "1:19: telemetry.otlp: the endpoint has a query"},
-		{"telemetry: {otlp: 'http://ada:${CHAIN_TEST_SECRET}@localhost:4318'}", "1:19: telemetry.otlp: the endpoint has a user name; put credentials into a header"},
+		{"telemetry: {otlp: 'http://ada:${CHAIN_TEST_SECRET}@localhost:4318'}", "1:19: telemetry.otlp has a user name or a password; write it in telemetry.headers"},
 		{"audit: {file: new/audit.jsonl, key: new/audit.key}", ""},
 		{"audit: {file: .}", "1:15: audit.file: "},
 		{"audit: {file: mcp.json/audit.jsonl}", "1:15: audit.file: "},
@@ -90,6 +90,7 @@ func TestDocumentedFile(t *testing.T) {
 	write(t, filepath.Join(dir, "mcp.json"), `{"mcpServers": {"db": {"command": "x"}}}`)
 	write(t, filepath.Join(dir, "policy.yaml"), "rules: [{name: a, effect: allow, when: 'true'}]\n")
 	write(t, filepath.Join(dir, "keys.jsonl"), `{"id":"abcdef","hash":"sha256:`+strings.Repeat("ab", 32)+`","subject":"ada"}`+"\n")
+	write(t, filepath.Join(dir, "key"), "sesame\n")
 	write(t, filepath.Join(dir, "gateway.yaml"), example)
 	ca := testcert.New(t, filepath.Join(dir, "ca.pem"))
 	ca.Sign(t, testcert.Loopback(), filepath.Join(dir, "tls.pem"), filepath.Join(dir, "tls.key"))

@@ -46,7 +46,7 @@ func newSender(file *deploy.File, p *Program) (*sender, error) {
 	var o otlp.Options
 	s := &sender{began: time.Now()}
 	if file != nil && file.Telemetry != nil {
-		o.Endpoint = file.Telemetry.OTLP
+		o.Endpoint, o.Headers = file.Telemetry.OTLP, file.Telemetry.Headers
 		if file.Telemetry.Content == "redacted" {
 			s.content = p.Redactor
 		}

@@ -345,3 +345,44 @@ func TestSilentCollector(t *testing.T) {
 		t.Errorf("the state is %+v", s)
 	}
 }
+
+// The headers of gateway.yaml go to the collector with each request. A wrong one is a fault at its place.
+func TestHeadersForCollector(t *testing.T) {
+	keys := make(chan string, 10)
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { keys <- r.Header.Get("X-Key") }))
+	t.Cleanup(far.Close)
+	t.Setenv("CHAIN_TEST_KEY", "sesame")
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	write(t, path, "telemetry:\n  otlp: "+far.URL+"\n  headers: {X-Key: '${CHAIN_TEST_KEY}'}\n")
+	p, _ := program()
+	f, err := p.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{HTTP: true, File: f}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := c.Front()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &mcp.Server{Name: "s"}
+	mcp.AddTool(srv, mcp.Tool{Name: "x"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	if _, err := front[0](srv).Handle(t.Context(), &mcp.Request{Method: "tools/list"}); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if len(keys) == 0 {
+		t.Fatal("the collector got nothing")
+	}
+	for len(keys) > 0 {
+		if key := <-keys; key != "sesame" {
+			t.Errorf("the collector got the key %q", key)
+		}
+	}
+	write(t, path, "telemetry:\n  otlp: "+far.URL+"\n  headers: {'X Key': '${CHAIN_TEST_KEY}'}\n")
+	if _, err := p.Load(path); err == nil || !strings.Contains(err.Error(), `gateway.yaml:3:12: telemetry.headers: the header "X Key" is not valid in HTTP`) || strings.Contains(err.Error(), "sesame") {
+		t.Errorf("a wrong header: %v", err)
+	}
+}
