@@ -182,12 +182,20 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		}
 		if h.trail.OnFailure == Refuse {
 			recordOf(ctx).refused()
-			return nil, mcp.Errorf(jsonrpc.CodeInternal, "the call was not made, because its line of the audit log cannot be written (%v); ask the operator of this server", cause(err))
+			return nil, unlogged{mcp.Errorf(jsonrpc.CodeInternal, "the call was not made, because its line of the audit log cannot be written (%v); ask the operator of this server", cause(err))}
 		}
 		h.trail.Log.Add(e) // it is written as soon as that is possible
 	}
 	return h.next.Handle(ctx, req)
 }
+
+// unlogged is the error of a call that is not made because its line cannot be written.
+type unlogged struct{ error }
+
+func (e unlogged) Unwrap() error { return e.error }
+
+// Unlogged returns true: package metrics counts the error as one of the audit log.
+func (unlogged) Unlogged() bool { return true }
 
 // cause returns the innermost error that a caller may see: without paths.
 func cause(err error) error {

@@ -13,7 +13,9 @@ import (
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
@@ -173,6 +175,27 @@ func TestTrailFailure(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), "shop_list", map[string]any{"n": 1}); err != nil {
 			t.Errorf("a read-only tool: %v", err)
 		}
+	}
+}
+
+// The error of a refused call says that the audit log is the reason, so that metrics do not count it as the server's.
+func TestTrailUnlogged(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "audit.jsonl"), &audit.Options{Sync: audit.SyncNone})
+	if err := l.Close(); err != nil { // as if it could not be written
+		t.Fatal(err)
+	}
+	h := (&audit.Trail{Log: l}).Around("shop")(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
+		t.Error("the call was made")
+		return nil, nil
+	}))
+	_, err := h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"buy"}`)})
+	var unlogged interface{ Unlogged() bool }
+	var rpc *mcp.Error
+	if !errors.As(err, &unlogged) || !unlogged.Unlogged() || !errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInternal {
+		t.Errorf("%#v", err)
+	}
+	if kind := metrics.KindOf(t.Context(), nil, err); kind != metrics.Unlogged {
+		t.Errorf("the kind is %v", kind)
 	}
 }
 

@@ -9,7 +9,7 @@
 // [Counters.Around] makes the [gateway.Gateway.Middleware]: it counts what callers get from each
 // server, a policy included, and apart from that how long the server itself takes.
 //
-// Each call has one [Kind]: it succeeded, or failed in one of six ways, or its caller canceled it.
+// Each call has one [Kind]: it succeeded, or failed in one of seven ways, or its caller canceled it.
 //
 // # Guarantees
 //

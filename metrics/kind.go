@@ -20,20 +20,21 @@ const (
 	Refused                    // no permission: an [mcp.Denial] that is not about a rate limit
 	Limited                    // over a rate limit
 	TimedOut                   // it took too long
+	Unlogged                   // the audit log could not be written, so the call was not sent
 	Canceled                   // the caller canceled it, or has gone
 	kinds
 )
 
-var kindNames = [kinds]string{"ok", "tool_error", "protocol", "transport", "policy", "limit", "deadline", "canceled"}
+var kindNames = [kinds]string{"ok", "tool_error", "protocol", "transport", "policy", "limit", "deadline", "audit", "canceled"}
 
 // String returns the name of the kind, as in the label error_type: ok, tool_error, protocol, transport,
-// policy, limit, deadline or canceled.
+// policy, limit, deadline, audit or canceled.
 func (k Kind) String() string { return kindNames[k] }
 
 // ofCause are the kinds of requests by their ends, but for the Denial of a rate limit.
 var ofCause = [...]Kind{
 	outcome.Result: OK, outcome.Question: OK, outcome.Task: OK, outcome.Tool: ToolError, outcome.Denial: Refused,
-	outcome.Deadline: TimedOut, outcome.Caller: Canceled, outcome.Lost: TransportError, outcome.Server: ProtocolError,
+	outcome.Deadline: TimedOut, outcome.Caller: Canceled, outcome.Lost: TransportError, outcome.Server: ProtocolError, outcome.Unlogged: Unlogged,
 }
 
 // KindOf returns the kind of a call, given what the [mcp.Handler] returned for it and the context
@@ -45,6 +46,8 @@ var ofCause = [...]Kind{
 //	any other mcp.Denial, such as of a policy               policy
 //	*mcp.LimitError, context.DeadlineExceeded               deadline
 //	any error or isError after the context was canceled     canceled
+//	errors whose method Unlogged returns true, as of a
+//	call that package audit refuses                         audit
 //	*mcp.ExitError, *mcp.HTTPError, net.Error, io.EOF,
 //	mcp.ErrClosed, mcp.ErrSessionLost, and errors whose
 //	method Unreached returns true                           transport

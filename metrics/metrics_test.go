@@ -37,6 +37,11 @@ func call(tool string) *mcp.Request {
 	return &mcp.Request{Method: "tools/call", Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":{}}`, tool))}
 }
 
+// unlogged is an error such as that of package audit.
+type unlogged struct{ error }
+
+func (unlogged) Unlogged() bool { return true }
+
 // Each outcome of a call has a kind.
 func TestKindOf(t *testing.T) {
 	live := t.Context()
@@ -76,6 +81,7 @@ func TestKindOf(t *testing.T) {
 		{"HTTP 502", live, nil, &mcp.HTTPError{Status: 502}, metrics.TransportError},
 		{"refused", live, nil, &net.OpError{Op: "dial", Err: errors.New("x")}, metrics.TransportError},
 		{"cut off", live, nil, io.ErrUnexpectedEOF, metrics.TransportError},
+		{"the audit log", live, nil, fmt.Errorf("x: %w", unlogged{rpc}), metrics.Unlogged},
 		{"a failing server", live, nil, &gateway.UnavailableError{State: gateway.Failing, Err: rpc}, metrics.TransportError},
 	} {
 		if got := metrics.KindOf(tt.ctx, tt.res, tt.err); got != tt.want {

@@ -92,11 +92,12 @@ type Errors struct {
 	Policy    uint64 `json:"policy,omitempty"`
 	Limit     uint64 `json:"limit,omitempty"`
 	Deadline  uint64 `json:"deadline,omitempty"`
+	Audit     uint64 `json:"audit,omitempty"`
 }
 
 // Sum returns the number of all errors.
 func (e Errors) Sum() uint64 {
-	return e.Tool + e.Protocol + e.Transport + e.Policy + e.Limit + e.Deadline
+	return e.Tool + e.Protocol + e.Transport + e.Policy + e.Limit + e.Deadline + e.Audit
 }
 
 // Busiest returns the tools with the most calls, at most n of them, the busiest first.
@@ -170,7 +171,7 @@ func (t *table) each(w Window, now time.Time, do func(method, tool string, t *ta
 func (t *tally) stats() Stats {
 	return Stats{
 		Calls: t.calls(), Open: t.open, Canceled: t.kinds[Canceled], BytesIn: t.in, BytesOut: t.out,
-		Errors: Errors{t.kinds[ToolError], t.kinds[ProtocolError], t.kinds[TransportError], t.kinds[Refused], t.kinds[Limited], t.kinds[TimedOut]},
+		Errors: Errors{t.kinds[ToolError], t.kinds[ProtocolError], t.kinds[TransportError], t.kinds[Refused], t.kinds[Limited], t.kinds[TimedOut], t.kinds[Unlogged]},
 		P50:    Latency{t.quantile(0.5)}, P95: Latency{t.quantile(0.95)}, P99: Latency{t.quantile(0.99)},
 	}
 }

@@ -27,6 +27,7 @@ const (
 	Deadline              // it took too long: an error about a time limit, or the context has such a cause
 	Caller                // it failed after its context had ended in another way
 	Lost                  // it failed between this process and the server
+	Unlogged              // its line of the audit log could not be written, so it was not sent
 	Server                // any other error
 )
 
@@ -62,6 +63,7 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 		}
 	}
 	var denied mcp.Denial
+	var unaudited unlogged
 	switch {
 	case errors.As(err, &denied):
 		e.Cause = Denial
@@ -71,6 +73,8 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 		e.Cause = Caller
 	case err == nil:
 		e.Cause = Tool
+	case errors.As(err, &unaudited) && unaudited.Unlogged():
+		e.Cause = Unlogged
 	case lost(err):
 		e.Cause = Lost
 	default:
@@ -86,6 +90,9 @@ func tooLong(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 // unreached is an error that says that a request did not reach its server, such as that of a
 // gateway whose server is failing.
 type unreached interface{ Unreached() bool }
+
+// unlogged is the error of a call that was not sent because the audit log cannot be written.
+type unlogged interface{ Unlogged() bool }
 
 // lost reports whether a request failed between this process and the server.
 func lost(err error) bool {

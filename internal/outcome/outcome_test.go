@@ -25,6 +25,12 @@ type denial struct{}
 func (denial) Error() string                                 { return "denied" }
 func (denial) HTTPHeader(context.Context) (int, http.Header) { return http.StatusForbidden, nil }
 
+// unlogged is the error of a call that the audit log refuses.
+type unlogged struct{ error }
+
+func (unlogged) Unlogged() bool  { return true }
+func (e unlogged) Unwrap() error { return e.error }
+
 // Each end has one cause, and the words of an access log and an audit log, and of counters.
 func TestOf(t *testing.T) {
 	live := t.Context()
@@ -60,6 +66,7 @@ func TestOf(t *testing.T) {
 		{"a deadline of the network", live, nil, &url.Error{Op: "Post", Err: context.DeadlineExceeded}, outcome.Deadline, -32603, middleware.Failed, metrics.TimedOut},
 		{"canceled", gone, nil, rpc, outcome.Caller, -32602, middleware.Canceled, metrics.Canceled},
 		{"cut off", live, nil, io.ErrUnexpectedEOF, outcome.Lost, -32603, middleware.Failed, metrics.TransportError},
+		{"no line in the audit log", live, nil, unlogged{rpc}, outcome.Unlogged, -32602, middleware.Failed, metrics.Unlogged},
 		{"a JSON-RPC error", live, nil, rpc, outcome.Server, -32602, middleware.Failed, metrics.ProtocolError},
 		{"another error", live, nil, errors.New("x"), outcome.Server, -32603, middleware.Failed, metrics.ProtocolError},
 	} {

@@ -94,7 +94,7 @@ func Kinds(e metrics.Errors) string {
 	for _, kind := range []struct {
 		name string
 		n    uint64
-	}{{"tool", e.Tool}, {"protocol", e.Protocol}, {"transport", e.Transport}, {"policy", e.Policy}, {"limit", e.Limit}, {"deadline", e.Deadline}} {
+	}{{"tool", e.Tool}, {"protocol", e.Protocol}, {"transport", e.Transport}, {"policy", e.Policy}, {"limit", e.Limit}, {"deadline", e.Deadline}, {"audit", e.Audit}} {
 		if kind.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", kind.n, kind.name))
 		}
