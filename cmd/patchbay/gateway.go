@@ -93,6 +93,15 @@ func (a *app) deployment(path string) (*deploy.File, error) {
 	return f, err
 }
 
+// elsewhere returns the next step for an address that cannot be used: to change the member of gateway.yaml
+// that sets it, else flags.
+func (a *app) elsewhere(member, flags string) string {
+	if a.deployed == nil || !a.deployed.Has(member) {
+		return flags
+	}
+	return "set " + member + " in " + a.deployed.Path + " to another address; port 0: any free port"
+}
+
 // reached has the flags of a verb that clients reach.
 type reached struct {
 	*protection

@@ -28,7 +28,7 @@ func (m *measured) serveMetrics(a *app, c *metrics.Counters) (stop func(), err e
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		f := &fault{code: exitLocal, err: netfault.Listen(address, err)}
-		return nil, f.hint("--metrics 127.0.0.1:0")
+		return nil, f.hint(a.elsewhere("listen.metrics", "--metrics 127.0.0.1:0"))
 	}
 	p := listen.NewPage(l, "/metrics", c, a.logger())
 	if shared {

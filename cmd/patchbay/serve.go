@@ -177,7 +177,7 @@ func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		f := &fault{code: exitLocal, err: netfault.Listen(address, err)}
-		return nil, f.hint("--http 127.0.0.1:0")
+		return nil, f.hint(a.elsewhere("listen.http", "--http 127.0.0.1:0"))
 	}
 	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
 	var mw []mcp.Middleware

@@ -115,7 +115,7 @@ func (a *app) explainTaken(address string, err error) error {
 		for _, u := range ups {
 			if u.Report != nil && u.URL != "" && strings.HasSuffix(strings.TrimSuffix(u.URL, listen.Path), ":"+port) {
 				f.err = fmt.Errorf("another patchbay already serves %s: pid %d, %s", u.URL, u.PID, u.From)
-				return f.hint("patchbay status shows it; --http 127.0.0.1:0 takes any free port")
+				return f.hint("patchbay status shows it; " + a.elsewhere("listen.http", "--http 127.0.0.1:0 takes any free port"))
 			}
 		}
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,5 +34,17 @@ func TestAddressIsTaken(t *testing.T) {
 	try(at, "another patchbay already serves "+r.url+": pid ")
 	runtimeFolder(t)
 	try(at, "is used by a patchbay up that patchbay status cannot see: ")
+	for _, member := range []string{"http", "metrics"} {
+		file := filepath.Join(t.TempDir(), "g.yaml")
+		addresses := map[string]string{"http": "127.0.0.1:0", "metrics": "127.0.0.1:0", member: other.Addr().String()}
+		text := fmt.Sprintf("listen: {http: '%s', metrics: '%s'}\n", addresses["http"], addresses["metrics"])
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := typedRun(t, "", exitLocal, "up", "--gateway", file, "--config", r.file)
+		if !strings.Contains(got, "set listen."+member+" in "+file+" to another address; port 0: any free port") || strings.Contains(got, "--"+member+" ") {
+			t.Errorf("up with a taken listen.%s: %s; want a hint that names the member", member, got)
+		}
+	}
 	try(other.Addr().String(), "cannot listen on "+other.Addr().String()+": another program listens there")
 }
