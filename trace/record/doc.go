@@ -22,5 +22,8 @@
 //     can add the bytes of one file.
 //   - A write that fails, for instance because the disk is full, is reported once, loses whole
 //     frames and never half a line, and is tried again each second; Open alone returns an error.
+//   - A file that is removed or renamed while it is written is noticed with the first frame a second
+//     later: that frame begins another file, and the room of a removed one is free. Frames of that
+//     second are in the file that was removed or renamed.
 //   - Folders are made with mode 0700 and files with mode 0600.
 package record

@@ -23,6 +23,7 @@ const (
 	defaultFile  = 64 << 20
 	filesOfAll   = 8           // a file has at most this part of all bytes
 	retryTime    = time.Second // between attempts to write after a failure
+	lookTime     = time.Second // between looks whether the file is still there
 	day          = "2006-01-02"
 )
 
@@ -99,8 +100,10 @@ type sink struct {
 
 	number int      // of the last file
 	file   sinkFile // nil: none is open
+	path   string   // of file
 	size   int64
 	day    string
+	looked time.Time // when file was last seen at path
 
 	lost    int          // lines lost since the last that was written
 	missed  atomic.Int64 // lines lost in all
@@ -113,6 +116,7 @@ type sink struct {
 type sinkFile interface {
 	WriteAt(p []byte, off int64) (int, error)
 	Truncate(size int64) error
+	Stat() (fs.FileInfo, error)
 	Close() error
 }
 
@@ -142,7 +146,7 @@ func (s *sink) write(line []byte, now time.Time) error {
 	if s.lost > 0 {
 		line = withLost(line, s.lost)
 	}
-	if s.file == nil || s.day != now.Format(day) || s.size > 0 && s.size+int64(len(line)) > s.MaxFile {
+	if s.file == nil || s.gone(now) || s.day != now.Format(day) || s.size > 0 && s.size+int64(len(line)) > s.MaxFile {
 		if err := s.begin(now); err != nil {
 			return err
 		}
@@ -156,6 +160,17 @@ func (s *sink) write(line []byte, now time.Time) error {
 		_ = s.end() // the write has failed already
 	}
 	return err
+}
+
+// gone reports whether the file was removed or renamed. It looks at most once in lookTime.
+func (s *sink) gone(now time.Time) bool {
+	if now.Sub(s.looked).Abs() < lookTime {
+		return false
+	}
+	s.looked = now
+	own, err := s.file.Stat()
+	there, _ := os.Stat(s.path)
+	return err == nil && !os.SameFile(there, own)
 }
 
 // withLost adds to the number of frames that a line says are missing before it.
@@ -186,7 +201,7 @@ func (s *sink) begin(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	s.file, s.size, s.day = file, 0, today
+	s.file, s.path, s.size, s.day, s.looked = file, path, 0, today, now
 	s.number++
 	return nil
 }

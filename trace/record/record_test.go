@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,31 @@ func TestBounds(t *testing.T) {
 	want := "notes.jsonl trace-.jsonl trace-2026-11-23-090000-abcdef-0006.jsonl trace-2026-11-23-090000-abcdef-0007.jsonl trace-2026-11-23-090000-abcdef-0008.jsonl trace-2026-11-23-090000-abcdef-0009.jsonl"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("files %s, want %s (%d frames)", got, want, len(frames))
+	}
+}
+
+// TestRemoved: a file that is removed or renamed is noticed a second later, and another one begins.
+func TestRemoved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("open files are not removed on Windows")
+	}
+	s, now := newSink(t, Options{MaxFile: 1 << 20, MaxBytes: 1 << 30, MaxAge: 1 << 62, OnFault: func(err error) { t.Error(err) }})
+	s.Write(line(0))
+	if err := os.Remove(s.path); err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(lookTime / 2)
+	s.Write(line(1)) // into the file that is removed
+	*now = now.Add(lookTime / 2)
+	s.Write(line(2))
+	if err := os.Rename(s.path, filepath.Join(s.dir, "kept.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(lookTime)
+	s.Write(line(3))
+	names, frames := files(t, s.dir)
+	if got := strings.Join(names, " "); got != "kept.jsonl trace-2026-11-23-090000-abcdef-0003.jsonl" || len(frames) != 2 {
+		t.Errorf("files %s with %d frames, want 2 with one frame each", got, len(frames))
 	}
 }
 
