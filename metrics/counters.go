@@ -16,6 +16,7 @@ import (
 // Bounds of the names that have counts of their own.
 const (
 	maxServers  = 1000
+	maxName     = 128    // bytes of a tool's name, as in the specification; longer ones count as other
 	maxTools    = 1000   // of one server
 	maxAllTools = 10_000 // of all servers
 )
@@ -188,7 +189,7 @@ func (t *table) tool(quoted json.RawMessage) *series {
 // nil.
 func (c *Counters) addTool(t *table, server, tool string, kind Kind) *series {
 	switch {
-	case tool == "" || tool == other:
+	case tool == "" || tool == other || len(tool) > maxName:
 		return nil
 	case c.Listed == nil && kind != OK && kind != ToolError:
 		return nil

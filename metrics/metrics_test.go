@@ -559,3 +559,19 @@ func BenchmarkText(b *testing.B) {
 		c.ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
+
+// A name that is longer than the specification allows is not a label.
+func TestLongNames(t *testing.T) {
+	var c metrics.Counters
+	h := c.Server("s")(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult(`{}`), nil }))
+	for _, n := range []int{128, 129, 1 << 20} {
+		if _, err := h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q}`, strings.Repeat("x", n))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if text := w.Body.String(); len(text) > 20_000 || !strings.Contains(text, `gen_ai_tool_name="other"} 2`) || !strings.Contains(text, strings.Repeat("x", 128)+`"} 1`) {
+		t.Errorf("%d bytes of metrics: %.2000s", len(text), text)
+	}
+}

@@ -45,7 +45,8 @@ var DefaultNames = []string{
 	"access_token", "refresh_token", "id_token", "subject_token", "actor_token",
 	"registration_access_token", "auth_token", "bearer_token", "session_token", "token",
 	"api_key", "api_token", "access_key", "secret_access_key", "authorization",
-	"password", "passwd", "passphrase", "secret", "client_secret", "private_key",
+	"proxy_authorization", "x_api_key", "x_auth_token", "x_access_token", "cookie", "set_cookie",
+	"password", "passwd", "pwd", "passphrase", "secret", "client_secret", "private_key",
 	"client_assertion", "assertion", "code_verifier", "credential", "credentials", "session_id",
 }
 
@@ -91,8 +92,8 @@ type Redactor struct {
 
 var (
 	authScheme = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+`)
-	// In prose "bearer" and "basic" are words; a token after them is long.
-	bearerText = regexp.MustCompile(`(?i)\b(bearer)\s+[A-Za-z0-9._~+/=-]{16,}`)
+	// In prose "bearer" and "basic" are words; a token after them is long, or the name of the header stands before.
+	bearerText = regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}|(authorization:\s*basic\s+)[A-Za-z0-9+/=_-]+`)
 	userInfo   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#"@]+@`)
 )
 
@@ -384,7 +385,7 @@ func describes(p *place, rest []byte) bool {
 func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
 	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
-	maybeAuth := bytes.Contains(value, []byte("earer")) || bytes.Contains(value, []byte("EARER"))
+	maybeAuth := bytes.Contains(value, []byte("earer")) || bytes.Contains(value, []byte("EARER")) || bytes.Contains(value, []byte("asic ")) || bytes.Contains(value, []byte("ASIC "))
 	if !maybeJSON && !maybeURL && !maybeAuth && r.values.Load() == nil && !maybeShaped(value) {
 		return nil
 	}
@@ -401,7 +402,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 		}
 	} else {
 		if out = r.url(s); maybeAuth || maybeURL {
-			out = bearerText.ReplaceAllString(out, "$1 "+Redacted)
+			out = bearerText.ReplaceAllString(out, "$1$2"+Redacted)
 		}
 	}
 	if out = r.Text(out); out == s {

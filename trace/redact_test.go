@@ -31,6 +31,8 @@ func TestRedactMessage(t *testing.T) {
 		{"JSON as text, cut", `{"text":"{\"token\":\"hunter2\",\"a\":[1"}`, `{"text":"{\"token\":[redacted],\"a\":[1"}`},
 		{"query of a URL", `{"url":"https://me:hunter2@example.com/cb?code=1&access_token=hunter2#id_token=hunter2"}`,
 			`{"url":"https://[redacted]@example.com/cb?code=1&access_token=[redacted]#id_token=[redacted]"}`},
+		{"basic in prose", `{"text":"curl -H 'Authorization: Basic aHVudGVyMg==' and basic telecommunications","x-api-key":"hunter2","Cookie":"a=hunter2"}`,
+			`{"text":"curl -H 'Authorization: Basic [redacted]' and basic telecommunications","x-api-key":"[redacted]","Cookie":"[redacted]"}`},
 		{"bearer in prose", `{"text":"curl -H 'Authorization: Bearer hunter2hunter2hunter2' and the bearer of news"}`,
 			`{"text":"curl -H 'Authorization: Bearer [redacted]' and the bearer of news"}`},
 		{"bearer in capitals", `{"text":"AUTHORIZATION: BEARER hunter2hunter2hunter2"}`, `{"text":"AUTHORIZATION: BEARER [redacted]"}`},

@@ -76,6 +76,11 @@ func (c *bridgeCmd) Run(a *app) error {
 	a.record.Dir = c.Record
 	h := &upServer{a: a, began: time.Now(), plan: &plan{from: "bridge to " + s.Name}, board: board.New(a.talk), chain: made}
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay bridge", Version: Version, Logger: a.logger(), OnStatus: h.changed}
+	ctx, stop := context.WithCancelCause(a.ctx)
+	defer stop(nil)
+	h.servers = h.newServers("", false) // before the counters, which report on them
+	h.servers.Alone = c.Stdio
+	h.servers.LeftOut = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
 	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })
 	made.Count(h.counters)
 	h.deployed()
@@ -94,11 +99,6 @@ func (c *bridgeCmd) Run(a *app) error {
 	} else if err := a.inFront(h.front, made); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancelCause(a.ctx)
-	defer stop(nil)
-	h.servers = h.newServers("", false)
-	h.servers.Alone = c.Stdio
-	h.servers.LeftOut = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
 	h.board.Report()
 	unmeasured, err := c.serveMetrics(a, h.counters)
 	if err != nil {

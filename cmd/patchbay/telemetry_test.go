@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -224,5 +225,31 @@ func TestLogNamesSpan(t *testing.T) {
 	a.logger().WarnContext(oteltrace.ContextWithSpanContext(t.Context(), span), "late")
 	if want := "trace_id=" + span.TraceID().String() + " span_id=" + span.SpanID().String(); !strings.Contains(stderr.String(), want) {
 		t.Errorf("the log is %q, want %s", &stderr, want)
+	}
+}
+
+// The last metrics of a program that cannot begin do not need what it has not made yet.
+func TestTelemetryOfNoStart(t *testing.T) {
+	runtimeFolder(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	defer collector.Close()
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	writeConfig(t, file, map[string]any{"all": map[string]any{"builtin": "everything"}})
+	for _, args := range [][]string{
+		{"up", "--http", taken.Addr().String(), "--config", file},
+		{"bridge", "--http", taken.Addr().String(), "-s", "everything"},
+		{"serve", "everything", "--http", taken.Addr().String()},
+	} {
+		cmd, stderr := program(t, args...)
+		cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
+		cmd.Run()
+		if cmd.ProcessState.ExitCode() != exitLocal || !strings.Contains(stderr.String(), taken.Addr().String()) || strings.Contains(stderr.String(), "goroutine") {
+			t.Errorf("%s: exit code %d, %s", args[0], cmd.ProcessState.ExitCode(), stderr)
+		}
 	}
 }

@@ -105,6 +105,7 @@ func (c *upCmd) Run(a *app) error {
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
 	h.deployed()
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed}
+	h.servers = h.newServers(c.Share, c.knows()) // before the counters, which report on them
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.known)
@@ -129,7 +130,6 @@ func (c *upCmd) Run(a *app) error {
 		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)
 	}
-	h.servers = h.newServers(c.Share, c.knows())
 	unmeasured, err := c.serveMetrics(a, h.counters)
 	if err != nil {
 		return err
