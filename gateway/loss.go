@@ -141,8 +141,14 @@ func (d *due) wait(ctx context.Context) {
 // tell returns the error for a request that was not forwarded.
 func (d *due) tell(ctx context.Context, server string) error {
 	d.wait(ctx)
-	return mcp.Errorf(jsonrpc.CodeInternal, "the state that server %q kept for you is gone: %s. This request did not reach it; the next one starts afresh", server, d.why)
+	return stateLost{unsent{mcp.Errorf(jsonrpc.CodeInternal, "the state that server %q kept for you is gone: %s. This request did not reach it; the next one starts afresh", server, d.why)}}
 }
+
+// stateLost is the error of a request that was not sent because the state of its caller is lost.
+type stateLost struct{ unsent }
+
+// Unreached returns true: package metrics counts the error as one of the transport.
+func (stateLost) Unreached() bool { return true }
 
 // leaves reports whether a request may leave state at the server, in its session. An empty method
 // stands for any request.

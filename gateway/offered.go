@@ -21,11 +21,19 @@ import (
 func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	if k, name := named(method, params); k != nil {
 		if err := up.mustList(ctx, k, name); err != nil {
-			return nil, err
+			return nil, unsent{err}
 		}
 	}
 	return up.narrowed(ctx, &mcp.Request{Method: method, Params: params})
 }
+
+// unsent is the error of a request that the gateway has not sent to the server.
+type unsent struct{ error }
+
+func (e unsent) Unwrap() error { return e.error }
+
+// Unsent returns true: package metrics does not count the request as one to the server.
+func (unsent) Unsent() bool { return true }
 
 // offers reports whether callers may see a feature (Source.Offers).
 func (up *upstream) offers(k *listKind, id string) bool {
@@ -71,7 +79,7 @@ func (up *upstream) narrowed(ctx context.Context, req *mcp.Request) (mcp.Result,
 			return nil, err
 		}
 		if !up.offers(listTools, name) {
-			return nil, absent(listTools, name)
+			return nil, unsent{absent(listTools, name)}
 		}
 	case listTools.Method:
 		res, err := up.forward(ctx, req.Method, req.Params)

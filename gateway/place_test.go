@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // keeper returns a farm of servers that keep a text for as long as they run.
@@ -262,6 +263,8 @@ func TestLossIsTold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := keeper(mcp.V2025_11_25)
 				g := &gateway.Gateway{Name: "gw"}
+				c := &metrics.Counters{Listed: g.Lists}
+				g.Middleware = c.Around(nil)
 				src := gateway.Source{Name: "db", Open: f.Open, Share: tt.share, Alone: tt.share == gateway.Shared, Idle: tt.idle}
 				stop := run(t, g, src)
 				s, reader := connect(t, g, tt.front), connect(t, g, mcp.V2025_11_25)
@@ -284,6 +287,9 @@ func TestLossIsTold(t *testing.T) {
 				}
 				if !strings.Contains(got, gone) || !strings.Contains(got, tt.want) {
 					t.Errorf("the next call = %s; want it to say %q and why: %q", got, gone, tt.want)
+				}
+				if db := c.Read(metrics.Total).Servers[0]; db.Errors != (metrics.Errors{Transport: 1}) || db.Upstream.Errors != (metrics.Errors{}) || db.Upstream.Calls != db.Calls-1 {
+					t.Errorf("counted as %+v", db)
 				}
 				if got := get(t, s); got != "kept " {
 					t.Errorf("the call after that = %s", got)

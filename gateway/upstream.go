@@ -176,7 +176,10 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	if err != nil && c != nil && up.pool.tells(c) && errors.Is(err, mcp.ErrSessionLost) {
 		return nil, up.forgotten(ctx, c, method, err)
 	}
-	if err == nil || c == nil || !c.lost(ctx, err) {
+	if err != nil && c == nil {
+		return nil, unsent{err}
+	}
+	if err == nil || !c.lost(ctx, err) {
 		return res, err
 	}
 	up.pool.lose(c, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -38,7 +39,8 @@ func (c *Counters) Server(name string) mcp.Middleware {
 }
 
 // Upstream returns a middleware that counts what a server behind a gateway answers, and how long
-// that takes: it goes behind all others around the server.
+// that takes: it goes behind all others around the server. Requests that the gateway does not send,
+// such as those for names that the server does not list, are not counted.
 func (c *Counters) Upstream(name string) mcp.Middleware {
 	s := c.server(name)
 	return func(next mcp.Handler) mcp.Handler { return &passing{watch{c, s, &s.upstream, next}} }
@@ -147,6 +149,9 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
+		if err != nil && h.t == &h.s.upstream && outcome.Unsent(err) {
+			return
+		}
 		o.ended(start)
 		if unnamed && number == 0 {
 			tool, _ := jsonx.Unquote(name)

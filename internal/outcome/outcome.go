@@ -94,6 +94,12 @@ type unreached interface{ Unreached() bool }
 // unlogged is the error of a call that was not sent because the audit log cannot be written.
 type unlogged interface{ Unlogged() bool }
 
+// Unsent reports whether err says that a request was not sent to its server.
+func Unsent(err error) bool {
+	var unsent interface{ Unsent() bool }
+	return errors.As(err, &unsent) && unsent.Unsent()
+}
+
 // lost reports whether a request failed between this process and the server.
 func lost(err error) bool {
 	var exit *mcp.ExitError
