@@ -29,6 +29,8 @@ import (
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
+	"github.com/patchbay-dev/patchbay/middleware"
 )
 
 // Lines are the flags that select lines. In texts * stands for any text.
@@ -62,6 +64,7 @@ type Log struct {
 	Bad      int       // lines that cannot be read
 	Gaps     int       // in the numbers of the lines
 
+	near     string // a principal whose ID ends in "#" and the one that is asked for
 	firstBad error
 	last     int64 // number of the last line
 }
@@ -183,6 +186,9 @@ func (l *Log) selected(lines iter.Seq2[*audit.Entry, error]) iter.Seq2[*audit.En
 			before, bad = e.Seq, 0
 			l.last = max(l.last, e.Seq)
 			l.Read++
+			if l.near == "" && l.Filter.Principal != "" && e.Principal != nil && strings.HasSuffix(e.Principal.ID, "#"+l.Filter.Principal) {
+				l.near = e.Principal.ID
+			}
 			if !l.Filter.Match(e) || e.Kind == audit.Checkpoint && !l.Checkpoints {
 				continue
 			}
@@ -213,7 +219,36 @@ func (l *Log) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("the numbers of the lines of %s have %s%s", l.Path, screen.Quantity(l.Gaps, "gap"), verify))
 	}
 	if l.Selected == 0 && l.Read > 0 {
-		list = append(list, fmt.Sprintf("none of the %d lines of %s is selected", l.Read, l.Path))
+		none := fmt.Sprintf("none of the %d lines of %s is selected", l.Read, l.Path)
+		for _, f := range []struct {
+			flag, word string
+			known      []string
+		}{{"--outcome", l.Filter.Outcome, outcomes}, {"--kind", l.Filter.Kind, kinds}} {
+			if f.word != "" && !slices.ContainsFunc(f.known, func(known string) bool {
+				return wildcard.Match(f.word, known) || wildcard.Match(known, f.word)
+			}) {
+				none += fmt.Sprintf("; %s %q is not known, there are %s", f.flag, f.word, strings.Join(f.known, ", "))
+			}
+		}
+		if l.near != "" {
+			none += fmt.Sprintf("; did you mean --who %s?", screen.Shell([]string{l.near}))
+		}
+		list = append(list, none)
 	}
 	return list
+}
+
+var (
+	outcomes = append(words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed),
+		"done", "failed", "invalid", "unknown", "cancelled") // of run and chat
+	kinds = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
+		audit.Approval+"*", audit.Login+"*")
+)
+
+// words returns constants as text.
+func words[T ~string](list ...T) (out []string) {
+	for _, w := range list {
+		out = append(out, string(w))
+	}
+	return out
 }
