@@ -86,6 +86,13 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 		}
 		defer f.Close()
 		if old, err := f.Stat(); err == nil {
+			if old.IsDir() {
+				files, err := recordings(file)
+				if err != nil {
+					return nil, err
+				}
+				return nil, usagef("%s is a folder; name one of its recordings, such as %s", file, files[len(files)-1])
+			}
 			if now, err := os.Stat(a.Trace); err == nil && os.SameFile(old, now) {
 				return nil, usagef("--trace %s would overwrite the recording", a.Trace)
 			}

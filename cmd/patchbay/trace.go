@@ -3,25 +3,28 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/timeline"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
+	"github.com/patchbay-dev/patchbay/trace/record"
 )
 
 var traceVerb = verb{
-	name: "trace", summary: "Show a recording of --trace.", usage: "TRACE",
+	name: "trace", summary: "Show a recording of --trace or --record.", usage: "TRACE",
 	examples: []string{"patchbay trace t.jsonl", "patchbay trace t.jsonl --method 'tools/*' --full", "patchbay call everything/echo message=hi --trace t.jsonl"},
 	details: `Prints a line per frame: seconds since the first, connection, direction,
-content. Any verb records its frames with --trace FILE, without secrets.`,
+content. Any verb records its frames with --trace FILE, without secrets. A
+folder of --record is shown file by file.`,
 	command: func() command { return new(traceCmd) },
 }
 
 // traceCmd shows a recording to people, one line per frame.
 type traceCmd struct {
-	File   string `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
+	File   string `arg:"" name:"trace" help:"A recording of --trace or folder of --record; -: standard input."`
 	Full   bool   `help:"Show whole messages and headers."`
 	Method string `placeholder:"PATTERN" help:"Only these methods and their answers, such as 'tools/*'."`
 	Conn   string `placeholder:"PATTERN" help:"Only connections with such names; * matches any text."`
@@ -33,47 +36,86 @@ func (c *traceCmd) Run(a *app) error {
 			return usagef("%q is not a pattern: %w", p, err)
 		}
 	}
+	files, err := recordings(c.File)
+	if err != nil {
+		return err
+	}
+	r := &traceRun{View: timeline.View{Method: c.Method, Conn: c.Conn, Full: c.Full, Width: a.tty.width, Faint: func(s string) string { return a.paint(s, "2") }}}
+	for _, file := range files {
+		if err := r.show(a, file, len(files) > 1); err != nil {
+			return err
+		}
+	}
+	if r.frames == 0 && r.bad > 0 {
+		return &fault{code: exitLocal, err: fmt.Errorf("%s is not a recording: it has no frames", c.File)}
+	}
+	if r.shown == 0 && r.frames > 0 {
+		a.talk.Note("none of the %d frames fits %s", r.frames, strings.Join(a.flags, " "))
+	}
+	return nil
+}
+
+// recordings returns the files of a folder of --record, or the file itself.
+func recordings(path string) ([]string, error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return []string{path}, nil
+	}
+	files, err := record.Files(path)
+	switch {
+	case err != nil:
+		return nil, usagef("%w", err)
+	case len(files) == 0:
+		return nil, usagef("the folder %s has no recordings", path).hint(shell([]string{"patchbay", "up", "--record", path}))
+	}
+	return files, nil
+}
+
+// traceRun shows the frames of one file after another.
+type traceRun struct {
+	timeline.View
+	frames, shown, bad int
+}
+
+// show prints the frames of a file that are selected; the first one, if the file is one of several,
+// below its name.
+func (r *traceRun) show(a *app, file string, named bool) error {
 	in := a.stdin
-	if c.File != "-" {
-		f, err := ownfile.Open(a.ctx, c.File)
+	if file != "-" {
+		f, err := ownfile.Open(a.ctx, file)
 		if err != nil {
 			return usagef("%w", err)
 		}
 		defer f.Close()
 		in = f
 	}
-	v := &timeline.View{Method: c.Method, Conn: c.Conn, Full: c.Full, Width: a.tty.width, Faint: func(s string) string { return a.paint(s, "2") }}
-	frames, shown, bad := 0, 0, 0
 	for f, err := range trace.Read(in) {
 		var line *trace.LineError
 		switch {
 		case errors.As(err, &line):
-			bad++
-			a.talk.Note("warning: %s: %v", c.File, err)
+			r.bad++
+			a.talk.Note("warning: %s: %v", file, err)
 		case err != nil:
 			return err
 		default:
-			frames++
-			lines, ok := v.Lines(&f)
+			r.frames++
+			lines, ok := r.Lines(&f)
 			if !ok {
 				break
 			}
-			shown++
+			r.shown++
 			if a.JSON {
 				a.print(a.shown(string(f.Append(nil))))
-			} else {
-				a.print(strings.Join(lines, "\n"))
+				break
 			}
+			if named {
+				a.print(a.paint(a.shown(file), "2"))
+				named = false
+			}
+			a.print(strings.Join(lines, "\n"))
 		}
 		if a.ctx.Err() != nil {
 			return a.ctx.Err()
 		}
-	}
-	if frames == 0 && bad > 0 {
-		return &fault{code: exitLocal, err: fmt.Errorf("%s is not a recording: it has no frames", c.File)}
-	}
-	if shown == 0 && frames > 0 {
-		a.talk.Note("none of the %d frames fits %s", frames, strings.Join(a.flags, " "))
 	}
 	return nil
 }

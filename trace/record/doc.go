@@ -7,7 +7,7 @@
 //
 // A file has the name trace-DAY-RUN-NUMBER.jsonl, such as trace-2026-11-23-090012-k3f7q2-0001.jsonl: the
 // day and the time of the run's start are UTC, and the run ends in random letters, so that several
-// programs can record into one folder at the same time. Each file is a trace of package trace.
+// programs can record into one folder at the same time. Each file is a trace of package trace, and [Files] lists them.
 //
 // # Guarantees
 //
