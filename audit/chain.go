@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,23 +32,52 @@ type chain struct {
 	path string
 	log  *Log
 	file file
-	sync func() error // of file
+	sync func() error                // of file
+	stat func() (os.FileInfo, error) // of file
 	end
-	before   string // name of the rotated file before an empty file
-	unsigned int    // lines since the last checkpoint
-	torn     bool   // the file may have bytes after size
+	before   string    // name of the rotated file before an empty file
+	unsigned int       // lines since the last checkpoint
+	torn     bool      // the file may have bytes after size
+	looked   time.Time // when the file was last seen at path
 
 	buf, line, body []byte
 	last            []byte // the last checkpoint in buf
 }
 
+// lookTime is the time between looks whether the file is still there.
+const lookTime = time.Second
+
+// gone reports whether the open file was removed, renamed, replaced or cut. Unless now, it looks at
+// most once in lookTime.
+func (c *chain) gone(now bool) bool {
+	if !now && time.Since(c.looked) < lookTime {
+		return false
+	}
+	c.looked = time.Now()
+	own, err := c.stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(c.path)
+	return own.Size() < c.size || errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(there, own)
+}
+
 // recover opens the file, and finds the end of the log in it or in the rotated files. It returns
-// what a line should say about it.
+// what a line should say about it. If the last line that this process knows is gone, an empty file
+// goes on from that line. After an error no file is open.
 func (c *chain) recover() (detail map[string]any, err error) {
+	known := c.Head
+	c.file = nil
 	f, err := newFile(c.path)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			c.file, c.Head = nil, known
+		}
+	}()
 	c.use(f)
 	if c.end, err = endOf(f); err != nil {
 		return nil, err
@@ -64,19 +95,27 @@ func (c *chain) recover() (detail map[string]any, err error) {
 			return nil, err
 		}
 	}
+	if known.Seq > c.Seq {
+		if c.size > 0 {
+			detail["cut"] = known
+		} else {
+			detail["gone"] = known
+			c.Head = known
+		}
+	}
 	head, err := readHead(c.path)
 	if err != nil {
 		return nil, err
 	}
 	if head != nil && head.Seq > c.Seq {
-		detail["cut"] = map[string]any{"seq": head.Seq, "hash": head.Hash}
+		detail["cut"] = Head{head.Seq, head.Hash}
 	}
 	return detail, nil
 }
 
 // use makes f the file of the chain.
 func (c *chain) use(f *os.File) {
-	c.file, c.sync = f, func() error { return datasync(f) }
+	c.file, c.sync, c.stat, c.looked = f, func() error { return datasync(f) }, f.Stat, time.Now()
 }
 
 // after finds the end of the log in the last rotated file.

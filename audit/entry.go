@@ -37,6 +37,7 @@ const (
 	EventStart   = "start"   // a process has opened the log; Detail may have "fragment", the bytes removed, and "cut", the line that the end of the log has lost
 	EventStop    = "stop"    // the process has closed it
 	EventFile    = "file"    // the log goes on in this file; Detail has "after", the name of the last one
+	EventGone    = "gone"    // the file with the lines before was removed, renamed or emptied while the log was open; Detail has "gone", the last of them
 	EventDropped = "dropped" // lines were lost here; Detail has "lines", their number
 )
 

@@ -454,6 +454,7 @@ func (v *verifier) about(s *scanned) {
 		Fragment int   `json:"fragment"`
 		Lines    int64 `json:"lines"`
 		Cut      *Head `json:"cut"`
+		Gone     *Head `json:"gone"`
 	}
 	if jsonx.Unmarshal(s.detail, &d) != nil {
 		return
@@ -463,6 +464,9 @@ func (v *verifier) about(s *scanned) {
 	}
 	if d.Lines > 0 {
 		v.noteAt(s.at, Incomplete, "%d lines were dropped before this one, because they could not be written", d.Lines)
+	}
+	if d.Gone != nil && s.at.seq == v.report.First {
+		v.faultAt(s.at, Missing, "the file with the lines up to %d was removed, renamed or emptied while the log was open; verify it too if it was renamed", d.Gone.Seq)
 	}
 	if d.Cut != nil {
 		v.faultAt(s.at, Cut, "when the log was opened its end was gone: it had line %d before", d.Cut.Seq)

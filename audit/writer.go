@@ -17,7 +17,7 @@ type writer struct {
 	told    int64     // dropped lines that a line tells
 
 	unrotated time.Time      // the last attempt to rotate failed then
-	detail    map[string]any // of a shared log that was recovered, for a line
+	detail    map[string]any // of a log that was opened again, for a line
 }
 
 // open begins to write.
@@ -61,9 +61,6 @@ func (w *writer) acquire() (err error) {
 		return err
 	}
 	if w.detail, err = w.recover(); err != nil {
-		if w.file != nil {
-			w.file.Close()
-		}
 		w.unlock()
 	}
 	return err
@@ -145,7 +142,10 @@ func (w *writer) take() (group []queued, more bool) {
 // are in the queue again.
 func (w *writer) commit(group []queued, last bool) error {
 	due := w.options.Key != nil && w.unsigned > 0 && time.Since(w.checked) >= w.options.Interval
-	if len(group) == 0 && !due && !last {
+	if !w.options.Shared && w.file != nil && w.gone(false) {
+		w.leave()
+	}
+	if len(group) == 0 && !due && !last && (w.file != nil || w.options.Shared) {
 		return nil
 	}
 	begun := time.Now()
@@ -179,6 +179,12 @@ func (w *writer) commit(group []queued, last bool) error {
 	return nil
 }
 
+// leave closes a file that is gone, so that the next group opens the log again.
+func (w *writer) leave() {
+	_ = w.file.Close() // its lines are written
+	w.file = nil
+}
+
 func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	if w.options.Shared && len(group) == 0 {
 		return nil
@@ -191,20 +197,26 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	for _, q := range group {
 		size += len(q.line) + 2*hashLen
 	}
-	if w.full(size) && time.Since(w.unrotated) > rotateTime {
-		if err := w.rotate(); err != nil {
+	if w.file != nil && w.full(size) && time.Since(w.unrotated) > rotateTime {
+		if w.gone(true) {
+			w.leave()
+		} else if err := w.rotate(); err != nil {
 			w.unrotated = time.Now()
 			w.options.Logger.Warn("audit log cannot be rotated, so its file grows", "file", w.Log.path, "err", err)
 		}
 	}
 	if w.file == nil {
-		if _, err := w.recover(); err != nil {
+		if w.detail, err = w.recover(); err != nil {
 			return err
 		}
 	}
 	m := w.mark()
 	w.begin()
 	switch {
+	case w.detail["gone"] != nil:
+		if err := w.node(EventGone, w.detail); err != nil {
+			return err
+		}
 	case len(w.detail) > 0:
 		if err := w.node(EventStart, w.detail); err != nil {
 			return err
@@ -238,7 +250,10 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	if err := w.chain.write(m, w.options.Sync == SyncGroup); err != nil {
 		return err
 	}
-	w.told = dropped
+	if w.detail["gone"] != nil || w.detail["cut"] != nil {
+		w.options.Logger.Error("audit log was removed, renamed, replaced or cut while it was open, and is opened again", "file", w.Log.path, "detail", w.detail)
+	}
+	w.told, w.detail = dropped, nil
 	if w.chain.last != nil {
 		w.checked = time.Now()
 		if w.options.OnCheckpoint != nil {

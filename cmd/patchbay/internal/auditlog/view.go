@@ -77,7 +77,7 @@ func outcomeOf(e *audit.Entry) (text, style string) {
 		return fmt.Sprintf("attempt %d", e.Attempt), "2"
 	case e.Kind == audit.Denied:
 		return cmp.Or(e.Outcome, "denied"), "33"
-	case e.Kind == audit.Node && e.Event == audit.EventDropped:
+	case e.Kind == audit.Node && (e.Event == audit.EventDropped || e.Event == audit.EventGone):
 		return e.Event, "31"
 	case e.Kind == audit.Node:
 		return e.Event, "2"
