@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,9 @@ const (
 
 // Entry is a line of the log: a fact. The fields are in the order of the line.
 //
-// Write and Add set Hash, Node, Prev, Seq and V, and clip texts to 1 KiB.
+// Write and Add set Hash, Node, Prev, Seq and V. They clip texts to 1 KiB as they stand in the line,
+// and those that a client chooses to 200 bytes: Method, Tool, the Name and Version of Client and, of
+// kind [Denied], Name. A clipped text ends with "…". URIs in Reason lose their query.
 type Entry struct {
 	Arguments    *Arguments      `json:"arguments,omitzero"`
 	Attempt      int             `json:"attempt,omitzero"` // of a retry: 2 is the first
@@ -61,6 +64,7 @@ type Entry struct {
 	Hash         string          `json:"hash"` // SHA-256 of Prev and of the line without this member
 	Kind         Kind            `json:"kind"`
 	Method       string          `json:"method,omitempty"` // empty: tools/call
+	More         int             `json:"more,omitzero"`    // lines of this kind and caller that were left out up to this one, see [Trail]
 	Millis       float64         `json:"ms,omitzero"`      // duration in milliseconds
 	Name         string          `json:"name,omitempty"`   // of a prompt; URI of a resource, without its query; id of a task
 	Node         string          `json:"node"`
@@ -142,6 +146,7 @@ const (
 	version      = 1
 	maxArguments = 64 << 10
 	maxText      = 1 << 10
+	maxChosen    = 200 // of a text that a client chooses
 	maxGuards    = 16
 	lineRoom     = 1 << 10 // for a usual line, with its hashes
 	maxDetail    = 16 << 10
@@ -211,8 +216,12 @@ func (l *Log) arguments(a *Arguments) *Arguments {
 // clip bounds the texts of an entry. It copies a part that other entries share before it changes it.
 func (e *Entry) clip() {
 	var space [48]*string
+	e.Reason = withoutQueries(e.Reason)
+	long := func(limit int) func(t *string) bool {
+		return func(t *string) bool { return clipped(*t, limit) != *t }
+	}
 	if e.Decision == nil || len(e.Decision.Guards) <= maxGuards {
-		if !slices.ContainsFunc(e.texts(space[:0]), func(t *string) bool { return len(*t) > maxText || !utf8.ValidString(*t) }) {
+		if !slices.ContainsFunc(e.chosen(space[:0]), long(maxChosen)) && !slices.ContainsFunc(e.texts(space[:0]), long(maxText)) {
 			return
 		}
 	}
@@ -220,12 +229,68 @@ func (e *Entry) clip() {
 	if d := e.Decision; d != nil {
 		d.Guards = slices.Clone(d.Guards[:min(len(d.Guards), maxGuards)])
 	}
-	for _, t := range e.texts(space[:0]) {
-		if len(*t) > maxText {
-			*t = (*t)[:maxText]
-		}
-		*t = strings.ToValidUTF8(*t, "�")
+	for _, t := range e.chosen(space[:0]) {
+		*t = clipped(*t, maxChosen)
 	}
+	for _, t := range e.texts(space[:0]) {
+		*t = clipped(*t, maxText)
+	}
+}
+
+// clipped returns valid UTF-8 of at most limit bytes as they stand in a line.
+func clipped(s string, limit int) string {
+	if len(s) <= limit/6 && utf8.ValidString(s) {
+		return s
+	}
+	if len(s) > limit { // what follows is cut off, and so need not be read
+		s = s[:limit+1]
+	}
+	const mark = "…"
+	size, cut := 0, 0 // bytes in the line; end of the text that leaves room for the mark
+	for i, r := range s {
+		switch {
+		case r < ' ':
+			size += len(`\u0000`)
+		case r == '"' || r == '\\':
+			size += 2
+		default: // U+FFFD for a byte that is not UTF-8
+			size += utf8.RuneLen(r)
+		}
+		if size > limit {
+			return strings.ToValidUTF8(s[:cut], "�") + mark
+		}
+		if size <= limit-len(mark) {
+			cut = i + utf8.RuneLen(r)
+			if r == utf8.RuneError {
+				_, n := utf8.DecodeRuneInString(s[i:])
+				cut = i + n
+			}
+		}
+	}
+	return strings.ToValidUTF8(s, "�")
+}
+
+// query matches a URI with a query.
+var query = regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*:[^\s?]+)\?[^\s"'<>]+`)
+
+// withoutQueries removes the queries of URIs from a text.
+func withoutQueries(s string) string {
+	if !strings.Contains(s, "?") {
+		return s
+	}
+	return query.ReplaceAllString(s[:min(len(s), 4*maxText)], "$1")
+}
+
+// chosen appends the texts of an entry that a client chooses freely to list.
+func (e *Entry) chosen(list []*string) []*string {
+	list = append(list, &e.Method, &e.Tool)
+	if e.Kind == Denied { // other lines are of calls, which limits bound: they have the whole URI
+		list = append(list, &e.Name)
+	}
+	if c := e.Client; c != nil {
+		list = append(list, &c.Name, &c.Version)
+	}
+	return list
 }
 
 // texts appends the texts of an entry to list.

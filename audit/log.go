@@ -97,6 +97,7 @@ type Log struct {
 	queue  []queued // guarded by mu
 	bytes  int      // of the lines that are not written yet; guarded by mu
 	closed bool     // guarded by mu
+	floods floods
 
 	urgent chan struct{} // a line waits to be written now
 	late   *time.Timer   // makes lines of Add urgent after groupTime; nil: there was none; guarded by mu
@@ -266,6 +267,7 @@ func (l *Log) Stats() Stats {
 // Close writes the lines that wait and a checkpoint, and closes the file. The error is that of the
 // last lines. It may be called more than once.
 func (l *Log) Close() error {
+	l.flushFloods()
 	l.mu.Lock()
 	first := !l.closed
 	l.closed = true

@@ -37,6 +37,9 @@ const (
 // line of kind list; a refused request of any method has a line of kind denied. A call that comes
 // back with answers to questions (2026-07-28) is the same call: its further rounds begin with
 // call.retry, and it has one end.
+//
+// Of the refused requests of a caller, 20 a second have a line of their own, and one more line says
+// how many others there were, see More of [Entry]; the same holds for lists.
 type Trail struct {
 	Log       *Log
 	OnFailure Failure
@@ -225,6 +228,7 @@ type record struct {
 	trail *Trail
 	call  bool // of a method of callMethods
 	list  bool
+	uri   string // of a resource, with its query
 
 	mu     sync.Mutex
 	entry  Entry // as far as it is known; guarded by mu
@@ -277,6 +281,9 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 		e.Trace = traceOf(stringOf(parent))
 	}
 	nameInto(e, req)
+	if strings.HasPrefix(req.Method, "resources/") {
+		r.uri = stringOf(req.Param("uri"))
+	}
 	return r
 }
 
@@ -314,7 +321,7 @@ func nameInto(e *Entry, req *mcp.Request) {
 		e.Tool = stringOf(req.Param("name"))
 	case "prompts/get":
 		e.Name = stringOf(req.Param("name"))
-	case "resources/read":
+	case "resources/read", "resources/subscribe", "resources/unsubscribe":
 		e.Name = text.URI(stringOf(req.Param("uri")))
 	case "tasks/update", "tasks/cancel", "tasks/get":
 		e.Name = stringOf(req.Param("taskId"))
@@ -419,6 +426,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 			if rpc := (*mcp.Error)(nil); errors.As(o.Err, &rpc) {
 				e.Reason = rpc.Message // the line has the code
 			}
+			if r.uri != "" {
+				e.Reason = strings.ReplaceAll(e.Reason, r.uri, e.Name)
+			}
 		}
 	case r.call:
 		e.Kind = CallEnd
@@ -433,7 +443,11 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		}
 	}
 	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, float64(o.Duration.Microseconds())/1000
-	t.Log.Add(e)
+	if e.Kind == CallEnd {
+		t.Log.Add(e)
+	} else {
+		t.Log.addSome(e)
+	}
 }
 
 // readOnlyTools are the tools of a server that say that they only read.

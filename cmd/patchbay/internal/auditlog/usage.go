@@ -160,7 +160,8 @@ func (r *Row) add(e *audit.Entry) {
 	r.Calls++
 	switch {
 	case e.Kind == audit.Denied:
-		r.Denied++
+		r.Calls += e.More // without lines of their own
+		r.Denied += 1 + e.More
 		return
 	case e.Outcome == "denied":
 		r.Denied++

@@ -112,6 +112,9 @@ func rest(e *audit.Entry) string {
 	if e.Cached {
 		parts = append(parts, "from the cache")
 	}
+	if e.More > 0 {
+		add("%d more", e.More)
+	}
 	if e.Code != 0 {
 		add("code %d", e.Code)
 	}
