@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -171,6 +172,22 @@ func Check(path string) error {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return nil
+}
+
+// InUse reports whether a [Log] that is not Shared has the file at path open, so that Open fails for
+// another one. It changes nothing.
+func InUse(path string) bool {
+	lock := path + ".lock"
+	if _, err := os.Stat(lock); err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // a shared log has the lock for an instant
+	defer cancel()
+	unlock, err := ownfile.Lock(ctx, lock)
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, context.DeadlineExceeded)
 }
 
 func notALog(path string) error {

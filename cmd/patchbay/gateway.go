@@ -34,11 +34,13 @@ var gatewayCheckVerb = verb{
 }
 
 type gatewayCheckCmd struct {
-	File string `arg:"" help:"A gateway.yaml."`
+	File     string `arg:"" help:"A gateway.yaml."`
+	Insecure bool   `name:"insecure-no-auth" help:"Check it for a start with this flag, or with --client-ca."`
 }
 
 // gatewayProblem is the JSON form of a fault or a warning.
 type gatewayProblem struct {
+	File   string `json:"file,omitempty"` // empty: the one that is checked
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 	Text   string `json:"text"`
@@ -47,7 +49,8 @@ type gatewayProblem struct {
 
 // Run prints the faults and the warnings of the file.
 func (c *gatewayCheckCmd) Run(a *app) error {
-	f, err := a.deployment(c.File)
+	p := a.program()
+	f, err := p.Check(c.File, c.Insecure)
 	var bad deploy.Problems
 	if err != nil && !errors.As(err, &bad) {
 		return err
@@ -60,7 +63,10 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 		listed := func(list deploy.Problems) []gatewayProblem {
 			out := []gatewayProblem{}
 			for _, p := range list {
-				out = append(out, gatewayProblem{p.Line, p.Column, p.Text, p.Fix})
+				if p.Path == c.File {
+					p.Path = ""
+				}
+				out = append(out, gatewayProblem{p.Path, p.Line, p.Column, p.Text, p.Fix})
 			}
 			return out
 		}
@@ -73,7 +79,7 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return &fault{code: exitUsage, err: bad}
 	}
 	a.print(a.shown(c.File) + ": no faults")
 	for _, w := range warnings {

@@ -168,6 +168,8 @@ func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.
 	}
 	address, port, err := listen.Address(address, p.shared())
 	switch {
+	case errors.Is(err, listen.ErrShared) && a.deployed != nil && a.deployed.Has("listen.http"):
+		return nil, usagef("%s", chain.Shared(a.deployed))
 	case errors.Is(err, listen.ErrShared):
 		return nil, usagef("--http %s: %v", address, err).
 			hint(fmt.Sprintf("--http 127.0.0.1:%d serves only this machine, --auth known callers, --insecure-no-auth everyone", port))

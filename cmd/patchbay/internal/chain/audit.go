@@ -167,7 +167,7 @@ func (c *check) audit() {
 	c.report("audit.key", err)
 }
 
-// folder returns why a folder can neither be used nor be made.
+// folder returns why files cannot be made in a folder, which is made if it does not exist.
 func folder(dir string) error {
 	info, err := os.Stat(dir)
 	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
@@ -176,6 +176,9 @@ func folder(dir string) error {
 	}
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a folder", dir)
+	}
+	if err == nil && writes(dir) != nil {
+		err = fmt.Errorf("the folder %s cannot be written to: %w", dir, writes(dir))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,16 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 		return nil, err
 	}
 	c := &check{file: f}
+	c.values(p)
+	if err := c.sorted(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// values checks the values of the file.
+func (c *check) values(p *Program) {
+	f := c.file
 	c.servers()
 	c.limits()
 	c.auth(p)
@@ -46,25 +57,20 @@ func (p *Program) Load(path string) (*deploy.File, error) {
 		_, err := tlsfiles.Open(f.Listen.Cert, f.Listen.Key, "", p.Logger)
 		c.report("listen.cert", err)
 	}
-	for member, address := range map[string]string{"listen.http": f.Listen.HTTP, "listen.metrics": f.Listen.Metrics} {
-		if address == "" {
-			continue
-		}
-		if _, _, err := listen.Address(address, len(f.Auth) > 0); !errors.Is(err, listen.ErrShared) { // a flag may allow that
-			c.report(member, err)
-		}
-	}
-	if len(c.faults) > 0 {
-		slices.SortStableFunc(c.faults, func(a, b deploy.Problem) int {
-			if a.Line != b.Line {
-				return a.Line - b.Line
-			}
-			return a.Column - b.Column
-		})
-		return nil, c.faults
-	}
-	return f, nil
+	c.addresses()
 }
+
+// sorted returns the faults in the order of the file; nil: there are none.
+func (c *check) sorted() error {
+	if len(c.faults) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(c.faults, inOrder)
+	return c.faults
+}
+
+// inOrder compares the places of two problems.
+func inOrder(a, b deploy.Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) }
 
 // check collects the faults of a deployment.
 type check struct {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/testcert"
@@ -61,6 +62,10 @@ func TestLoadFaults(t *testing.T) {
 		{"record: {dir: a/b}", ""},
 		{"record: {dir: mcp.json}", "1:15: record.dir: "},
 		{"listen: {metrics: '127.0.0.1:x'}", "1:19: listen.metrics: "},
+		{"listen: {http: '127.0.0.1:7420', metrics: '7420'}", "1:43: listen.metrics and listen.http have the same port; use another port"},
+		{"listen: {http: '127.0.0.1:7420', metrics: '0.0.0.0:7420'}", "1:43: listen.metrics and listen.http have the same port"},
+		{"listen: {http: '127.0.0.1:7420', metrics: '127.0.0.2:7420'}", ""},
+		{"listen: {http: '127.0.0.1:0', metrics: '127.0.0.1:0'}", ""},
 		{"limit: 1/s", `1:1: the file has no member "limit"`},
 	} {
 		path := filepath.Join(dir, "gateway.yaml")
@@ -73,6 +78,80 @@ func TestLoadFaults(t *testing.T) {
 			t.Errorf("%s: %v", tt.file, err)
 		case tt.fault != "" && (f != nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.fault) || strings.Contains(err.Error(), "s3cret")):
 			t.Errorf("%s has the faults %v, want %q", tt.file, err, tt.fault)
+		}
+	}
+}
+
+// Check has the faults and warnings that a start would have.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "gateway.yaml")
+	write(t, filepath.Join(dir, "mcp.json"), `{"mcpServers": {"db": {"command": "x"}, "odd": {"comand": "y"}, "off": {"comand": "y", "disabled": true},
+		"unset": {"command": "x", "env": {"A": "${CHAIN_TEST_NONE_Y}"}}}}`)
+	write(t, path, "servers: mcp.json\nlisten: {metrics: '0.0.0.0:9090'}\naudit: {file: audit.jsonl}\n")
+	log, err := audit.Open(filepath.Join(dir, "audit.jsonl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := program()
+	f, err := p.Check(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := []string{"gateway.yaml:2:19: other machines can read the metrics", "gateway.yaml:3:15: audit.file: another process writes to ", "mcp.json:1:", "mcp.json:2:"}
+	if len(f.Warnings) != len(wants) {
+		t.Fatalf("the warnings are\n%v\nwant %q", f.Warnings, wants)
+	}
+	for i, want := range wants {
+		if got := f.Warnings[i].String(); !strings.HasPrefix(got, filepath.Join(dir, want)) {
+			t.Errorf("the warning %d is %q, want %q", i, got, want)
+		}
+	}
+	if text := f.Warnings.Error(); !strings.Contains(text, "comand") || !strings.Contains(text, "CHAIN_TEST_NONE_Y") {
+		t.Errorf("the warnings are\n%s", text)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := p.Check(path, false); err != nil || strings.Contains(f.Warnings.Error(), "another process") {
+		t.Errorf("after the end of the other process: %v, %v", f, err)
+	}
+	for file, want := range map[string]string{
+		"listen: {http: '0.0.0.0:7420'}": "1:16: listen.http: anyone who can reach this address can use the server: there is no authentication; add auth, ",
+		"listen: {http: '7420'}":         "",
+		"listen: {http: '127.0.0.1:1'}":  "",
+	} {
+		write(t, path, file)
+		if _, err := p.Check(path, false); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gave %v, want %q", file, err, want)
+		}
+		if _, err := p.Check(path, true); err != nil {
+			t.Errorf("%s with a flag that allows it gave %v", file, err)
+		}
+	}
+}
+
+// A folder that this user cannot write to is a fault of the files that would be made in it.
+func TestCheckFolder(t *testing.T) {
+	dir := t.TempDir()
+	locked := filepath.Join(dir, "locked")
+	if err := os.Mkdir(locked, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.Create(filepath.Join(locked, "probe")); err == nil {
+		f.Close()
+		t.Skip("this user may write to every folder")
+	}
+	path := filepath.Join(dir, "gateway.yaml")
+	p, _ := program()
+	for file, want := range map[string]string{
+		"audit: {file: a.jsonl, key: locked/audit.key}": "1:29: audit.key: the folder ",
+		"audit: {file: locked/new/audit.jsonl}":         "1:15: audit.file: the folder ",
+		"record: {dir: locked/frames}":                  "1:15: record.dir: the folder ",
+	} {
+		write(t, path, file)
+		if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "cannot be written to") {
+			t.Errorf("%s gave %v, want %q", file, err, want)
 		}
 	}
 }
