@@ -213,7 +213,7 @@ type StateConfig struct {
 }
 
 // errShutdown is the cause of contexts that Shutdown cancels.
-var errShutdown = errors.New("the server is shutting down")
+var errShutdown = engine.ErrShutdown
 
 // Use adds middleware around the server's handling of requests; the first added is the outermost.
 // Use panics if serving has started, because requests would bypass the middleware, and if a
@@ -454,7 +454,7 @@ func (s *Server) serve(ctx context.Context, conn jsonrpc.Conn, who engine.Caller
 	}()
 	d := &duplex.Server{Engine: s.eng, MaxDepth: s.limits.Depth, Concurrent: s.limits.Concurrent, Principal: who.Principal, Alone: who.Alone, Tap: tap, Logger: s.eng.Logger, Drain: s.stopped}
 	err := d.Serve(ctx, conn)
-	if errors.Is(err, duplex.ErrShutdown) || errors.Is(err, errShutdown) {
+	if errors.Is(err, errShutdown) {
 		return ErrClosed
 	}
 	return err

@@ -16,7 +16,7 @@ const (
 	OK             Kind = iota // a result, a question to the caller, or a task
 	ToolError                  // the tool failed: a result with isError
 	ProtocolError              // a JSON-RPC error of the server
-	TransportError             // the server was not reached, its process ended, or the connection was lost
+	TransportError             // the server was not reached, its process ended, the connection was lost, or a shutdown cut off the call
 	Refused                    // no permission: an [mcp.Denial] that is not about a rate limit
 	Limited                    // over a rate limit
 	TimedOut                   // it took too long
@@ -45,6 +45,8 @@ var ofCause = [...]Kind{
 //	*limit.Error                                            limit
 //	any other mcp.Denial, such as of a policy               policy
 //	*mcp.LimitError, context.DeadlineExceeded               deadline
+//	any error or isError after the context was canceled
+//	because an mcp.Server shut down                         transport
 //	any error or isError after the context was canceled     canceled
 //	errors whose method Unlogged returns true, as of a
 //	call that package audit refuses                         audit

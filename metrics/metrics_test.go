@@ -381,6 +381,49 @@ func TestGatewayFaults(t *testing.T) {
 	}
 }
 
+// A call that a shutdown cuts off is not one that its caller canceled.
+func TestShutdown(t *testing.T) {
+	for _, revision := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		for _, http := range []bool{false, true} {
+			srv, c, begun := &mcp.Server{Name: "s"}, new(metrics.Counters), make(chan struct{})
+			srv.Use(c.Front(), c.Server("s"))
+			mcp.AddTool(srv, mcp.Tool{Name: "hang"}, func(ctx context.Context, _ struct{}) (string, error) {
+				close(begun)
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			client := &mcp.Client{Name: "c"}
+			var s *mcp.Session
+			if http {
+				web := httptest.NewServer(srv)
+				defer web.Close()
+				client.Revisions = []mcp.Revision{revision}
+				var err error
+				if s, err = client.Dial(t.Context(), web.URL); err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+			} else {
+				s = mcptest.Connect(t, srv, client, revision)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s.CallTool(t.Context(), "hang", nil)
+			}()
+			<-begun
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			srv.Shutdown(ended)
+			<-done
+			got := c.Read(metrics.Total)
+			if one := got.Servers[0]; one.Canceled != 0 || one.Errors != (metrics.Errors{Transport: 1}) {
+				t.Errorf("%s, HTTP %t: %+v", revision, http, one)
+			}
+		}
+	}
+}
+
 // The text has every metric, with escaped names, in the form that the request accepts.
 func TestText(t *testing.T) {
 	c := &metrics.Counters{Version: "1.2", Upstreams: func() []metrics.Upstream {

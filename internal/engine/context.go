@@ -49,6 +49,16 @@ var _, _ context.Context = (*Part)(nil), (*Context)(nil)
 // ErrNever as the second argument of [Part.Init] lets a context outlive its parent.
 var ErrNever = errors.New("never")
 
+// ErrShutdown is the cause of contexts that end because the server shuts down.
+var ErrShutdown error = shutdown{}
+
+type shutdown struct{}
+
+func (shutdown) Error() string { return "the server is shutting down" }
+
+// ShutDown returns true: package outcome takes the end of the context for one that its caller did not cause.
+func (shutdown) ShutDown() bool { return true }
+
 // Init makes c a child of parent. When parent ends, gone is the cause of c's end; nil means the
 // cause of parent.
 func (c *Part) Init(parent context.Context, gone error) { c.parent, c.gone = parent, gone }

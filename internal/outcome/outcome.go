@@ -26,7 +26,7 @@ const (
 	Denial                // an [mcp.Denial]: no permission, or over a rate limit
 	Deadline              // it took too long: an error about a time limit, or the context has such a cause
 	Caller                // it failed after its context had ended in another way
-	Lost                  // it failed between this process and the server
+	Lost                  // it failed between this process and the server, or this process shut down
 	Unlogged              // its line of the audit log could not be written, so it was not sent
 	Server                // any other error
 )
@@ -69,6 +69,8 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 		e.Cause = Denial
 	case tooLong(err), e.Ctx != nil && tooLong(context.Cause(ctx)):
 		e.Cause = Deadline
+	case e.Ctx != nil && shutDown(context.Cause(ctx)):
+		e.Cause = Lost
 	case e.Ctx != nil:
 		e.Cause = Caller
 	case err == nil:
@@ -86,6 +88,12 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 // tooLong reports whether an error is about a time limit; an [*mcp.LimitError] is a
 // context.DeadlineExceeded too.
 func tooLong(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+// shutDown reports whether the cause of the end of a context is that this process shuts down.
+func shutDown(cause error) bool {
+	var down interface{ ShutDown() bool }
+	return errors.As(cause, &down) && down.ShutDown()
+}
 
 // unreached is an error that says that a request did not reach its server, such as that of a
 // gateway whose server is failing.

@@ -43,7 +43,7 @@ const (
 )
 
 // ErrShutdown is returned by Serve after Drain.
-var ErrShutdown = errors.New("the server is shutting down")
+var ErrShutdown = engine.ErrShutdown
 
 // Server serves connections with an engine. Its fields are set before use.
 type Server struct {

@@ -23,7 +23,7 @@ var (
 	ErrDisconnected = errors.New("the client closed the connection")
 	ErrCancelled    = errors.New("the client cancelled the call")
 	ErrSessionEnded = errors.New("the session was ended")
-	ErrShutdown     = errors.New("the server is shutting down")
+	ErrShutdown     = engine.ErrShutdown
 )
 
 // Server serves both eras on one endpoint. Its fields are set before use and not changed
