@@ -61,7 +61,8 @@ type Entry struct {
 	Definition   string          `json:"definition,omitempty"` // digest of the definition of the tool
 	Detail       json.RawMessage `json:"detail,omitzero"`      // an object; of kinds that are not about calls
 	Event        string          `json:"event,omitempty"`
-	Hash         string          `json:"hash"` // SHA-256 of Prev and of the line without this member
+	Fault        string          `json:"fault,omitempty"` // of an end with the outcome "error": "deadline", "transport" or "protocol"
+	Hash         string          `json:"hash"`            // SHA-256 of Prev and of the line without this member
 	Kind         Kind            `json:"kind"`
 	Method       string          `json:"method,omitempty"` // empty: tools/call
 	More         int             `json:"more,omitzero"`    // lines of this kind and caller that were left out up to this one, see [Trail]
@@ -295,7 +296,7 @@ func (e *Entry) chosen(list []*string) []*string {
 
 // texts appends the texts of an entry to list.
 func (e *Entry) texts(list []*string) []*string {
-	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace)
+	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, &e.Fault, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace)
 	if c := e.Client; c != nil {
 		list = append(list, &c.IP, &c.Name, &c.Revision, &c.Session, &c.Version)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/note"
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -443,12 +444,18 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		}
 	}
 	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, float64(o.Duration.Microseconds())/1000
+	if o.Outcome == middleware.Failed {
+		e.Fault = faults[outcome.Of(ctx, nil, o.Err).Cause]
+	}
 	if e.Kind == CallEnd {
 		t.Log.Add(e)
 	} else {
 		t.Log.addSome(e)
 	}
 }
+
+// faults are the words for the causes of errors, as in the label error_type of metrics.
+var faults = map[outcome.Cause]string{outcome.Deadline: "deadline", outcome.Lost: "transport", outcome.Server: "protocol"}
 
 // readOnlyTools are the tools of a server that say that they only read.
 type readOnlyTools struct {

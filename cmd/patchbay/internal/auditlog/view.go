@@ -118,6 +118,9 @@ func rest(e *audit.Entry) string {
 	if e.Code != 0 {
 		add("code %d", e.Code)
 	}
+	if e.Fault != "" {
+		parts = append(parts, e.Fault)
+	}
 	if d := e.Decision; d != nil {
 		if d.Rule != "" {
 			add("rule %q", d.Rule)
