@@ -203,13 +203,18 @@ func (l *Log) Write(ctx context.Context, e Entry) error {
 // Add adds a line without waiting for the disk. A line that cannot be written is kept and tried
 // again each second; a full queue drops it, see [Stats].
 func (l *Log) Add(e Entry) {
-	line, err := l.prepare(&e)
-	if err == nil {
-		err = l.enqueue(queued{line, nil})
-	}
-	if err != nil {
+	if l.tryAdd(e) != nil {
 		l.dropped.Add(1)
 	}
+}
+
+// tryAdd is Add without counting a line that is lost.
+func (l *Log) tryAdd(e Entry) error {
+	line, err := l.prepare(&e)
+	if err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return l.enqueue(queued{line, nil})
 }
 
 func (l *Log) enqueue(q queued) error {

@@ -56,7 +56,8 @@ type Trail struct {
 	Owner func(name string) (server, tool string)
 
 	// Trusted says that the readOnlyHint of a server's tools can be relied on. Calls of its
-	// read-only tools, reads and prompts do not wait for the disk. Nil means that none is trusted.
+	// read-only tools, reads and prompts do not wait for the disk; without room in memory for their
+	// line they fail like others. Nil means that none is trusted.
 	Trusted func(server string) bool
 
 	readOnly sync.Map // *readOnlyTools by the name of a server
@@ -176,11 +177,13 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		return h.next.Handle(ctx, req)
 	}
 	e := recordOf(ctx).begin(h.server, req)
+	var err error
 	if h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
-		h.trail.Log.Add(e)
-		return h.next.Handle(ctx, req)
+		err = h.trail.Log.tryAdd(e)
+	} else {
+		err = h.trail.Log.Write(ctx, e)
 	}
-	if err := h.trail.Log.Write(ctx, e); err != nil {
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

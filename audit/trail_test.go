@@ -166,14 +166,15 @@ func TestTrailFailure(t *testing.T) {
 		if failure == audit.Pass && (err != nil || !called) || failure == audit.Refuse && (called || err == nil || !strings.Contains(err.Error(), "audit log") || strings.Contains(err.Error(), path)) {
 			t.Errorf("%v: called %t, error %v", failure, called, err)
 		}
-		// a read-only tool of a trusted server does not wait for its line
+		// a read-only tool of a trusted server does not wait for its line, which is lost here
+		called = false
 		for _, err := range s.Tools(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.CallTool(t.Context(), "shop_list", map[string]any{"n": 1}); err != nil {
-			t.Errorf("a read-only tool: %v", err)
+		if _, err := s.CallTool(t.Context(), "shop_list", map[string]any{"n": 1}); called != (failure == audit.Pass) || called != (err == nil) {
+			t.Errorf("%v: a read-only tool: called %t, error %v", failure, called, err)
 		}
 	}
 }
