@@ -86,6 +86,19 @@ func rotatedSeq(base, name string) int64 {
 	return seq
 }
 
+// logOf returns the path of the log that a file belongs to: without the part of a rotated file.
+func logOf(name string) string {
+	ext := filepath.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
+	for range 2 { // the number and the time
+		stem = strings.TrimSuffix(stem, filepath.Ext(stem))
+	}
+	if path := stem + ext; rotatedSeq(filepath.Base(path), filepath.Base(name)) > 0 {
+		return path
+	}
+	return name
+}
+
 // headPath is the file with the last checkpoint of a log.
 func headPath(path string) string { return path + ".head" }
 

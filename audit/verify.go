@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -78,9 +79,11 @@ func (r *Report) Whole() bool { return len(r.Faults) == 0 }
 
 const maxFaults = 10_000
 
-// Verify checks a log: its files in the order of [Files]. The file FILE.head beside the last one,
-// the checkpoint that was written last, must be in the log too. A fault is part of the report; an
-// error means that a file could not be read.
+// Verify checks a log: its files in the order of [Files]. The checkpoint that was written last, in
+// FILE.head beside FILE, the current file of the log, must be in the log too; without FILE.head
+// there is a note. If the last file is a rotated one, FILE must be among the files, unless it exists
+// (then a note says that later files are not given) or FILE.head does not. A fault is part of the
+// report; an error means that a file could not be read.
 //
 // Lines after the last checkpoint are not signed. To find that somebody cut them off, or replaced
 // the end of the log together with FILE.head by an older state, compare with a copy of a checkpoint
@@ -90,9 +93,16 @@ func Verify(files []string, o *VerifyOptions) (*Report, error) {
 		return nil, errors.New("audit log: no files to verify")
 	}
 	v := newVerifier(o)
-	path := files[len(files)-1]
+	last := files[len(files)-1]
+	path := logOf(last)
 	head, err := readHead(path)
+	later := false // files that are not given
+	if path != last {
+		_, statErr := os.Lstat(path)
+		later = statErr == nil
+	}
 	switch {
+	case later: // FILE.head is about them
 	case err != nil:
 		v.faultAt(place{headPath(path), 1, 0}, Wrong, "%v", err)
 	case head != nil:
@@ -109,6 +119,16 @@ func Verify(files []string, o *VerifyOptions) (*Report, error) {
 		}
 	}
 	v.finish()
+	end := v.current
+	end.line, end.seq = max(1, end.line), v.next
+	switch {
+	case later:
+		v.noteAt(end, Incomplete, "the files after this one are not given")
+	case head != nil && path != last:
+		v.faultAt(end, Cut, "%s is missing: it has the end of the log", path)
+	case head == nil && err == nil && v.report.Checkpoints > 0:
+		v.noteAt(place{headPath(path), 1, 0}, Incomplete, "the file is missing, so a cut end cannot be found")
+	}
 	return &v.report, nil
 }
 
@@ -126,6 +146,7 @@ type scanned struct {
 	hash   string
 	kind   string
 	why    string // it is not what was written
+	file   bool   // it is the first one of a file that is not the first
 	node   []byte // members of checkpoints and of lines about the log
 	time   []byte
 	detail []byte
@@ -236,6 +257,8 @@ func (v *verifier) scan(line []byte) (s scanned) {
 			prev = value
 		case "seq":
 			s.at.seq, _ = strconv.ParseInt(string(value), 10, 64)
+		case "event":
+			s.file = string(value) == `"file"` || string(value) == `"gone"`
 		case "kind":
 			s.kind = kindOf(value)
 		case "node":
@@ -361,10 +384,10 @@ func (v *verifier) begin(s *scanned) {
 	v.next = 1
 	v.last = scanned{hash: genesis, at: s.at}
 	if s.why == "" && s.at.seq > 1 {
-		if s.kind == string(Node) {
+		if s.file {
 			v.noteAt(s.at, Incomplete, "the files before this one are not given, so lines 1 to %d are not checked", s.at.seq-1)
 		} else {
-			v.faultAt(place{s.at.file, s.at.line, 1}, Missing, "the log begins with line %d", s.at.seq)
+			v.faultAt(place{s.at.file, s.at.line, 1}, Missing, "the log begins with line %d, which is not the first of a file: lines before it were removed", s.at.seq)
 		}
 		v.next, v.last.hash = s.at.seq, ""
 	}

@@ -35,7 +35,13 @@ func (w *writer) open() (err error) {
 		if w.options.Shared && len(detail) == 0 && w.Seq > 0 { // one of many short runs
 			return w.release()
 		}
-		if err = w.node(EventStart, detail); err == nil {
+		if w.size == 0 && w.Seq > 0 { // the last process ended after a rotation
+			err = w.node(EventFile, map[string]any{"after": w.before})
+		}
+		if err == nil {
+			err = w.node(EventStart, detail)
+		}
+		if err == nil {
 			if err = w.checkpoint(); err == nil {
 				err = w.chain.write(m, w.options.Sync == SyncGroup)
 			}

@@ -42,7 +42,9 @@ func (c *Check) Verify() (*audit.Report, error) {
 	if len(c.Kept) > 0 && o.Heads == nil {
 		return nil, BadFlag{fmt.Errorf("--kept: %s has no lines of an audit log", strings.Join(c.Kept, " "))}
 	}
-	c.path = files[len(files)-1]
+	if c.path = files[len(files)-1]; len(c.Files) == 1 {
+		c.path = c.Files[0] // which may be missing
+	}
 	r, err := audit.Verify(files, o)
 	if err == nil && r.Lines > 0 && !c.readable(files) {
 		return nil, fmt.Errorf("%s is not an audit log: none of its %d lines is one", c.path, r.Lines)
