@@ -238,14 +238,35 @@ func readHead(path string) (*Entry, error) {
 	return e, nil
 }
 
-// newFile creates a file of a log.
+// newFile opens or creates a file of a log to write to. It is an error if another process writes to
+// it by another name.
 func newFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	free, err := lockFile(f)
+	if err == nil && !free {
+		err = inUse(otherName(path))
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// otherName returns another name of a file in its folder, or describes it.
+func otherName(path string) string {
+	own, _ := os.Stat(path)
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		name := filepath.Join(filepath.Dir(path), e.Name())
+		if there, err := os.Stat(name); err == nil && e.Name() != filepath.Base(path) && os.SameFile(own, there) {
+			return name
+		}
+	}
+	return path + " by another name"
 }

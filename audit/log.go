@@ -174,11 +174,19 @@ func (l *Log) lock() (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	unlock, err = ownfile.Lock(ctx, l.path+".lock")
+	path := l.path
+	if file, err := filepath.EvalSymlinks(path); err == nil { // else there is no file yet
+		path = file
+	}
+	unlock, err = ownfile.Lock(ctx, path+".lock")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("another process writes to %s; name another file for this one, or end it", l.path)
+		return nil, inUse(path)
 	}
 	return unlock, err
+}
+
+func inUse(path string) error {
+	return fmt.Errorf("another process writes to %s; name another file for this one, or end it", path)
 }
 
 // Write adds a line and waits until it is written, see [Options.Sync]. If ctx ends first, the error
