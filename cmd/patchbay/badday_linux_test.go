@@ -190,7 +190,7 @@ telemetry: {otlp: '`+c.url+`'}
 		switch {
 		case e.Method != "":
 		case e.Kind == audit.Denied:
-			byAudit["refused"]++
+			byAudit["refused"] += 1 + e.More
 		case e.Kind == audit.CallEnd && e.Outcome == "error":
 			byAudit["failed"]++
 		case e.Kind == audit.CallEnd:
