@@ -160,6 +160,10 @@ func (w *writer) commit(group []queued, last bool) error {
 		err = explained(w.Log.path, err)
 	}
 	w.report(err)
+	if err == nil {
+		w.lag.Store(int64(time.Since(begun)))
+		w.written.Add(int64(len(group))) // before those that wait go on
+	}
 	var kept []queued
 	size := 0
 	for _, q := range group {
@@ -177,12 +181,7 @@ func (w *writer) commit(group []queued, last bool) error {
 		w.queue = append(kept, w.queue...)
 	}
 	w.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	w.lag.Store(int64(time.Since(begun)))
-	w.written.Add(int64(len(group)))
-	return nil
+	return err
 }
 
 // leave closes a file that is gone, so that the next group opens the log again.
