@@ -89,7 +89,7 @@ func (t *Trail) Outer() mcp.Middleware {
 			if strings.HasPrefix(req.Method, "notifications/") {
 				return next.Handle(ctx, req)
 			}
-			return observed.Handle(note.With(ctx, t.record(ctx, req)), req)
+			return observed.Handle(note.With(ctx, t.recordFor(ctx, req)), req)
 		})
 	}
 }
@@ -232,11 +232,13 @@ type record struct {
 	trail *Trail
 	call  bool // of a method of callMethods
 	list  bool
-	uri   string // of a resource, with its query
+	held  bool // [Trail.End] writes its end
 
 	mu     sync.Mutex
-	entry  Entry // as far as it is known; guarded by mu
-	begins int   // lines call.begin and call.retry, in earlier rounds too; guarded by mu
+	uri    string // of a resource, with its query; guarded by mu
+	entry  Entry  // as far as it is known; guarded by mu
+	last   Entry  // the end of the last request if the record is held; guarded by mu
+	begins int    // lines call.begin and call.retry, in earlier rounds too; guarded by mu
 }
 
 // callKey is where a call keeps its id over rounds of questions.
@@ -260,9 +262,6 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 	if e.Call == "" {
 		e.Call = newID()
 	}
-	if req.Method != "tools/call" {
-		e.Method = req.Method
-	}
 	if p := auth.From(ctx); p != nil {
 		e.Principal = &Principal{ID: p.ID, Issuer: p.Issuer, Client: p.ClientID}
 	} else if id := principal.From(ctx); id != "" {
@@ -284,10 +283,7 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 	if parent, ok := jsonx.LookupPath(req.Params, "_meta", "traceparent"); ok && e.Trace == "" {
 		e.Trace = traceOf(stringOf(parent))
 	}
-	nameInto(e, req)
-	if strings.HasPrefix(req.Method, "resources/") {
-		r.uri = stringOf(req.Param("uri"))
-	}
+	r.names(req)
 	return r
 }
 
@@ -316,6 +312,17 @@ func traceOf(parent string) string {
 		return ""
 	}
 	return parts[1]
+}
+
+// names notes the method of a request and what it names.
+func (r *record) names(req *mcp.Request) {
+	if req.Method != "tools/call" {
+		r.entry.Method, r.entry.Tool = req.Method, ""
+	}
+	if strings.HasPrefix(req.Method, "resources/") {
+		r.uri = stringOf(req.Param("uri"))
+	}
+	nameInto(&r.entry, req)
 }
 
 // nameInto sets what a request names.
@@ -416,7 +423,7 @@ func (r *record) sawResult(res mcp.Result) {
 func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	r := recordOf(ctx)
 	r.mu.Lock()
-	e, begun := r.entry, r.begins > 0
+	e, begun, uri := r.entry, r.begins > 0, r.uri
 	r.mu.Unlock()
 	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
 		call.Remember(callKey, jsonx.AppendString(nil, e.Call))
@@ -430,8 +437,8 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 			if rpc := (*mcp.Error)(nil); errors.As(o.Err, &rpc) {
 				e.Reason = rpc.Message // the line has the code
 			}
-			if r.uri != "" {
-				e.Reason = strings.ReplaceAll(e.Reason, r.uri, e.Name)
+			if uri != "" {
+				e.Reason = strings.ReplaceAll(e.Reason, uri, e.Name)
 			}
 		}
 	case r.call:
@@ -450,9 +457,14 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	if o.Outcome == middleware.Failed {
 		e.Fault = faults[outcome.Of(ctx, nil, o.Err).Cause]
 	}
-	if e.Kind == CallEnd {
+	switch {
+	case r.held:
+		r.mu.Lock()
+		r.last = e
+		r.mu.Unlock()
+	case e.Kind == CallEnd:
 		t.Log.Add(e)
-	} else {
+	default:
 		t.Log.addSome(e)
 	}
 }

@@ -222,22 +222,23 @@ func writes(t *mcp.Tool) bool {
 
 // audited reports the outcome of the call to Host.Audit. A failure is noted but does not change the
 // outcome.
-func (p *pending) audited(d Decision) {
-	if err := p.audit(d); err != nil {
+func (p *pending) audited(ctx context.Context, d Decision) {
+	if _, err := p.audit(ctx, d); err != nil {
 		p.c.tell(Event{Kind: Noted, Text: "the audit log lacks the outcome of a call: " + err.Error()})
 	}
 }
 
-// audit passes a decision to Host.Audit, if the call concerns a server.
-func (p *pending) audit(d Decision) error {
+// audit passes a decision to Host.Audit, if the call concerns a server, and returns the context of
+// the call.
+func (p *pending) audit(ctx context.Context, d Decision) (context.Context, error) {
 	if p.c.h.Audit == nil || p.server == nil {
-		return nil
+		return ctx, nil
 	}
 	d.Time, d.Conversation, d.Call = time.Now(), p.c.ID, p.call.ID
 	d.Server, d.Identity, d.Tool, d.Arguments = p.tool.Server, p.server.Identity, p.tool.Tool.Name, p.args
 	p.c.h.auditing.Lock()
 	defer p.c.h.auditing.Unlock()
-	return p.c.h.Audit(d)
+	return p.c.h.Audit(ctx, d)
 }
 
 // recall finds the calls of a resumed conversation whose outcome is in doubt. A call without a

@@ -67,9 +67,9 @@ func TestWhoAllows(t *testing.T) {
 			s.Trusted = tt.trusted
 			var log []host.Decision
 			m := calls([]string{"s_" + tt.tool + ` {"x":1}`})
-			d := talk(t, newHost(t, &host.Host{Model: m, Allow: tt.allow, Person: tt.person, Audit: func(e host.Decision) error {
+			d := talk(t, newHost(t, &host.Host{Model: m, Allow: tt.allow, Person: tt.person, Audit: func(ctx context.Context, e host.Decision) (context.Context, error) {
 				log = append(log, e)
-				return nil
+				return ctx, nil
 			}}, s))
 			end := d.of(host.Resulted)[0].Call
 			if end.By != tt.by || end.Outcome != tt.outcome {
@@ -179,7 +179,10 @@ func TestCancelledWhileAsked(t *testing.T) {
 		defer close(answer)
 		var log []host.Decision
 		m := calls([]string{"s_plain {}", `s_plain {"x":1}`})
-		h := newHost(t, &host.Host{Model: m, Audit: func(d host.Decision) error { log = append(log, d); return nil },
+		h := newHost(t, &host.Host{Model: m, Audit: func(ctx context.Context, d host.Decision) (context.Context, error) {
+			log = append(log, d)
+			return ctx, nil
+		},
 			Person: approver{approve: func(context.Context, *host.Approval) (host.Verdict, error) {
 				close(asked)
 				<-answer
@@ -232,9 +235,9 @@ func TestReplacedWhileAsked(t *testing.T) {
 				var log []string
 				var h *host.Host
 				m := calls([]string{call}, []string{call})
-				h = newHost(t, &host.Host{Model: m, Audit: func(d host.Decision) error {
+				h = newHost(t, &host.Host{Model: m, Audit: func(ctx context.Context, d host.Decision) (context.Context, error) {
 					log = append(log, fmt.Sprintf("%s %s %s", d.Identity, d.Outcome, d.Reason))
-					return nil
+					return ctx, nil
 				}, Person: approver{approve: func(ctx context.Context, a *host.Approval) (host.Verdict, error) {
 					if a.Call == "c1.1" {
 						if err := h.Replace(place("new")); err != nil {
@@ -271,11 +274,11 @@ func TestAuditFails(t *testing.T) {
 	for _, fail := range []int{1, 2} {
 		writes := 0
 		m := calls([]string{"s_plain {}"})
-		d := talk(t, newHost(t, &host.Host{Model: m, Allow: []string{"s/*"}, Audit: func(host.Decision) error {
+		d := talk(t, newHost(t, &host.Host{Model: m, Allow: []string{"s/*"}, Audit: func(ctx context.Context, _ host.Decision) (context.Context, error) {
 			if writes++; writes == fail {
-				return errors.New("disk full")
+				return nil, errors.New("disk full")
 			}
-			return nil
+			return ctx, nil
 		}}, inMemory("s", tools())))
 		got := m.result(t, "c1.1")
 		if fail == 1 && (len(d.of(host.Started)) > 0 || !strings.Contains(got, "disk full")) {
@@ -311,9 +314,9 @@ func TestAuditOfFailures(t *testing.T) {
 		s := rig(inMemory("s", srv), func(func() (mcp.Result, error)) (mcp.Result, error) {
 			return answer.res, answer.err
 		})
-		h := &host.Host{Model: calls([]string{"s_plain {}"}), Allow: []string{"*"}, Audit: func(d host.Decision) error {
+		h := &host.Host{Model: calls([]string{"s_plain {}"}), Allow: []string{"*"}, Audit: func(ctx context.Context, d host.Decision) (context.Context, error) {
 			log = append(log, d)
-			return nil
+			return ctx, nil
 		}}
 		d := talk(t, newHost(t, h, s))
 		if len(log) != 2 || log[1].Reason != want {

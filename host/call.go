@@ -224,14 +224,14 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 	close(p.decided)
 	switch {
 	case ctx.Err() != nil:
-		p.audited(Decision{By: byNobody, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
+		p.audited(ctx, Decision{By: byNobody, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
 		return p.refused(Cancelled, context.Cause(ctx).Error(), cancelledBefore)
 	case d.changed != nil:
 		f := &fault{kind: outdated, err: d.changed}
-		p.audited(Decision{By: byNobody, Outcome: Broken, Reason: f.class()})
+		p.audited(ctx, Decision{By: byNobody, Outcome: Broken, Reason: f.class()})
 		return p.refused(Broken, d.changed.Error(), f.words(p))
 	case !d.allowed:
-		p.audited(Decision{By: d.by, Outcome: Denied, Reason: d.reason})
+		p.audited(ctx, Decision{By: d.by, Outcome: Denied, Reason: d.reason})
 		p.event.By = d.by
 		return p.refused(Denied, d.reason, d.words())
 	}
@@ -245,7 +245,8 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 		return p.left(ctx, d)
 	}
 	p.event.By = d.by
-	if err := p.audit(Decision{Allowed: true, By: d.by}); err != nil {
+	ctx, err := p.audit(ctx, Decision{Allowed: true, By: d.by})
+	if err != nil {
 		return p.refused(Broken, err.Error(), "It was not called, as the audit log cannot be written: "+clip(err.Error()))
 	}
 	p.tell(Started, "")
@@ -260,7 +261,7 @@ const cancelledBefore = "The person cancelled this before it was called. It has 
 
 // left returns the result of a call that was allowed and then cancelled before it began.
 func (p *pending) left(ctx context.Context, d decision) *model.Result {
-	p.audited(Decision{Allowed: true, By: d.by, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
+	p.audited(ctx, Decision{Allowed: true, By: d.by, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
 	return p.refused(Cancelled, context.Cause(ctx).Error(), cancelledBefore)
 }
 
@@ -277,13 +278,13 @@ func (p *pending) do(ctx context.Context) *model.Result {
 		outcome, why, class = Failed, clip(err.Error()), classOf(err)
 		parts = []model.Part{{Text: why}}
 	}
-	return p.end(outcome, why, class, time.Since(began), parts...)
+	return p.end(ctx, outcome, why, class, time.Since(began), parts...)
 }
 
 // end audits the outcome of a call that began and makes its result. The argument class is the
 // reason for the audit log.
-func (p *pending) end(outcome Outcome, why, class string, took time.Duration, parts ...model.Part) *model.Result {
-	p.audited(Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
+func (p *pending) end(ctx context.Context, outcome Outcome, why, class string, took time.Duration, parts ...model.Part) *model.Result {
+	p.audited(ctx, Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
 	return p.result(outcome, why, took, parts...)
 }
 
@@ -321,7 +322,7 @@ func (p *pending) make(ctx context.Context) *model.Result {
 	}
 	doubtful := f != nil && f.ran != never && !p.safe
 	p.c.recordDoubt(p.key, doubtful, outcome)
-	r := p.end(outcome, why, class, took, parts...)
+	r := p.end(ctx, outcome, why, class, took, parts...)
 	r.Unknown = doubtful
 	return r
 }

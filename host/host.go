@@ -47,9 +47,10 @@ type Host struct {
 	// Approvals stores permanent approvals. If nil, none are stored.
 	Approvals Approvals
 
-	// Audit is called for each decision about a call and for its outcome, one at a time. If it
-	// fails before a call, the call is not made. If nil, there is no audit log.
-	Audit func(Decision) error
+	// Audit is called for each decision about a call and for its outcome, one at a time. The context
+	// that it returns for a call that is about to be made is that of the call, for Middleware, and of
+	// its outcome. If it fails before a call, the call is not made. If nil, there is no audit log.
+	Audit func(context.Context, Decision) (context.Context, error)
 
 	// Middleware returns the middleware between the host and a server, as for a gateway. Everything
 	// that the host sends to the server passes through it; calls of a model do so after approval. It

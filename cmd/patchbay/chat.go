@@ -70,11 +70,8 @@ func (c *chatCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	h, err := a.newHost()
+	h, err := a.newHost(&c.callRules, plan.servers)
 	if err != nil {
-		return err
-	}
-	if err := c.apply(a, h, plan.servers); err != nil {
 		return err
 	}
 	h.Allow = c.Allow

@@ -23,6 +23,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
 )
 
 // hosting is the host of this run, with its servers.
@@ -38,35 +39,10 @@ type hosting struct {
 	peers []*launch.Session // all sessions that were opened; guarded by mu
 }
 
-// callRules bound the calls of a model, whoever approves them: the limits, the policy and the audit log
-// that up has for its callers, with the same middleware.
+// callRules bound the calls of a model that were approved, with the same middleware as in up.
 type callRules struct {
 	governed
 	limits
-}
-
-// apply puts the chain in front of each server of a host. The policy and gateway.yaml are followed, as
-// in up. The calls of the run then have the principal local#NAME, where NAME
-// is the user of this machine.
-func (b *callRules) apply(a *app, h *hosting, list []config.Server) error {
-	made, err := a.chain(chain.Config{Limits: b.Limit, Policy: b.Policy})
-	if err != nil || made.Empty() {
-		return err
-	}
-	about := map[string]chain.Server{}
-	for _, s := range list {
-		about[entry.ShortName(s, h.names)] = aboutServer(s)
-	}
-	h.Middleware = made.Host(func(server string) chain.Server { return about[server] })
-	a.ctx = auth.With(a.ctx, localPerson())
-	ctx, stop := context.WithCancel(a.ctx)
-	var following sync.WaitGroup
-	following.Go(func() { made.Follow(ctx, h.Changed, func(deploy.Ready) {}) })
-	a.atEnd = append(a.atEnd, func() {
-		stop()
-		following.Wait()
-	})
-	return nil
 }
 
 // localPerson returns the principal of calls that begin on this machine.
@@ -78,40 +54,63 @@ func localPerson() *auth.Principal {
 	return &auth.Principal{ID: "local#" + name, Scheme: "local", Subject: name, Name: name}
 }
 
-// newHost returns a host for the person of this run, with their permanent approvals and the log of
-// decisions. Its fields that do not concern servers, such as the model, may be set until start. If
-// nobody closes it, it is closed when the program ends, after the output is flushed.
-func (a *app) newHost() (*hosting, error) {
+// newHost returns a host for the person of this run, with their permanent approvals and the chain around
+// each of its servers. The decisions about calls are in the audit log of gateway.yaml, else in that of
+// the user. The policy and gateway.yaml are followed, as in up. The calls have the principal local#NAME,
+// where NAME is the user of this machine. Fields of the host that do not concern servers, such as the
+// model, may be set until start. If nobody closes it, it is closed when the program ends, after the
+// output is flushed.
+func (a *app) newHost(b *callRules, list []config.Server) (*hosting, error) {
 	h, err := a.hosting(&host.Host{})
 	if err != nil {
 		return nil, err
 	}
-	approvals, err := approval.Open("")
+	if h.approvals, err = approval.Open(""); err != nil {
+		return nil, err
+	}
+	h.Approvals = h.approvals
+	made, err := a.chain(chain.Config{Limits: b.Limit, Policy: b.Policy, Calls: true})
 	if err != nil {
 		return nil, err
 	}
-	log, err := audit.Open("", &audit.Options{Shared: true, Sync: audit.SyncNone})
-	if err != nil {
-		return nil, fmt.Errorf("cannot log calls, so none is made: %w", err)
+	about, names := map[string]chain.Server{}, []string(nil)
+	for _, s := range list {
+		names = append(names, entry.ShortName(s, names))
+		about[names[len(names)-1]] = aboutServer(s)
 	}
-	h.Approvals, h.approvals = approvals, approvals
-	person := &audit.Principal{ID: localPerson().ID}
-	h.Audit = func(d host.Decision) error {
-		kind, effect := audit.CallEnd, "allow"
-		if d.Outcome == "" {
-			kind = audit.CallBegin
-		}
-		if !d.Allowed {
-			kind, effect = audit.Denied, "deny"
-		}
-		return log.Write(context.WithoutCancel(a.ctx), audit.Entry{
-			Kind: kind, Time: d.Time, Principal: person, Conversation: d.Conversation, Call: d.Call, Server: &audit.Server{Name: d.Server, Identity: d.Identity},
-			Tool: d.Tool, Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: effect, By: d.By},
-			Outcome: string(d.Outcome), Reason: a.secrets.Text(d.Reason), Cached: d.Cached, Millis: float64(d.Took.Microseconds()) / 1000,
-		})
-	}
-	a.atEnd = append(a.atEnd, func() { log.Close() }, h.leave)
+	h.Audit, h.Middleware = a.decisions(made.Trail()), made.Host(func(server string) chain.Server { return about[server] })
+	a.ctx = auth.With(a.ctx, localPerson())
+	ctx, stop := context.WithCancel(a.ctx)
+	var following sync.WaitGroup
+	following.Go(func() { made.Follow(ctx, h.Changed, func(deploy.Ready) {}) })
+	a.atEnd = append(a.atEnd, func() {
+		stop()
+		following.Wait()
+	}, h.leave)
 	return h, nil
+}
+
+// decisions returns the Audit of a host, which keeps decisions about calls, and their ends, in an audit log.
+func (a *app) decisions(trail *audit.Trail) func(context.Context, host.Decision) (context.Context, error) {
+	endings := map[host.Outcome]middleware.Outcome{
+		host.Succeeded: middleware.OK, host.Failed: middleware.ToolError, host.Denied: middleware.Denied,
+		host.Cancelled: middleware.Canceled, host.Broken: middleware.Failed, host.Unknown: middleware.Failed,
+	}
+	return func(ctx context.Context, d host.Decision) (context.Context, error) {
+		e := audit.Entry{
+			Conversation: d.Conversation, Server: &audit.Server{Name: d.Server, Identity: d.Identity}, Tool: d.Tool,
+			Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: "deny", By: d.By},
+			Outcome: string(endings[d.Outcome]), Cached: d.Cached, Millis: float64(d.Took.Microseconds()) / 1000, Reason: a.secrets.Text(d.Reason),
+		}
+		if d.Allowed {
+			e.Decision.Effect = "allow"
+		}
+		if d.Outcome == "" { // the call is about to be made
+			return trail.Begin(ctx, e), nil
+		}
+		trail.End(ctx, e)
+		return ctx, nil
+	}
 }
 
 // hosting completes a host with the settings of this run. The caller closes it.

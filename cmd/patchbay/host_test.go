@@ -45,7 +45,7 @@ func testApp(t *testing.T) (*app, *bytes.Buffer) {
 
 func TestHostingServesBuiltinsAndCommands(t *testing.T) {
 	a, stderr := testApp(t)
-	h, err := a.newHost()
+	h, err := a.newHost(new(callRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestHostingServesBuiltinsAndCommands(t *testing.T) {
 
 func TestHostingWithoutAnyServer(t *testing.T) {
 	a, _ := testApp(t)
-	h, err := a.newHost()
+	h, err := a.newHost(new(callRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestHostingWithoutAnyServer(t *testing.T) {
 // secrets.
 func TestIdentities(t *testing.T) {
 	a, _ := testApp(t)
-	h, err := a.newHost()
+	h, err := a.newHost(new(callRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestIdentities(t *testing.T) {
 // Tool filters of mcp.json apply to a model.
 func TestHostingOffersWhatIsEnabled(t *testing.T) {
 	a, _ := testApp(t)
-	h, err := a.newHost()
+	h, err := a.newHost(new(callRules), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,11 +75,8 @@ func (c *runCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	h, err := a.newHost()
+	h, err := a.newHost(&c.callRules, plan.servers)
 	if err != nil {
-		return err
-	}
-	if err := c.apply(a, h, plan.servers); err != nil {
 		return err
 	}
 	ctx := a.ctx

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 )
 
@@ -33,10 +36,77 @@ turns:
 `)
 	patchbay("", "a stove, please", "--allow", "shop/place-order", "--yes").expect(t, exitDenied, "I must not.\n",
 		"not allowed, so not called: shop/add-to-cart", "hint: patchbay run "+shell([]string{"a stove, please"})+" -s shop -m openai/scripted --yes --allow shop/add-to-cart")
-	log, err := os.ReadFile("patchbay/calls.jsonl")
-	if err != nil || !strings.Contains(string(log), `"add-to-cart"`) || !strings.Contains(string(log), `"principal":{"id":"local#`) {
-		t.Errorf("the log of decisions is %q, %v", log, err)
+	if got, want := callsOf(t, "patchbay/calls.jsonl"), []string{"denied add-to-cart deny by person denied"}; !slices.Equal(got, want) {
+		t.Errorf("the audit log has %q, want %q", got, want)
 	}
+}
+
+// callsOf describes the lines of an audit log that are about calls of tools. They are of this user.
+func callsOf(t *testing.T, path string) (list []string) {
+	t.Helper()
+	for e, err := range audit.Read(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Tool != "" {
+			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s by %s%s %s", e.Kind, e.Tool, e.Decision.Effect, e.Decision.By, e.Decision.Rule, e.Outcome)))
+			if e.Principal == nil || !strings.HasPrefix(e.Principal.ID, "local#") || e.Conversation == "" || e.Server == nil || e.Server.Name != "shop" {
+				t.Errorf("a line is %s", e.Line())
+			}
+		}
+	}
+	return list
+}
+
+// There is one audit log: that of gateway.yaml, or else that of the user. It has the decisions about
+// calls in the lines of the calls, and is one that "patchbay audit" reads and verifies.
+func TestRunAudits(t *testing.T) {
+	for _, log := range []string{"patchbay/calls.jsonl", "audit.jsonl"} {
+		t.Run(log, func(t *testing.T) {
+			patchbay := scriptedRun(t, `
+turns:
+  - when: {user: tents}
+    answer: [call: {name: shop_categories, arguments: {}}, call: {name: shop_add-to-cart, arguments: {product: prd-1013}}]
+  - when: {results: {shop_add-to-cart: .}}
+    answer: [text: Yes]
+`)
+			var flags []string
+			if log == "audit.jsonl" {
+				if err := os.WriteFile("gateway.yaml", []byte("audit: {file: audit.jsonl, key: audit.key}\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				flags = []string{"--gateway", "gateway.yaml"}
+			}
+			patchbay("", append(flags, "tents?", "--allow", "shop/add-to-cart")...).expect(t, exitOK, "Yes\n")
+			got := callsOf(t, log)
+			slices.Sort(got)
+			want := []string{
+				"call.begin add-to-cart allow by rule", "call.begin categories allow by read-only",
+				"call.end add-to-cart allow by rule ok", "call.end categories allow by read-only ok",
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the audit log has %q, want %q", got, want)
+			}
+			if _, err := os.Stat("patchbay/calls.jsonl"); (err == nil) != (log == "patchbay/calls.jsonl") {
+				t.Errorf("the log of the user: %v", err)
+			}
+			if r := typed(t, "", "audit", "verify", log); r.code != exitOK || !strings.HasPrefix(r.stdout, log+" is whole") {
+				t.Errorf("audit verify: %d, %s%s", r.code, r.stdout, r.stderr)
+			}
+			if r := typed(t, "", "audit", "query", log, "--tool", "add-to-cart", "--outcome", "ok"); r.code != exitOK || strings.Count(r.stdout, "by rule") != 1 {
+				t.Errorf("audit query: %d, %s%s", r.code, r.stdout, r.stderr)
+			}
+		})
+	}
+}
+
+// Without an audit log no call can be made, and the error says how to have another one.
+func TestRunWithoutAuditLog(t *testing.T) {
+	patchbay := scriptedRun(t, "rules: [{answer: [text: So]}]")
+	if err := os.MkdirAll("patchbay/calls.jsonl", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	patchbay("", "hello").expect(t, exitLocal, "", "cannot log calls, so none is made: audit log: ", "calls.jsonl is not a regular file", "hint: give --gateway FILE with audit.file")
 }
 
 // A pattern of --allow that matches no tool is a warning.

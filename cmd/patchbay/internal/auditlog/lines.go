@@ -239,9 +239,8 @@ func (l *Log) Warnings() (list []string) {
 }
 
 var (
-	outcomes = append(words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed),
-		"done", "failed", "invalid", "unknown", "cancelled") // of run and chat
-	kinds = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
+	outcomes = words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed)
+	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
 		audit.Approval+"*", audit.Login+"*")
 )
 

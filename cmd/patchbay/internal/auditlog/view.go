@@ -89,15 +89,8 @@ func outcomeOf(e *audit.Entry) (text, style string) {
 	return string(e.Kind), ""
 }
 
-// failed reports whether a call ended with an error. The words are those of package middleware and,
-// for the calls of a host, of package host.
-func failed(e *audit.Entry) bool {
-	switch e.Outcome {
-	case "tool error", "error", "failed", "invalid", "unknown":
-		return true
-	}
-	return false
-}
+// failed reports whether a call ended with an error.
+func failed(e *audit.Entry) bool { return e.Outcome == "tool error" || e.Outcome == "error" }
 
 // rest returns the other facts of a line.
 func rest(e *audit.Entry) string {

@@ -31,17 +31,28 @@ func (c *Chain) openAudit() error {
 	if f := c.config.File; f != nil && f.Audit != nil {
 		set, member = *f.Audit, true
 	}
+	shared := set.File == "" && c.config.Calls
+	if shared {
+		var err error
+		if set.File, err = audit.DefaultPath(); err != nil {
+			return &Error{Err: err}
+		}
+		set.Sync = "none"
+	}
 	if set.File == "" {
 		return nil
 	}
 	fault := func(of string, err error) error {
+		if shared {
+			return &Error{Err: fmt.Errorf("cannot log calls, so none is made: %w", err), Next: "give --gateway FILE with audit.file"}
+		}
 		if !member {
 			return usage("--audit audit.jsonl", "--audit: %w", err)
 		}
 		return &Error{Err: deploy.Problems{c.config.File.Problem(of, of+": "+err.Error(), "")}, Next: "patchbay gateway check " + c.config.File.Path, Usage: true}
 	}
 	o := &audit.Options{
-		Interval: set.Checkpoint, Redactor: c.program.Redactor, Logger: c.program.Logger,
+		Shared: shared, Interval: set.Checkpoint, Redactor: c.program.Redactor, Logger: c.program.Logger,
 		Arguments: map[string]audit.Content{"redacted": audit.ContentRedacted, "none": audit.ContentNone}[set.Arguments],
 		Sync:      map[string]audit.Sync{"none": audit.SyncNone}[set.Sync],
 	}
@@ -73,6 +84,9 @@ func (c *Chain) openAudit() error {
 	c.trail.TraceID = traceOf
 	return nil
 }
+
+// Trail returns what writes the audit log; nil: there is none.
+func (c *Chain) Trail() *audit.Trail { return c.trail }
 
 // Audit describes the audit log: its file, empty if there is none, its state, and whether calls are
 // refused while it cannot be written.
@@ -117,7 +131,7 @@ func (c *Chain) servers() map[string]string {
 
 // configured writes a line about the configuration to the audit log.
 func (c *Chain) configured(event string, detail map[string]string) {
-	if c.trail == nil {
+	if c.trail == nil || len(detail) == 0 {
 		return
 	}
 	if raw, err := jsonx.Marshal(detail); err == nil {

@@ -47,6 +47,7 @@ type Config struct {
 	Limits []string // SPECs of "patchbay help limits"
 	Policy string   // path of the rules; empty: none
 	Audit  string   // path of the audit log; empty: that of File, or none
+	Calls  bool     // without another audit log, that of this user, which their other programs share
 	HTTP   bool     // callers come over HTTP, so that they have addresses
 
 	File    *deploy.File // gateway.yaml, to follow, with its teams, its audit and its telemetry; nil: none
@@ -325,9 +326,4 @@ func (c *Chain) Close() {
 	if c.log != nil {
 		c.log.Close()
 	}
-}
-
-// Empty reports whether requests have no limits, no policy, no audit log and no spans.
-func (c *Chain) Empty() bool {
-	return c.limits == nil && c.rules == nil && c.trail == nil && c.sender == nil
 }
