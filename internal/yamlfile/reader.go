@@ -7,10 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -94,18 +91,6 @@ func (r *Reader) Root(data []byte, begin string) *yaml.Node {
 	return doc.Content[0]
 }
 
-var atLine = regexp.MustCompile(`^line (\d+): `)
-
-// syntax records the errors of the YAML parser.
-func (r *Reader) syntax(err error) {
-	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := atLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	r.FaultAt(line, 1, "", "%s", text)
-}
-
 // Mapping calls the function of each member of a mapping; other members are faults. It reports
 // whether the node is a mapping.
 func (r *Reader) Mapping(n *yaml.Node, what string, members map[string]func(*yaml.Node)) bool {
@@ -124,7 +109,7 @@ func (r *Reader) Mapping(n *yaml.Node, what string, members map[string]func(*yam
 // mapping.
 func (r *Reader) Members(n *yaml.Node, what string, do func(key, value *yaml.Node)) bool {
 	if n.Kind != yaml.MappingNode {
-		r.Fault(n, "", "%s must be a mapping, name: value", what)
+		r.Fault(n, spaced(n.Value), "%s must be a mapping, name: value", what)
 		return false
 	}
 	seen := map[string]bool{}
