@@ -308,7 +308,7 @@ func clientOf(ctx context.Context) *Client {
 // traceOf returns the trace id of a traceparent (W3C Trace Context).
 func traceOf(parent string) string {
 	parts := strings.Split(parent, "-")
-	if len(parts) < 4 || len(parts[1]) != 32 || strings.Trim(parts[1], "0123456789abcdef") != "" {
+	if len(parts) < 4 || len(parts[1]) != 32 || strings.Trim(parts[1], "0123456789abcdef") != "" || strings.Trim(parts[1], "0") == "" {
 		return ""
 	}
 	return parts[1]

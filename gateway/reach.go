@@ -66,7 +66,7 @@ func (n *subscription) ping(ctx context.Context, r reacher) (lost bool) {
 		method = "server/discover"
 	}
 	_, err := r.Raw(ctx, method, nil, mcp.WithoutCache())
-	n.p.g.log().Debug(method, "server", n.p.src.Name, "err", err)
+	n.p.g.log().DebugContext(ctx, method, "server", n.p.src.Name, "err", err)
 	return err != nil && n.c.lost(ctx, err)
 }
 

@@ -186,7 +186,7 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	if !revision.Reads(method) {
 		return nil, up.lost(ctx, c, method, err)
 	}
-	up.g.log().Debug("request retried", "server", up.name, "method", method, "err", err)
+	up.g.log().DebugContext(ctx, "request retried", "server", up.name, "method", method, "err", err)
 	res, c, err = up.attempt(ctx, req)
 	if err != nil && c != nil && c.lost(ctx, err) {
 		return nil, up.lost(ctx, c, method, err)

@@ -51,7 +51,7 @@ func (h *Host) sections(ctx context.Context) []section {
 		sec := section{server: s.Name, tools: slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !h.enabled(s, t.Tool.Name) })}
 		if err != nil {
 			sec.missing = err.Error()
-			h.log().Debug("the tools of a server are missing", "server", s.Name, "err", err)
+			h.log().DebugContext(ctx, "the tools of a server are missing", "server", s.Name, "err", err)
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -103,7 +103,7 @@ func (s *server) spread(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		if ctx.Err() != nil || here && !m.untouched(ctx, why) {
 			return nil, err
 		}
-		s.h.log().Debug("trying the next server of a group", "server", m.Name, "err", err)
+		s.h.log().DebugContext(ctx, "trying the next server of a group", "server", m.Name, "err", err)
 		if here || !reached {
 			reached, last = here, err
 		}

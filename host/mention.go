@@ -345,7 +345,7 @@ func (h *Host) valuesFor(ctx context.Context, s *server, of mcp.Feature, argumen
 		return err
 	})
 	if err != nil {
-		h.log().Debug("no completion", "server", s.Name, "err", err)
+		h.log().DebugContext(ctx, "no completion", "server", s.Name, "err", err)
 	}
 	return values
 }

@@ -319,7 +319,7 @@ func (s *Session) renew(ctx context.Context) error {
 	if err := s.opened(ctx, info); err != nil {
 		return err
 	}
-	s.log.Info("session reopened", "server", text.Short(info.Name))
+	s.log.InfoContext(ctx, "session reopened", "server", text.Short(info.Name))
 	s.outputs.forget()
 	s.resubscribe(ctx)
 	// Nobody knows what has changed meanwhile.

@@ -59,7 +59,7 @@ func listOf[T any](ctx context.Context, s *Session, of feature.List, opts []Call
 				}
 				item := new(T)
 				if err := l.entry(e, item); err != nil {
-					s.log.Warn("list entry left out", "method", of.Method, "index", l.items-1, "err", err)
+					s.log.WarnContext(ctx, "list entry left out", "method", of.Method, "index", l.items-1, "err", err)
 					continue
 				}
 				if l.again(e) {

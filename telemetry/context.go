@@ -50,6 +50,34 @@ func clientParent(ctx context.Context, req *mcp.Request) context.Context {
 	return ctx
 }
 
+// TraceID returns the trace id of a request, 32 hexadecimal digits: that of the span of its context,
+// or else of traceparent in _meta or in the HTTP header. It is empty if there is none, or none that is
+// valid.
+func TraceID(ctx context.Context) string {
+	if span := spanOf(ctx); span.IsValid() {
+		return span.TraceID().String()
+	}
+	return ""
+}
+
+// spanOf returns the span of a context, or else the span that the caller of its request sent.
+func spanOf(ctx context.Context) trace.SpanContext {
+	span := trace.SpanContextFromContext(ctx)
+	call := engine.From(ctx)
+	if span.IsValid() || call == nil {
+		return span
+	}
+	call.While(func() {
+		if meta, ok := jsonx.Lookup(call.Params, "_meta"); ok {
+			span = remote(&metaCarrier{meta: meta})
+		}
+	})
+	if !span.IsValid() && call.Header != nil {
+		span = remote(propagation.HeaderCarrier(call.Header))
+	}
+	return span
+}
+
 // withTrace returns the request with the span of ctx in its _meta. It is req itself if there is no
 // span, or if params or _meta is not an object.
 func withTrace(ctx context.Context, req *mcp.Request) *mcp.Request {

@@ -3,13 +3,12 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // LogHandler returns a handler that adds trace_id and span_id to records whose context has a span,
-// such as that of a tool behind [Server]. They are not part of any group. Other records are passed
-// on unchanged.
+// such as that of a tool behind [Server], or that of a request whose caller sent a traceparent: they
+// are then those of the caller. They are not part of any group. Other records are passed on
+// unchanged.
 func LogHandler(next slog.Handler) slog.Handler { return &logHandler{next, next, nil} }
 
 type logHandler struct {
@@ -23,7 +22,7 @@ func (h *logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
-	span := trace.SpanContextFromContext(ctx)
+	span := spanOf(ctx)
 	if !span.IsValid() {
 		return h.inner.Handle(ctx, r)
 	}

@@ -54,7 +54,7 @@ type Options struct {
 const maxContent = 16 << 10
 
 // Server returns a middleware that makes a span of kind SERVER for each request. It is for the Use
-// of an [mcp.Server], and belongs in front of all other middleware but an access log.
+// of an [mcp.Server], and belongs in front of all other middleware, so that a log has its trace.
 func Server(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindServer) }
 
 // Client returns a middleware that makes a span of kind CLIENT for each request, and sends the

@@ -29,7 +29,7 @@ func TestAccessLog(t *testing.T) {
 			s.CallTool(t.Context(), tool, map[string]any{"message": "secret text"})
 			s.CallTool(t.Context(), tool, map[string]any{"message": "secret text"})
 			var got string
-			wants := []string{`"transport":"http","address":"127.0.0.1","id":"\d+","method":"tools/call","tool":"` + tool + `","ms":[0-9.]+,"outcome":"ok"}`, `"tool":"` + tool + `","ms":[0-9.]+,"outcome":"denied","code":-?\d+}`}
+			wants := []string{`"transport":"http","address":"127.0.0.1","id":"\d+","status":200,"method":"tools/call","tool":"` + tool + `","ms":[0-9.]+,"outcome":"ok"}`, `"tool":"` + tool + `","ms":[0-9.]+,"outcome":"denied","code":-?\d+}`}
 			until(t, verb+" has written the lines", func() bool {
 				content, _ := os.ReadFile(log)
 				got = string(content)

@@ -63,7 +63,7 @@ func (r *Remote) TellLevel(ctx context.Context) {
 		for last, name := "", r.level.get(); name != last; last, name = name, r.level.get() {
 			params := encode(map[string]string{"level": name})
 			if _, err := r.Wire.Call(telling, &engine.Outgoing{Method: revision.MethodSetLevel, Params: params}); err != nil {
-				r.Log.Warn("the server did not accept the log level", "err", err)
+				r.Log.WarnContext(ctx, "the server did not accept the log level", "err", err)
 				return
 			}
 		}

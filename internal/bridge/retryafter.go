@@ -35,7 +35,7 @@ func (r *Remote) Send(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 			return raw, err
 		}
 		waited += wait
-		r.Log.Debug("request refused for now", "method", out.Method, "dur", wait)
+		r.Log.DebugContext(ctx, "request refused for now", "method", out.Method, "dur", wait)
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:

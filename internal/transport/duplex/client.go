@@ -213,7 +213,7 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		answered := cl.answered
 		c.mu.Unlock()
 		if dropped > 0 {
-			c.opts.Logger.Warn("notifications dropped", "method", out.Method, "count", dropped)
+			c.opts.Logger.WarnContext(ctx, "notifications dropped", "method", out.Method, "count", dropped)
 		}
 		for _, n := range notes {
 			if out.Inbox != nil {

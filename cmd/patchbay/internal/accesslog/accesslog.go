@@ -1,9 +1,10 @@
 // Package accesslog writes a JSON line for each request to a server.
 //
-//	{"time":"2026-07-28T10:00:00.000Z","transport":"http","address":"192.0.2.7","caller":"apikey#alice","id":"7","method":"tools/call","tool":"echo","ms":1.25,"outcome":"ok"}
+//	{"time":"2026-07-28T10:00:00.000Z","transport":"http","address":"192.0.2.7","caller":"apikey#alice","id":"7","trace":"4bf92f3577b34da6a3ce929d0e0e4736","status":200,"method":"tools/call","tool":"echo","ms":1.25,"outcome":"ok"}
 //
-// Begin with [Open] or [New]. [Log.Middleware] goes in front of all other middleware of a server, and
-// [Log.Handler] around its HTTP handlers, and [Log.Caller] behind their authentication.
+// Begin with [Open] or [New]. [Log.Middleware] goes in front of all other middleware of a server but
+// that of telemetry, whose trace ids it writes, and [Log.Handler] around its HTTP handlers, and
+// [Log.Caller] behind their authentication.
 //
 // # Guarantees
 //
@@ -22,6 +23,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +39,10 @@ type Log struct {
 	// Transport of the requests that come without HTTP. It is set before the log is used.
 	Transport string
 
+	// Trace returns the trace id of a request; empty: it has none. Nil: lines have none. It is set
+	// before the log is used.
+	Trace func(ctx context.Context) string
+
 	lines *lines
 }
 
@@ -47,8 +53,9 @@ type line struct {
 	Address   string             `json:"address,omitempty"` // that the HTTP connection comes from
 	Caller    string             `json:"caller,omitempty"`  // the authenticated principal
 	ID        string             `json:"id,omitempty"`      // of the JSON-RPC request; a string is in quotes
-	HTTP      string             `json:"http,omitempty"`    // method and path of a request that is not one of MCP
-	Status    int                `json:"status,omitempty"`  // of its answer
+	Trace     string             `json:"trace,omitempty"`
+	HTTP      string             `json:"http,omitempty"`   // method and path of a request that is not one of MCP
+	Status    int                `json:"status,omitempty"` // of the HTTP answer; zero: there is none
 	Method    string             `json:"method,omitempty"`
 	Tool      string             `json:"tool,omitempty"`
 	Prompt    string             `json:"prompt,omitempty"`
@@ -61,8 +68,13 @@ type line struct {
 // exchange is an HTTP request in the contexts of the requests of MCP that it carries.
 type exchange struct {
 	transport, address string
-	logged             atomic.Bool // a request of MCP has a line
 	caller             atomic.Pointer[string]
+
+	mu     sync.Mutex
+	logged bool   // a request of MCP has a line; guarded by mu
+	open   bool   // the status of the answer is to come, and lines wait for it; guarded by mu
+	status int    // of the answer; zero: none; guarded by mu
+	lines  []line // that wait; guarded by mu
 }
 
 type exchangeKey struct{}
@@ -97,16 +109,19 @@ func Address(ctx context.Context) string {
 	return ""
 }
 
-// Middleware returns a middleware that writes a line for each request. It must be the outermost, to
-// see the requests that others deny.
+// Middleware returns a middleware that writes a line for each request. It goes in front of all that
+// deny requests. A line of a request that is answered over HTTP is written when the answer begins.
 func (l *Log) Middleware() mcp.Middleware {
 	return middleware.Observe(func(ctx context.Context, r middleware.Record) {
-		out := line{Caller: r.Caller, ID: r.ID, Method: text.Short(r.Method), MS: milliseconds(r.Duration), Outcome: r.Outcome, Code: r.Code}
-		if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-			e.logged.Store(true)
+		out := line{Time: now(), Caller: r.Caller, ID: r.ID, Method: text.Short(r.Method), MS: milliseconds(r.Duration), Outcome: r.Outcome, Code: r.Code}
+		e, _ := ctx.Value(exchangeKey{}).(*exchange)
+		if e != nil {
 			out.Transport, out.Address = e.transport, e.address
 		} else {
 			out.Transport = l.Transport
+		}
+		if l.Trace != nil {
+			out.Trace = l.Trace(ctx)
 		}
 		switch r.Method {
 		case "tools/call":
@@ -117,8 +132,39 @@ func (l *Log) Middleware() mcp.Middleware {
 			uri, _, _ := strings.Cut(r.Name, "#")
 			out.URI = text.Short(secrets.ShownURL(uri))
 		}
-		l.write(out)
+		if e == nil || !e.keep(&out) {
+			l.write(out)
+		}
 	})
+}
+
+// keep notes a line of a request of MCP. It reports whether the line waits for the status of the
+// answer; otherwise the line has it.
+func (e *exchange) keep(out *line) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.logged = true
+	if e.open {
+		e.lines = append(e.lines, *out)
+	}
+	out.Status = e.status
+	return e.open
+}
+
+// answered notes the status of the answer, and returns the lines that have waited for it.
+func (e *exchange) answered(status int) []line {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.open {
+		return nil
+	}
+	e.open, e.status = false, status
+	lines := e.lines
+	e.lines = nil
+	for i := range lines {
+		lines[i].Status = status
+	}
+	return lines
 }
 
 // Caller returns a handler that notes the authenticated caller for the line of [Log.Handler]. It goes
@@ -138,13 +184,18 @@ func (l *Log) Caller(next http.Handler) http.Handler {
 func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, start := newExchange(transport, r), time.Now()
-		answer := &answer{ResponseWriter: w, status: http.StatusOK}
+		e.open = r.Method == http.MethodPost // others do not answer requests of MCP: a WebSocket has many
+		answer := &answer{ResponseWriter: w, log: l, of: e}
 		defer func() {
+			if answer.status == 0 && r.Context().Err() == nil {
+				answer.status = http.StatusOK
+			}
+			l.write(e.answered(answer.status)...)
 			// A POST that was accepted carried a notification or an answer.
-			if e.logged.Load() || r.Method == http.MethodPost && answer.status < http.StatusBadRequest {
+			if e.hasLine() || r.Method == http.MethodPost && answer.status < http.StatusBadRequest {
 				return
 			}
-			out := line{Transport: transport, Address: e.address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
+			out := line{Time: now(), Transport: transport, Address: e.address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
 			if id := e.caller.Load(); id != nil {
 				out.Caller = *id
 			}
@@ -160,15 +211,36 @@ func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 	})
 }
 
+// hasLine reports whether a request of MCP has a line.
+func (e *exchange) hasLine() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.logged
+}
+
 // answer notes the status of an answer.
 type answer struct {
 	http.ResponseWriter
-	status int
+	log    *Log
+	of     *exchange
+	status int // zero: none yet
 }
 
 func (a *answer) WriteHeader(status int) {
-	a.status = status
+	if a.status < http.StatusOK { // 1xx comes before the others
+		a.status = status
+	}
+	if status >= http.StatusOK {
+		a.log.write(a.of.answered(a.status)...)
+	}
 	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status < http.StatusOK {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.ResponseWriter.Write(p)
 }
 
 // Unwrap lets event streams and deadlines through.
@@ -178,13 +250,12 @@ func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (l *Log) write(out line) {
-	out.Time = now()
-	raw, err := json.Marshal(out)
-	if err != nil {
-		return // no member of it can fail
+func (l *Log) write(list ...line) {
+	for _, out := range list {
+		if raw, err := json.Marshal(out); err == nil { // no member of it can fail
+			l.lines.add(append(raw, '\n'))
+		}
 	}
-	l.lines.add(append(raw, '\n'))
 }
 
 // Close writes the remaining lines, for at most a second, and closes the file. It is called once.

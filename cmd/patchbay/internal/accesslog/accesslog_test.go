@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -91,10 +92,10 @@ func TestLines(t *testing.T) {
 			for _, want := range []string{
 				head + `,"http":"POST /mcp","status":401,"ms":[0-9.]+,"outcome":"denied"}$`,
 				head + `,"caller":"apikey#alice","http":"DELETE /mcp","status":4\d\d,"ms":[0-9.]+,"outcome":"error"}$`,
-				head + who + `,"method":"tools/call","tool":"say","ms":[0-9.]+,"outcome":"ok"}$`,
-				head + who + `,"method":"tools/call","tool":"fail","ms":[0-9.]+,"outcome":"tool error"}$`,
-				head + who + `,"method":"tools/call","tool":"no\\nsuch","ms":[0-9.]+,"outcome":"error","code":-32602}$`,
-				head + who + `,"method":"resources/read","uri":"x://[^"]*host/page[^"]*","ms":[0-9.]+,"outcome":"ok"}$`,
+				head + who + `,"status":200,"method":"tools/call","tool":"say","ms":[0-9.]+,"outcome":"ok"}$`,
+				head + who + `,"status":200,"method":"tools/call","tool":"fail","ms":[0-9.]+,"outcome":"tool error"}$`,
+				head + who + `,"status":[24]00,"method":"tools/call","tool":"no\\nsuch","ms":[0-9.]+,"outcome":"error","code":-32602}$`,
+				head + who + `,"status":200,"method":"resources/read","uri":"x://[^"]*host/page[^"]*","ms":[0-9.]+,"outcome":"ok"}$`,
 			} {
 				if n := len(regexp.MustCompile(want).FindAllString(got, -1)); n != 1 {
 					t.Errorf("%d lines match %s in\n%s", n, want, got)
@@ -104,6 +105,51 @@ func TestLines(t *testing.T) {
 				t.Errorf("the log has a secret:\n%s", got)
 			}
 		})
+	}
+}
+
+// The line of a request has the status of its HTTP answer, also if the answer begins before the request
+// has ended. There is none for a request over a WebSocket, or if the client has gone before the answer.
+func TestStatus(t *testing.T) {
+	for _, tt := range []struct {
+		name, method string
+		serve        func(w http.ResponseWriter, call func())
+		want         string
+	}{
+		{"after the request", "POST", func(w http.ResponseWriter, call func()) { call(); call(); w.WriteHeader(403) }, "403 403"},
+		{"after a hint", "POST", func(w http.ResponseWriter, call func()) { w.WriteHeader(103); call(); w.WriteHeader(429) }, "429"},
+		{"without WriteHeader", "POST", func(w http.ResponseWriter, call func()) { call(); io.WriteString(w, "x") }, "200"},
+		{"a stream", "POST", func(w http.ResponseWriter, call func()) { io.WriteString(w, "x"); call() }, "200"},
+		{"an empty answer", "POST", func(_ http.ResponseWriter, call func()) { call() }, "200"},
+		{"a WebSocket", "GET", func(w http.ResponseWriter, call func()) { w.WriteHeader(101); call() }, "0"},
+		{"a client that has gone", "POST", nil, "0"},
+	} {
+		var out bytes.Buffer
+		log := New(&out, noFault(t))
+		ctx, leave := context.WithCancel(t.Context())
+		h := log.Middleware()(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, nil }))
+		log.Handler("http", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			call := func() { h.Handle(r.Context(), &mcp.Request{Method: "tools/call"}) }
+			if tt.serve == nil {
+				call()
+				leave()
+				return
+			}
+			tt.serve(w, call)
+		})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(tt.method, "/mcp", nil).WithContext(ctx))
+		leave()
+		log.Close()
+		var got []string
+		for line := range strings.Lines(out.String()) {
+			var l struct{ Status int }
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Error(err)
+			}
+			got = append(got, strconv.Itoa(l.Status))
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: the status is %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 

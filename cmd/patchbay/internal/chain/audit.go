@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/telemetry"
 )
 
 const (
@@ -81,7 +82,7 @@ func (c *Chain) openAudit() error {
 	if c.config.HTTP {
 		c.trail.IP = accesslog.Address
 	}
-	c.trail.TraceID = traceOf
+	c.trail.TraceID = telemetry.TraceID
 	return nil
 }
 

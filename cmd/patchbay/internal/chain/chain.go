@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	access log → spans → counters → audit → limits → (gateway or host) → counters → policy → audit → counters → spans → server
+//	spans → access log → counters → audit → limits → (gateway or host) → counters → policy → audit → counters → spans → server
 //
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
@@ -38,6 +38,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/telemetry"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -150,8 +151,8 @@ func (c *Chain) Count(counters *metrics.Counters) {
 type step int
 
 const (
-	accessLog step = iota
-	spansIn        // spans of the requests of callers
+	spansIn   step = iota // spans of the requests of callers
+	accessLog             // with the ids of their traces
 	counting
 	auditing
 	limiting
@@ -253,7 +254,7 @@ func (c *Chain) Around(about func(server string) Server) func(server string) mcp
 // servers together; nil: there are none.
 func (c *Chain) Host(about func(server string) Server) func(server string) mcp.Middleware {
 	c.begun()
-	return c.around(accessLog, about)
+	return c.around(spansIn, about)
 }
 
 // open opens the access log and returns the middlewares up to a step.
@@ -266,7 +267,7 @@ func (c *Chain) open(to step, at place) ([]mcp.Middleware, error) {
 		}
 	}
 	c.begun()
-	return c.list(accessLog, to, at), nil
+	return c.list(spansIn, to, at), nil
 }
 
 func (c *Chain) openLog() error {
@@ -284,6 +285,7 @@ func (c *Chain) openLog() error {
 	if !c.config.HTTP {
 		c.log.Transport = "stdio"
 	}
+	c.log.Trace = telemetry.TraceID
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config/deploy"
@@ -123,14 +122,6 @@ func (s *sender) around(name string, at Server) mcp.Middleware {
 
 func (s *sender) options() *telemetry.Options {
 	return &telemetry.Options{Provider: s.provider, Content: s.content}
-}
-
-// traceOf returns the id of the trace of a request; empty: it has no span.
-func traceOf(ctx context.Context) string {
-	if span := oteltrace.SpanContextFromContext(ctx); span.IsValid() {
-		return span.TraceID().String()
-	}
-	return ""
 }
 
 // close sends what is left, for at most lastTime.

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +20,10 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
+	"github.com/patchbay-dev/patchbay/telemetry"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -269,6 +273,99 @@ func TestAuditOfSpans(t *testing.T) {
 	}
 	if len(traces) != 2 || lines != 4 {
 		t.Errorf("%d traces, %d lines", len(traces), lines)
+	}
+}
+
+// The records of a call have one trace: its line in the access log, its lines in the audit log and what
+// its tool logs. Without a span it is that of the caller, in _meta or in the HTTP header.
+func TestTraceOfRecords(t *testing.T) {
+	const id = "4bf92f3577b34da6a3ce929d0e0e4736"
+	const parent = "00-" + id + "-00f067aa0ba902b7-01"
+	url, got := collector(t)
+	for _, tt := range []struct {
+		name         string
+		to           *deploy.Telemetry
+		meta, header string
+		want         string // empty: that of the span
+		none         bool
+	}{
+		{"spans", &deploy.Telemetry{OTLP: url}, "", "", "", false},
+		{"spans in a trace", &deploy.Telemetry{OTLP: url}, parent, "", id, false},
+		{"_meta", nil, parent, "", id, false},
+		{"a header", nil, "", parent, id, false},
+		{"a trace that is not valid", nil, "", "00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01", "", true},
+		{"nothing", nil, "", "", "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, lines := program()
+			var said strings.Builder
+			p.Logger = slog.New(telemetry.LogHandler(slog.NewTextHandler(&said, nil)))
+			file := filepath.Join(t.TempDir(), "audit.jsonl")
+			c, err := New(Config{Log: "-", Audit: file, HTTP: true, File: &deploy.File{Telemetry: tt.to}}, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := c.Own("s", Server{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := &mcp.Server{Name: "s"}
+			mcp.AddTool(srv, mcp.Tool{Name: "x"}, func(ctx context.Context, _ struct{}) (string, error) {
+				p.Logger.InfoContext(ctx, "in the tool")
+				return "done", nil
+			})
+			srv.Use(list...)
+			var o listen.Options
+			c.Listen(&o)
+			hs := httptest.NewServer(o.Around("http", srv))
+			defer hs.Close()
+			header, meta := http.Header{}, mcp.Meta{}
+			if tt.header != "" {
+				header.Set("Traceparent", tt.header)
+			}
+			if tt.meta != "" {
+				meta["traceparent"] = json.RawMessage(strconv.Quote(tt.meta))
+			}
+			s, err := (&mcp.Client{Header: header}).Dial(t.Context(), hs.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.CallTool(t.Context(), "x", nil, mcp.WithMeta(meta)); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			hs.Close()
+			c.Close()
+			want := tt.want
+			if want == "" && !tt.none {
+				spans, _ := spansOf(t, got())
+				for _, s := range spans {
+					if s.Name == "tools/call x" {
+						want = s.TraceID
+					}
+				}
+			}
+			var access struct{ Trace string }
+			for line := range strings.Lines(lines.String()) {
+				if strings.Contains(line, `"tool":"x"`) && json.Unmarshal([]byte(line), &access) != nil {
+					t.Errorf("a line is %s", line)
+				}
+			}
+			if access.Trace != want || !tt.none && want == "" {
+				t.Errorf("the access log has the trace %q, want %q:\n%s", access.Trace, want, lines)
+			}
+			for e, err := range audit.Read(file) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if (e.Kind == audit.CallBegin || e.Kind == audit.CallEnd) && e.Trace != want {
+					t.Errorf("the audit log has the trace %q, want %q", e.Trace, want)
+				}
+			}
+			if strings.Contains(said.String(), "trace_id=") == tt.none || !tt.none && !strings.Contains(said.String(), "trace_id="+want) {
+				t.Errorf("the tool logs %q, want the trace %q", said.String(), want)
+			}
+		})
 	}
 }
 
