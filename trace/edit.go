@@ -12,6 +12,8 @@ import (
 type place struct {
 	name   string // member name, empty at the top
 	parent *place // nil at the top
+	object int    // where the object of the member begins
+	depth  int    // number of objects that it is in
 	secret bool   // set by the redactor for a whole subtree
 }
 
@@ -23,6 +25,9 @@ type editor struct {
 	// leaf is called for each string, number and literal and returns its replacement as JSON, or
 	// nil to keep it.
 	leaf func(p *place, value jsontext.Value) []byte
+	// follows, if set, is called for each string in an array after another, and reports whether it
+	// is a secret.
+	follows func(p *place, i int, before jsontext.Value, nested, last bool) bool
 
 	src  []byte
 	dec  *jsontext.Decoder
@@ -36,7 +41,7 @@ var errTrailing = errors.New("more than one JSON value")
 func (e *editor) edit(src []byte) ([]byte, error) {
 	e.src, e.out, e.done = src, nil, 0
 	e.dec = jsontext.NewDecoder(bytes.NewBuffer(src), lax)
-	if err := e.value(&place{}); err != nil {
+	if err := e.value(&place{}, false); err != nil {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(src[e.dec.InputOffset():])) > 0 {
@@ -48,24 +53,26 @@ func (e *editor) edit(src []byte) ([]byte, error) {
 	return append(e.out, src[e.done:]...), nil
 }
 
-func (e *editor) value(p *place) error {
+// value edits the next value; nested says that it is an element of an array.
+func (e *editor) value(p *place, nested bool) error {
 	switch e.dec.PeekKind() {
 	case '{':
 		if _, err := e.dec.ReadToken(); err != nil {
 			return err
 		}
+		object := int(e.dec.InputOffset()) - 1
 		for e.dec.PeekKind() != '}' {
 			tok, err := e.dec.ReadToken()
 			if err != nil {
 				return err
 			}
-			child := &place{name: tok.String(), parent: p, secret: p.secret}
+			child := &place{name: tok.String(), parent: p, object: object, depth: p.depth + 1, secret: p.secret}
 			if e.enter != nil {
 				e.dec.PeekKind() // moves past the colon to the value
 				rest := bytes.TrimLeft(e.src[e.dec.InputOffset():], " \t\r\n:")
 				e.enter(child, rest)
 			}
-			if err := e.value(child); err != nil {
+			if err := e.value(child, false); err != nil {
 				return err
 			}
 		}
@@ -75,9 +82,23 @@ func (e *editor) value(p *place) error {
 		if _, err := e.dec.ReadToken(); err != nil {
 			return err
 		}
-		for e.dec.PeekKind() != ']' {
-			if err := e.value(p); err != nil {
+		var before jsontext.Value // if it is a string
+		for i := 0; e.dec.PeekKind() != ']'; i++ {
+			of, text := p, e.dec.PeekKind() == '"'
+			from := e.dec.InputOffset()
+			if text && before != nil && e.follows != nil && !p.secret {
+				rest := bytes.TrimLeft(e.src[from:], " \t\r\n,")
+				after := bytes.TrimLeft(rest[quoted(rest):], " \t\r\n")
+				if e.follows(p, i, before, nested, len(after) > 0 && after[0] == ']') {
+					of = &place{name: p.name, parent: p.parent, secret: true}
+				}
+			}
+			if err := e.value(of, true); err != nil {
 				return err
+			}
+			before = nil
+			if text {
+				before = bytes.TrimLeft(e.src[from:e.dec.InputOffset()], " \t\r\n,")
 			}
 		}
 		_, err := e.dec.ReadToken()
@@ -94,4 +115,17 @@ func (e *editor) value(p *place) error {
 		e.done = end
 	}
 	return nil
+}
+
+// quoted returns the length of the JSON string at the beginning of b.
+func quoted(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(b)
 }

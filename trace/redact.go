@@ -5,6 +5,9 @@ package trace
 //   - the values of headers that carry credentials or sessions;
 //   - strings and numbers under a JSON member with the name of a secret, at any depth, in
 //     messages and in JSON text inside a string;
+//   - strings and numbers in the object {"name": NAME, "value": …} of a secret, and the second string
+//     of a pair [NAME, …], NAME and "value" in their usual spellings;
+//   - in strings, the values of lines such as "Cookie: …" and "API_KEY=…" (pair.go);
 //   - user information and query values with such names in URLs, in paths,
 //     header values and strings;
 //   - in bytes that are not JSON: the text after such a name and = or :, and after Bearer or
@@ -124,7 +127,8 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	}
 	if alternatives != nil {
 		any := `(?:` + strings.Join(alternatives, "|") + `)`
-		r.query = regexp.MustCompile(`(?i)([?&;#]` + any + `=)[^&;#\s"'<>]*`)
+		encoded := `(?:` + strings.ReplaceAll(strings.Join(alternatives, "|"), `[_-]?`, `(?:[_-]|%(?:25)*(?:5f|2d))?`) + `)`
+		r.query = regexp.MustCompile(`(?i)((?:[?&;#]|%(?:25)*(?:3f|26|3b|23))` + encoded + `(?:=|%(?:25)*3d))[^&;#\s"'<>]*`)
 		r.text = regexp.MustCompile(`(?i)((?:^|[^A-Za-z0-9])` + any + `\\?["']?\s*[=:]\s*)(?:\[redacted\]|\\?"(?:[^"\\]|\\[^"])*\\?"|\\?"[^"]*$|'[^']*'|[^\s"'&,;}\]]+)`)
 	}
 	for _, list := range [][]string{secretHeaders, o.Headers} {
@@ -338,12 +342,18 @@ const maxNested = 4
 
 // message redacts JSON. nested counts the strings it was found in.
 func (r *Redactor) message(src []byte, nested int) ([]byte, error) {
+	in := pairs{src: src}
 	e := editor{
 		enter: func(p *place, rest []byte) {
-			if r.names[fold(p.name)] {
-				p.secret = p.secret || !describes(p, rest)
+			switch {
+			case p.secret:
+			case r.names[fold(p.name)]:
+				p.secret = !describes(p, rest)
+			case namedMembers[p.parent.name] && r.secretHeader(p.name), in.value(r, p):
+				p.secret = true
 			}
 		},
+		follows: r.follows,
 		leaf: func(p *place, value jsontext.Value) []byte {
 			switch k := value.Kind(); {
 			case p.secret && (k == '"' || k == '0'):
@@ -384,9 +394,10 @@ func describes(p *place, rest []byte) bool {
 // str redacts the content of one string, or returns nil.
 func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 	maybeJSON := bytes.IndexByte(value, '{') >= 0 && nested < maxNested
-	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&")
+	maybeURL := bytes.Contains(value, []byte(`:`)) && bytes.ContainsAny(value, "?@#&%")
 	maybeAuth := bytes.Contains(value, []byte("earer")) || bytes.Contains(value, []byte("EARER")) || bytes.Contains(value, []byte("asic ")) || bytes.Contains(value, []byte("ASIC "))
-	if !maybeJSON && !maybeURL && !maybeAuth && r.values.Load() == nil && !maybeShaped(value) {
+	line := maybeLine(value)
+	if !maybeJSON && !maybeURL && !maybeAuth && !line && r.values.Load() == nil && !maybeShaped(value) {
 		return nil
 	}
 	s, err := unquote(value)
@@ -404,6 +415,9 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 		if out = r.url(s); maybeAuth || maybeURL {
 			out = bearerText.ReplaceAllString(out, "$1$2"+Redacted)
 		}
+		if line {
+			out = r.inLines(out)
+		}
 	}
 	if out = r.Text(out); out == s {
 		return nil
@@ -417,7 +431,7 @@ func (r *Redactor) url(s string) string {
 	if strings.Contains(s, "@") {
 		s = userInfo.ReplaceAllString(s, "${1}"+Redacted+"@")
 	}
-	if r.query != nil && strings.Contains(s, "=") {
+	if r.query != nil && strings.ContainsAny(s, "=%") {
 		s = r.query.ReplaceAllString(s, "${1}"+Redacted)
 	}
 	return s

@@ -53,6 +53,56 @@ func TestRedactMessage(t *testing.T) {
 	}
 }
 
+// LOG-26-008: a secret beside its name is redacted, and ordinary data in the same form is not.
+func TestRedactPairs(t *testing.T) {
+	red := trace.NewRedactor(nil)
+	for _, secret := range []string{
+		`[{"name":"X-Api-Key","value":"hunter2"}]`, `{"key":"password","value":"hunter2"}`, `{"header":"Authorization","value":"hunter2"}`,
+		`{"value":"hunter2","name":"X-Api-Key"}`, `{"value":{"a":["hunter2"]},"enabled":true,"Key":"api_key"}`, `{"name":"GITHUB_TOKEN","value":12345,"v":"hunter2"}`,
+		`{"key":"X-Goog-Api-Key","values":["hunter2"]}`, `{"name":"x","key":"token","value":"hunter2"}`, `{"n\u0061me":"password","value":"hunter2"}`,
+		strings.Repeat(`{"value":`, 40) + `"hunter2"` + strings.Repeat(`,"name":"token"}`, 40),
+		`["Authorization","Bearer hunter2"]`, `[["Accept","*/*"],["Cookie","a=hunter2"]]`, `{"form":[["user","ada"],["password","hunter2"]]}`, `[ "X-Api-Key" , "hunter2" ]`,
+		`{"rawHeaders":["Host","x","Authorization","hunter2","Accept","*/*"]}`, `{"headers":["Accept","*/*","X-Api-Key","hunter2"]}`,
+		`{"args":["server","--api-key","hunter2"]}`, `{"args":["--api-key=hunter2"]}`,
+		`{"a":"Cookie: a=hunter2; b=hunter2"}`, `["Host: x","cookie: a=hunter2"]`, `{"a":"GET / HTTP/1.1\r\nHost: x\r\nX-Api-Key: hunter2\r\n\r\n"}`,
+		`{"a":"curl -H 'Cookie: a=hunter2' -H \"X-Auth-Token: hunter2\" x"}`, `{"a":"Authorization: token hunter2"}`, `{"a":"db:\n  password: hunter2\n"}`,
+		`["API_KEY=hunter2","PATH=/bin"]`, `{"a":"export GITHUB_TOKEN=hunter2\nPATH=/bin"}`, `{"a":"API_KEY=hunter2 with spaces hunter2"}`, `{"a":"password=hunter2&user=ada"}`,
+		`{"headers":{"Authorization":["hunter2","hunter2"],"X-Goog-Api-Key":["hunter2"],"Mcp-Session-Id":"hunter2"}}`, `{"env":{"DB_PASSWORD":"hunter2"}}`,
+		`{"url":"https://x/login?to=https%3A%2F%2Fy%2F%3Ftoken%3Dhunter2%26b%3D1&c=1"}`, `{"url":"https://x/?api%5Fkey=hunter2&c=1"}`, `{"url":"https://x/?to=%252F%253Ftoken%253Dhunter2"}`,
+		`{"text":"[{\"value\":\"hunter2\",\"name\":\"X-Api-Key\"}]"}`,
+	} {
+		f := red.Frame(trace.Frame{Dir: trace.In, Msg: []byte(secret)})
+		if strings.Contains(string(f.Msg), "hunter2") || f.Raw != nil || !json.Valid(f.Msg) {
+			t.Errorf("%s is redacted to %s", secret, f.Append(nil))
+		}
+		if again := red.Frame(trace.Frame{Dir: trace.In, Msg: f.Msg}); !bytes.Equal(again.Msg, f.Msg) {
+			t.Errorf("%s is redacted to %s, and then to %s", secret, f.Msg, again.Msg)
+		}
+	}
+	for _, plain := range []string{
+		`{"name":"city","value":"Rome"}`, `{"key":"color","value":7}`, `{"value":"Rome"}`, `[{"value":1,"name":"temperature"}]`, `{"name":"get_token","arguments":{"q":"Rome"}}`,
+		`{"name":"token","description":"The token","required":true}`, `{"method":"tools/call","params":{"name":"search","arguments":{"name":"city","default":"Rome"}}}`,
+		`{"required":["authorization","city"]}`, `{"required":["token","city"]}`, `{"enum":["cookie","cake"]}`, `{"allowed_headers":["Authorization","Accept"]}`, `["cake","Rome"]`,
+		`[["city","Rome"],["name","Ada"]]`, `["--city","Rome"]`, `{"a":"city: Rome"}`, `{"a":"time: 10:30:00"}`, `{"a":"Args:\n  token: string\n  password: string, optional"}`,
+		`{"a":"Authorization: Bearer token is required"}`, `{"a":"Cookie: the name of a small cake"}`, `{"a":"city=Rome&country=Italy"}`, `{"a":"PATH=/bin"}`, `{"a":"it's a password: really"}`,
+		`{"a":"token://x/y"}`, `{"url":"https://x/?to=https%3A%2F%2Fy%2F%3Fcity%3DRome"}`, `{"env":{"PATH":"/bin"},"headers":{"Accept":"*/*"}}`, `{"headers":{"type":"object","properties":{"X-Api-Key":{"type":"string"}}}}`,
+		`{"uri":"file:///secret/token"}`,
+	} {
+		if f := red.Frame(trace.Frame{Dir: trace.In, Msg: []byte(plain)}); string(f.Msg) != plain {
+			t.Errorf("%s is redacted to %s", plain, f.Append(nil))
+		}
+	}
+}
+
+// Values before their names, at any depth, take time in proportion to their length.
+func TestRedactDeepPairs(t *testing.T) {
+	const depth = 9000
+	msg := []byte(strings.Repeat(`{"value":`, depth) + `"x"` + strings.Repeat(`,"name":"city"}`, depth))
+	for range 50 {
+		trace.NewRedactor(nil).Frame(trace.Frame{Msg: msg})
+	}
+}
+
 func TestRedactHTTPAndRaw(t *testing.T) {
 	frame := trace.Frame{
 		Dir: trace.In, Raw: []byte("GET /x?token=hunter2\nAuthorization: Bearer hunter2\npassword = 'hunter2'\n\"api_key\": \"hunter2\", \"a\": 1 it's basic\n"),
@@ -156,6 +206,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add([]byte(`{"a":{"password":"x","b":[{"token":1}]},"properties":{"secret":{"type":"string"}}}`))
 	f.Add([]byte(`{"t":"{\"token\":\"a\"}"}`))
 	f.Add([]byte(`[1, {"api_key" : {"x":"y"}}]`))
+	f.Add([]byte(`{"value":"a","name":"token","b":["Cookie: a='b=c","--token", "x"],"c":"token=a&token=b"}`))
 	red := trace.NewRedactor(nil)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		out := red.Frame(trace.Frame{Dir: trace.In, Msg: in}).Msg
