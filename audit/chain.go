@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -32,6 +31,7 @@ type chain struct {
 	path string
 	log  *Log
 	file file
+	disk disk
 	sync func() error                // of file
 	stat func() (os.FileInfo, error) // of file
 	end
@@ -40,8 +40,8 @@ type chain struct {
 	torn     bool      // the file may have bytes after size
 	looked   time.Time // when the file was last seen at path
 
-	buf, line, body []byte
-	last            []byte // the last checkpoint in buf
+	buf, body []byte
+	last      []byte // the last checkpoint in buf
 }
 
 // lookTime is the time between looks whether the file is still there.
@@ -115,7 +115,7 @@ func (c *chain) recover() (detail map[string]any, err error) {
 
 // use makes f the file of the chain.
 func (c *chain) use(f *os.File) {
-	c.file, c.sync, c.stat, c.looked = f, func() error { return datasync(f) }, f.Stat, time.Now()
+	c.file, c.sync, c.stat, c.looked = f, func() error { return c.disk.sync(f) }, f.Stat, time.Now()
 }
 
 // after finds the end of the log in the last rotated file.
@@ -167,7 +167,7 @@ func (c *chain) mark() mark { return mark{c.end, c.unsigned} }
 func (c *chain) begin() { c.buf, c.last = c.buf[:0], nil }
 
 // add adds a line that was prepared to the group, and checkpoints between lines.
-func (c *chain) add(prepared []byte) error {
+func (c *chain) add(prepared *line) error {
 	if c.log.options.Key != nil && c.unsigned >= CheckpointLines {
 		if err := c.checkpoint(); err != nil {
 			return err
@@ -179,18 +179,11 @@ func (c *chain) add(prepared []byte) error {
 }
 
 // link numbers a line, joins it to the chain, and adds it to the group.
-func (c *chain) link(prepared []byte) {
+func (c *chain) link(prepared *line) {
 	start := len(c.buf)
-	seq := c.Seq + 1
-	c.line = jsonx.With(c.line[:0], prepared, "prev", []byte(`"`+c.Hash+`"`))
-	c.body = jsonx.With(c.body[:0], c.line, "seq", strconv.AppendInt(nil, seq, 10))
-	c.line = jsonx.Without(c.line[:0], c.body, "hash")
-	hash := hashOf(c.Hash, c.line)
-	c.buf = jsonx.With(c.buf, c.body, "hash", []byte(`"`+hash+`"`))
-	c.buf = append(c.buf, '\n')
-	c.Head = Head{seq, hash}
+	c.buf, c.body, c.Head = prepared.join(c.buf, c.body, c.Head)
 	if c.size == 0 && start == 0 {
-		c.first, c.opened = seq, time.Now()
+		c.first, c.opened = c.Seq, time.Now()
 	}
 }
 
@@ -217,7 +210,7 @@ func (c *chain) node(event string, detail map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return c.add(line)
+	return c.add(&line)
 }
 
 // checkpoint adds a checkpoint.
@@ -231,7 +224,7 @@ func (c *chain) checkpoint() error {
 		return err
 	}
 	start := len(c.buf)
-	c.link(line)
+	c.link(&line)
 	c.last = c.buf[start:]
 	c.unsigned = 0
 	return nil

@@ -173,8 +173,8 @@ func digest(b []byte) string {
 	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
-// prepare returns the line of an entry with Hash, Prev and Seq still to be set. It changes e.
-func (l *Log) prepare(e *Entry) ([]byte, error) {
+// prepare returns the line of an entry. It changes e.
+func (l *Log) prepare(e *Entry) (line, error) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
@@ -187,7 +187,7 @@ func (l *Log) prepare(e *Entry) ([]byte, error) {
 		}
 	}
 	e.clip()
-	return jsonx.AppendMarshal(make([]byte, 0, lineRoom), e)
+	return e.encode()
 }
 
 // arguments returns the form of arguments in a line.

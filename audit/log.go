@@ -113,7 +113,7 @@ type Log struct {
 
 // queued is a line that is not written yet.
 type queued struct {
-	line []byte
+	line
 	done chan error // gets the outcome; nil: nobody waits
 }
 
@@ -231,11 +231,11 @@ func (l *Log) enqueue(q queued) error {
 	if l.closed {
 		return ErrClosed
 	}
-	if len(l.queue) >= maxQueued || l.bytes+len(q.line) > maxQueuedBytes {
+	if len(l.queue) >= maxQueued || l.bytes+len(q.text) > maxQueuedBytes {
 		return fmt.Errorf("audit log: %d lines of %d MiB wait for %s; the disk is too slow for the calls", len(l.queue), l.bytes>>20, l.path)
 	}
 	l.queue = append(l.queue, q)
-	l.bytes += len(q.line)
+	l.bytes += len(q.text)
 	switch {
 	case q.done != nil:
 		l.wake()

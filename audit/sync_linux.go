@@ -1,16 +1,129 @@
 package audit
 
 import (
+	"errors"
 	"os"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// datasync waits until the content of a file is on disk.
-func datasync(f *os.File) error {
+// disk waits until lines are on disk. It asks the kernel (io_submit, since Linux 4.18) and waits for the answer
+// as for that of a socket, since the Go runtime replaces a thread that waits in fdatasync, which costs more
+// than the disk does. Where the kernel refuses, as in some sandboxes, a thread waits. The zero value is
+// ready to use, by one goroutine.
+type disk struct {
+	context uintptr  // of the kernel
+	events  *os.File // an eventfd; nil: there is none yet
+	request request
+	blocked bool // the kernel refuses
+}
+
+// request is what io_submit takes: struct iocb. The kernel writes to its second member.
+type request struct {
+	_       uint64
+	_       [2]uint32
+	op      uint16
+	_       int16
+	file    uint32
+	_       [4]uint64
+	flags   uint32
+	eventfd uint32
+}
+
+// answer is what io_getevents returns: struct io_event.
+type answer struct {
+	_      [2]uint64
+	result int64 // 0, or the number of an error, below 0
+	_      int64
+}
+
+const (
+	opDatasync  = 3 // IOCB_CMD_FDSYNC
+	withEventfd = 1 // IOCB_FLAG_RESFD
+)
+
+// sync waits until the content of a file is on disk.
+func (d *disk) sync(f *os.File) error {
+	if d.open() {
+		submitted, err := d.submit(f)
+		if submitted {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
 			return os.NewSyscallError("fdatasync", err)
 		}
 	}
+}
+
+// open reports whether the kernel takes requests.
+func (d *disk) open() bool {
+	if d.blocked || d.events != nil {
+		return !d.blocked
+	}
+	d.blocked = true
+	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	if _, _, number := syscall.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&d.context)), 0); number != 0 {
+		unix.Close(fd)
+		return false
+	}
+	d.events = os.NewFile(uintptr(fd), "eventfd")
+	d.request.op, d.request.flags, d.request.eventfd = opDatasync, withEventfd, uint32(fd)
+	d.blocked = false
+	return true
+}
+
+// submit makes the request and waits for its answer. Without submitted the file is as it was.
+func (d *disk) submit(f *os.File) (submitted bool, err error) {
+	d.request.file = uint32(f.Fd())
+	list := [1]*request{&d.request}
+	for {
+		n, _, number := syscall.Syscall(unix.SYS_IO_SUBMIT, d.context, 1, uintptr(unsafe.Pointer(&list)))
+		if number == unix.EINTR {
+			continue
+		}
+		if number != 0 || n != 1 {
+			return false, nil
+		}
+		break
+	}
+	var count [8]byte
+	if _, err := d.events.Read(count[:]); err != nil {
+		return false, errors.Join(err, d.close()) // which waits for the request
+	}
+	var a answer
+	for {
+		n, _, number := syscall.Syscall6(unix.SYS_IO_GETEVENTS, d.context, 1, 1, uintptr(unsafe.Pointer(&a)), 0, 0)
+		if number == unix.EINTR {
+			continue
+		}
+		if number != 0 || n != 1 {
+			return false, d.close()
+		}
+		break
+	}
+	if a.result < 0 {
+		return true, syscall.Errno(-a.result)
+	}
+	return true, nil
+}
+
+// close gives back what the kernel keeps.
+func (d *disk) close() error {
+	if d.events == nil {
+		return nil
+	}
+	_, _, number := syscall.Syscall(unix.SYS_IO_DESTROY, d.context, 0, 0)
+	err := d.events.Close()
+	*d = disk{blocked: true}
+	if number != 0 {
+		return os.NewSyscallError("io_destroy", number)
+	}
+	return err
 }

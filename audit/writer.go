@@ -51,6 +51,7 @@ func (w *writer) open() (err error) {
 		if w.file != nil {
 			w.file.Close()
 		}
+		w.disk.close()
 		w.unlock()
 		return err
 	}
@@ -121,6 +122,7 @@ func (w *writer) run() {
 		}
 		w.unlock()
 	}
+	w.final = errors.Join(w.final, w.disk.close())
 	for _, q := range w.queue { // after an error
 		if q.done == nil {
 			w.dropped.Add(1)
@@ -133,8 +135,8 @@ func (w *writer) take() (group []queued, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n, size := 0, 0
-	for n < min(len(w.queue), maxGroup) && (n == 0 || size+len(w.queue[n].line) <= maxGroupBytes) {
-		size += len(w.queue[n].line)
+	for n < min(len(w.queue), maxGroup) && (n == 0 || size+len(w.queue[n].text) <= maxGroupBytes) {
+		size += len(w.queue[n].text)
 		n++
 	}
 	group = slices.Clone(w.queue[:n])
@@ -171,7 +173,7 @@ func (w *writer) commit(group []queued, last bool) error {
 			kept = append(kept, q)
 			continue
 		}
-		size += len(q.line)
+		size += len(q.text)
 		if q.done != nil {
 			q.done <- err
 		}
@@ -200,7 +202,7 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	defer func() { err = errors.Join(err, w.release()) }()
 	size := 0
 	for _, q := range group {
-		size += len(q.line) + 2*hashLen
+		size += q.size()
 	}
 	if w.file != nil && w.full(size) && time.Since(w.unrotated) > rotateTime {
 		if w.gone(true) {
@@ -238,7 +240,7 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 		}
 	}
 	for _, q := range group {
-		if err := w.add(q.line); err != nil {
+		if err := w.add(&q.line); err != nil {
 			return err
 		}
 	}
