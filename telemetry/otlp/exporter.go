@@ -23,6 +23,7 @@ type Exporter struct {
 	header   http.Header
 	client   *http.Client
 	queue    chan sdktrace.ReadOnlySpan
+	full     chan struct{} // the queue has a whole batch
 	flushes  chan chan error
 	closing  chan struct{} // closed when Shutdown begins
 	ctx      context.Context
@@ -68,6 +69,7 @@ func New(o Options) (*Exporter, error) {
 	setDefault(&o.Retry, time.Minute)
 	setDefault(&o.Queue, 4096)
 	setDefault(&o.Batch, 512)
+	o.Batch = min(o.Batch, o.Queue)
 	setDefault(&o.Delay, 5*time.Second)
 	setDefault(&o.Interval, time.Minute)
 	if o.Resource == nil {
@@ -83,7 +85,7 @@ func New(o Options) (*Exporter, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	e := &Exporter{
 		o: o, base: url, header: header, client: &client,
-		queue: make(chan sdktrace.ReadOnlySpan, o.Queue), flushes: make(chan chan error), closing: make(chan struct{}), over: make(chan struct{}),
+		queue: make(chan sdktrace.ReadOnlySpan, o.Queue), full: make(chan struct{}, 1), flushes: make(chan chan error), closing: make(chan struct{}), over: make(chan struct{}),
 		faults: map[string]error{}, warned: map[string]bool{},
 	}
 	e.o.Headers = maps.Clone(o.Headers)
@@ -144,6 +146,12 @@ func (e *Exporter) add(s sdktrace.ReadOnlySpan) {
 	default:
 		select {
 		case e.queue <- s:
+			if len(e.queue) >= e.o.Batch {
+				select {
+				case e.full <- struct{}{}:
+				default: // the sender knows
+				}
+			}
 			return
 		default:
 		}
@@ -199,45 +207,35 @@ func (e *Exporter) Shutdown(ctx context.Context) error {
 	}
 }
 
-// sendSpans sends the spans of the queue until Shutdown.
+// sendSpans sends the spans of the queue until Shutdown. It wakes for whole batches and each Delay, not
+// for each span.
 func (e *Exporter) sendSpans() {
-	var batch []sdktrace.ReadOnlySpan
-	late := time.NewTimer(0)
-	late.Stop()
+	late := time.NewTicker(e.o.Delay)
+	defer late.Stop()
 	for {
 		select {
-		case s := <-e.queue:
-			if batch = append(batch, s); len(batch) == 1 {
-				late.Reset(e.o.Delay)
-			}
-			if len(batch) < e.o.Batch {
-				continue
-			}
-			_ = e.sendBatch(batch)
+		case <-e.full:
+			_ = e.drain(e.o.Batch, false)
 		case <-late.C:
-			_ = e.sendBatch(batch)
+			_ = e.drain(1, false)
 		case reply := <-e.flushes:
-			reply <- e.drain(batch, false)
+			reply <- e.drain(1, false)
 		case <-e.closing:
-			_ = e.drain(batch, true)
+			_ = e.drain(1, true)
 			return
 		}
-		batch = nil
-		late.Stop()
 	}
 }
 
-// drain sends a batch and what the queue has now. After a failure the rest stays in the queue, or
-// is lost if the exporter ends.
-func (e *Exporter) drain(batch []sdktrace.ReadOnlySpan, last bool) error {
-	left := len(e.queue)
-	for {
-		for ; left > 0 && len(batch) < e.o.Batch; left-- {
-			batch = append(batch, <-e.queue)
+// drain sends what the queue has now, until it has fewer than least. After a failure the rest stays in
+// the queue, or is lost if the exporter ends.
+func (e *Exporter) drain(least int, last bool) error {
+	for left := len(e.queue); left >= least; {
+		batch := make([]sdktrace.ReadOnlySpan, min(left, e.o.Batch))
+		for i := range batch {
+			batch[i] = <-e.queue
 		}
-		if len(batch) == 0 {
-			return nil
-		}
+		left -= len(batch)
 		if err := e.sendBatch(batch); err != nil {
 			for ; last && left > 0; left-- {
 				<-e.queue
@@ -245,8 +243,8 @@ func (e *Exporter) drain(batch []sdktrace.ReadOnlySpan, last bool) error {
 			}
 			return err
 		}
-		batch = nil
 	}
+	return nil
 }
 
 func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
