@@ -121,6 +121,7 @@ var ways = []way{
 	{bare, nil},
 	{"jwt", []setup.Duty{setup.JWT}},
 	{"policy", []setup.Duty{setup.Policy}},
+	{disk, nil},
 	{"audit", []setup.Duty{setup.Audit}},
 	{"telemetry", []setup.Duty{setup.Telemetry}},
 	{everything, setup.All},
@@ -130,6 +131,7 @@ const (
 	direct     = "direct"
 	before     = "before"
 	bare       = "bare"
+	disk       = "disk"
 	everything = "everything"
 )
 
@@ -215,6 +217,9 @@ type caller interface {
 
 // measure starts a way and measures calls of one connection, and of several.
 func (b *bench) measure(ctx context.Context, w way) (f map[string]float64, err error) {
+	if w.name == disk {
+		return diskOf(b.folder)
+	}
 	server := []string{b.server, "stdio"}
 	var upstream *load.HTTP
 	if w.name == direct || b.upstream == "http" {

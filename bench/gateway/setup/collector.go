@@ -9,14 +9,23 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
-// collector takes what is sent over OTLP, in JSON, and counts the spans.
+// collector takes what is sent over OTLP, in JSON. It counts the spans afterwards, since it shares the
+// processors with what is measured.
 type collector struct {
-	url   string
-	http  *httptest.Server
-	count atomic.Int64
+	url  string
+	http *httptest.Server
+
+	mu   sync.Mutex
+	sent []body // guarded by mu
+}
+
+// body is that of a request.
+type body struct {
+	bytes      []byte
+	compressed bool
 }
 
 func newCollector() *collector {
@@ -27,25 +36,36 @@ func newCollector() *collector {
 }
 
 func (c *collector) take(w http.ResponseWriter, r *http.Request) {
-	body := io.Reader(r.Body)
-	if strings.Contains(r.Header.Get("Content-Encoding"), "gzip") {
-		unpacked, err := gzip.NewReader(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		body = unpacked
-	}
-	all, err := io.ReadAll(body)
+	all, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	c.count.Add(int64(bytes.Count(all, []byte(`"spanId":`))))
+	c.mu.Lock()
+	c.sent = append(c.sent, body{all, strings.Contains(r.Header.Get("Content-Encoding"), "gzip")})
+	c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	io.WriteString(w, "{}")
 }
 
-func (c *collector) spans() int { return int(c.count.Load()) }
+// spans returns the number of spans.
+func (c *collector) spans() (n int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.sent {
+		all := b.bytes
+		if b.compressed {
+			unpacked, err := gzip.NewReader(bytes.NewReader(all))
+			if err != nil {
+				return 0, err
+			}
+			if all, err = io.ReadAll(unpacked); err != nil {
+				return 0, err
+			}
+		}
+		n += bytes.Count(all, []byte(`"spanId":`))
+	}
+	return n, nil
+}
 
 func (c *collector) close() { c.http.Close() }

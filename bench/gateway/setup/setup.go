@@ -222,8 +222,12 @@ func (g *Gateway) End() (Done, error) {
 		}
 	}
 	if g.collector != nil {
-		if done.Spans = g.collector.spans(); done.Spans == 0 {
-			return done, errors.New("the collector has got no spans")
+		var err error
+		if done.Spans, err = g.collector.spans(); err == nil && done.Spans == 0 {
+			err = errors.New("the collector has got no spans")
+		}
+		if err != nil {
+			return done, err
 		}
 	}
 	return done, nil
