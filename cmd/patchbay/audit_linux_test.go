@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -109,5 +113,60 @@ func TestUpAuditFullDisk(t *testing.T) {
 				t.Errorf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
+	}
+}
+
+// Serve reports the state of its audit log as up does.
+func TestServeAuditFullDisk(t *testing.T) {
+	runtimeFolder(t)
+	log := filepath.Join(t.TempDir(), "audit.jsonl")
+	served, stderr := program(t, "serve", "shop", "--http", "127.0.0.1:0", "--audit", log)
+	if err := served.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer served.Wait()
+	defer served.Process.Kill()
+	stderr.await(t, "listening on")
+	url := regexp.MustCompile(`http://\S+`).FindString(stderr.String())
+	s, err := (&mcp.Client{Name: "desk", Version: "1"}).Dial(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	call := func() error {
+		_, err := s.CallTool(t.Context(), "add-to-cart", map[string]any{"product": "prd-1013"})
+		return err
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	ready := func() (code int, r health.Report) {
+		res, err := http.Get(strings.TrimSuffix(url, "/mcp") + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if err := json.NewDecoder(res.Body).Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, r
+	}
+	if code, r := ready(); code != http.StatusOK || r.State != health.Ready || r.From != "serve" || r.Audit == nil || r.Audit.File != log || len(r.Servers) != 1 || r.Servers[0].Minute == nil || r.Servers[0].Minute.Calls == 0 {
+		t.Errorf("the state is %d %+v", code, r)
+	}
+	if err := unix.Prlimit(served.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: unix.RLIM_INFINITY}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := call(); err == nil || !strings.Contains(err.Error(), "audit log cannot be written") {
+		t.Errorf("the call has the error %v", err)
+	}
+	if code, r := ready(); code != http.StatusServiceUnavailable || r.State != health.Failing || r.Reason != "calls are refused, because the audit log cannot be written" {
+		t.Errorf("the state is %d %+v", code, r)
+	}
+	if got := patchbay(t, "status"); !strings.Contains(got, url+": failing") || !strings.Contains(got, "(audit log "+log) || !strings.Contains(got, "file too large") {
+		t.Errorf("status shows\n%s", got)
+	}
+	if got := patchbay(t, "status", "-s", url); !strings.Contains(got, "(audit log "+log) {
+		t.Errorf("status -s shows\n%s", got)
 	}
 }

@@ -107,11 +107,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	defer unmeasured()
 	h.servers.Set([]config.Server{s}, nil, "")
 	if !a.env.Nested() { // else it is a server of another patchbay, whose status shows it
-		socket, err := health.OpenSocket(h.report)
-		if err != nil {
-			a.logger().Debug("patchbay status cannot see this bridge", "err", err)
-		}
-		defer socket.Close()
+		defer a.openSocket(h.report).Close()
 	}
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })

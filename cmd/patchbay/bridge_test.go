@@ -274,7 +274,7 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	stderr.await(t, "listening on")
-	if status, body := get("http://" + addr + "/mcp"); status != http.StatusOK || body != `{"state":"ready"}`+"\n" {
+	if status, body := get("http://" + addr + "/mcp"); status != http.StatusOK || body != `{"program":"patchbay","state":"ready"}`+"\n" {
 		t.Errorf("/readyz of serve = %d %s", status, body)
 	}
 	behind.Process.Kill()

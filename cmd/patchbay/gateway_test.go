@@ -59,6 +59,19 @@ func TestUpFollowsGatewayFile(t *testing.T) {
 	if _, err := s.CallTool(t.Context(), "b_args", map[string]any{"count": 1}); err == nil || !strings.Contains(err.Error(), "than 1/h") {
 		t.Errorf("the second call has the error %v, want that of the limit", err)
 	}
+
+	// The state says that a faulty file is not in use, until it is right again.
+	write("limits: [1/s]\nview: x\n")
+	fault := path + ` has faults; the gateway is unchanged: ` + path + `:2:1: the file has no member "view"`
+	until(t, "the fault is in the state", func() bool { return strings.Contains(patchbay(t, "status"), "\n"+fault) })
+	if got := patchbay(t, "top", "--once"); !strings.Contains(got, path+" has faults; ") {
+		t.Errorf("top shows\n%s", got)
+	}
+	if got := patchbay(t, "status", "--json"); !strings.Contains(got, `"unapplied":["`+path+` has faults; `) {
+		t.Errorf("status --json shows\n%s", got)
+	}
+	write("limits: [\"tool:b_args=1/h\"]\n")
+	until(t, "the state has no fault", func() bool { return !strings.Contains(state(), "unapplied") })
 }
 
 // Up records frames and serves metrics as gateway.yaml says, and its lines of the audit log say what

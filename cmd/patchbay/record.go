@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
 	"github.com/patchbay-dev/patchbay/trace/record"
@@ -93,6 +94,18 @@ func (a *app) openFolder() (err error) {
 		}
 	})
 	return nil
+}
+
+// recordState returns the state of the recording of --record; nil: there is none.
+func (a *app) recordState() *health.Record {
+	if a.folder == nil {
+		return nil
+	}
+	r := &health.Record{Dir: a.record.Dir}
+	if err := a.folder.Err(); err != nil {
+		r.Error = err.Error()
+	}
+	return r
 }
 
 // openTape opens the recording. It is closed when the program ends, after everything that is

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -97,7 +98,7 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	}
 	defer unmeasured()
 	if address != "" {
-		return a.serveHTTP(srv, address, p, made, own)
+		return a.serveHTTP(srv, name, address, p, made, own, counters)
 	}
 	if err := p.check(true); err != nil {
 		return err
@@ -132,12 +133,17 @@ func (a *app) noteStdio() {
 }
 
 // serveHTTP serves a server until the program is told to end.
-func (a *app) serveHTTP(srv *mcp.Server, address string, p protection, made *chain.Chain, own func() ([]mcp.Middleware, error)) error {
+func (a *app) serveHTTP(srv *mcp.Server, name, address string, p protection, made *chain.Chain, own func() ([]mcp.Middleware, error), counters *metrics.Counters) error {
 	web, err := a.listen(srv, address, p, made, own)
 	if err != nil {
 		return err
 	}
-	web.HandleHealth()
+	began := time.Now()
+	report := func() *health.Report { return a.ownReport(name, web.URL, began, made, counters) }
+	health.Handle(web.Mux, wayTo(web), srv, report)
+	if !a.env.Nested() { // as a bridge
+		defer a.openSocket(report).Close()
+	}
 	a.noteListening(web)
 	served := web.Serve()
 	select {

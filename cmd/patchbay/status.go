@@ -107,6 +107,9 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 	}
 	a.print(fmt.Sprintf("patchbay %s, %s: %s", a.shown(r.Version), a.shown(where), a.shown(r.State)))
 	a.print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, age(r.Since, now), a.shown(r.From)))
+	for _, reason := range r.Unapplied {
+		a.print(a.shown(oneLine(reason)))
+	}
 	if s := r.Telemetry; s != nil {
 		a.print(a.shown(board.Sent(s)))
 	}

@@ -136,11 +136,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	defer unmeasured()
 	h.servers.Set(p.servers, p.faulty, p.share)
-	socket, err := health.OpenSocket(h.report)
-	if err != nil {
-		a.logger().Debug("patchbay status cannot see this gateway", "err", err)
-	}
-	defer socket.Close()
+	defer a.openSocket(h.report).Close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup

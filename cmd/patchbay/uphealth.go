@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -20,7 +22,7 @@ import (
 
 // report returns the state of this run, with the servers in the order of the configuration.
 func (h *upServer) report() *health.Report {
-	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began, Telemetry: h.chain.Telemetry()}
+	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
 	names := h.servers.Names()
 	states := map[string]gateway.Status{}
 	for _, s := range h.gateway.Status() {
@@ -62,22 +64,33 @@ func (h *upServer) report() *health.Report {
 		}
 	}
 	r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began), ready.Wait)
-	if file, audit, refuses := h.chain.Audit(); file != "" {
-		r.Audit = &health.Audit{File: file, Lines: audit.Lines, Queued: audit.Queued, Dropped: audit.Dropped, Lag: float64(audit.Lag.Microseconds()) / 1000}
-		if audit.Err != nil {
-			r.Audit.Error = audit.Err.Error()
-		}
-		if refuses {
-			r.State, r.Reason = health.Failing, "calls are refused, because the audit log cannot be written"
-		}
-	}
-	if h.a.folder != nil {
-		r.Record = &health.Record{Dir: h.a.record.Dir}
-		if err := h.a.folder.Err(); err != nil {
-			r.Record.Error = err.Error()
-		}
-	}
+	h.chain.Report(r)
+	r.Record = h.a.recordState()
 	if h.ending.Load() {
+		r.State = health.Ending
+	}
+	return r
+}
+
+// openSocket lets "patchbay status" find this program. Close of the result ends that.
+func (a *app) openSocket(report func() *health.Report) *health.Socket {
+	socket, err := health.OpenSocket(report)
+	if err != nil {
+		a.logger().Debug("patchbay status cannot see this program", "err", err)
+	}
+	return socket
+}
+
+// ownReport returns the state of a server of this program, which serves at url.
+func (a *app) ownReport(name, url string, began time.Time, made *chain.Chain, counters *metrics.Counters) *health.Report {
+	traffic := counters.Read(metrics.Minute)
+	row := health.Server{Name: cmp.Or(name, "mock"), State: string(gateway.Ready), Since: began, Tools: -1, Prompts: -1, Resources: -1, Minute: traffic.Server(name)}
+	r := &health.Report{State: health.Ready, Version: Version, PID: os.Getpid(), URL: url, From: "serve", Since: began, Servers: []health.Server{row}, Record: a.recordState()}
+	if name == "" {
+		r.From = row.Name
+	}
+	made.Report(r)
+	if a.ctx.Err() != nil {
 		r.State = health.Ending
 	}
 	return r

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,10 +21,12 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 // /healthz and /readyz report the state of the program. Requests from other origins and to rebound
@@ -308,5 +311,24 @@ func TestMuteServerDelaysNobody(t *testing.T) {
 	}
 	if took := time.Since(began); took > 4*time.Second || names == 0 {
 		t.Errorf("the first list has %d tools of the good server, after %v; want it within a second", names, took)
+	}
+}
+
+// A server of this program is not ready while its last calls finish.
+func TestOwnReport(t *testing.T) {
+	a, _ := testApp(t)
+	ctx, stop := context.WithCancel(a.ctx)
+	a.ctx = ctx
+	made, err := a.chain(chain.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, counters := time.Now(), &metrics.Counters{}
+	if r := a.ownReport("shop", "http://x/mcp", began, made, counters); r.State != health.Ready || r.From != "serve" || r.Servers[0].Name != "shop" || r.Audit != nil || r.Record != nil {
+		t.Errorf("the state is %+v", r)
+	}
+	stop()
+	if r := a.ownReport("", "http://x/mcp", began, made, counters); r.State != health.Ending || r.From != "mock" || r.Servers[0].Name != "mock" {
+		t.Errorf("while its last calls finish the state is %+v", r)
 	}
 }

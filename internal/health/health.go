@@ -40,6 +40,7 @@ type Report struct {
 	Audit     *Audit     `json:"audit,omitempty"`     // nil: there is no audit log
 	Record    *Record    `json:"record,omitempty"`    // nil: frames are not recorded
 	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
+	Unapplied []string   `json:"unapplied,omitempty"` // changed files that are not in use, each with the first reason
 }
 
 // Record is the state of a recording of all frames.

@@ -12,7 +12,6 @@
 //     given up, on every path. A client that does not read for 30 seconds is disconnected.
 //   - The limiter runs first, because it also bounds guesses of credentials, then the guard, then
 //     the server.
-//   - Requests for the health of the server ([Endpoint.HandleHealth]) get no names and reasons.
 //   - A request that this process has sent itself, on any route, is refused (package hop).
 package listen
 
@@ -25,7 +24,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -81,7 +79,6 @@ type Endpoint struct {
 	listener net.Listener
 	options  Options
 	http     *http.Server
-	ending   atomic.Bool
 }
 
 // New puts a server behind a listener, at [Path], and with Options.SSE at /sse and /messages too. The
@@ -137,25 +134,12 @@ func (e *Endpoint) handle(transport, path string, h http.Handler) {
 	e.Mux.Handle(path, h)
 }
 
-// HandleHealth serves /healthz, which answers 200, and /readyz, which answers 200 until End is called
-// and 503 afterwards. Both need no credential and tell only that; hosts and origins are checked.
-func (e *Endpoint) HandleHealth() {
-	guard := &web.Guard{AllowedHosts: e.srv.HTTP.AllowedHosts, AllowedOrigins: e.srv.HTTP.AllowedOrigins}
-	web.HandleState(e.Mux, guard, func(*http.Request) string {
-		if e.ending.Load() {
-			return "ending"
-		}
-		return "ready"
-	})
-}
-
 // Serve serves in the background; the channel receives the error that ended it.
 func (e *Endpoint) Serve() <-chan error { return web.Serve(e.http, e.listener) }
 
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
-	e.ending.Store(true)
 	if err := web.End(ctx, d, e.srv.Shutdown, e.http); err != nil {
 		return fmt.Errorf("shut down within %v: %w", d, err)
 	}

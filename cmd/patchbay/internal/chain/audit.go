@@ -89,16 +89,6 @@ func (c *Chain) openAudit() error {
 // Trail returns what writes the audit log; nil: there is none.
 func (c *Chain) Trail() *audit.Trail { return c.trail }
 
-// Audit describes the audit log: its file, empty if there is none, its state, and whether calls are
-// refused while it cannot be written.
-func (c *Chain) Audit() (file string, s audit.Stats, refuses bool) {
-	if c.trail == nil {
-		return "", s, false
-	}
-	s = c.trail.Log.Stats()
-	return c.auditFile, s, s.Err != nil && c.trail.OnFailure == audit.Refuse
-}
-
 // begun writes a line with the digests of the configuration.
 func (c *Chain) begun() {
 	detail := map[string]string{}

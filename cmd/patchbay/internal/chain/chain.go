@@ -92,6 +92,7 @@ type Chain struct {
 	auditFile string
 	trail     *audit.Trail                 // nil: none
 	teams     atomic.Pointer[deploy.Teams] // nil: none
+	followed  followed
 	about     func(server string) Server
 }
 
@@ -311,7 +312,7 @@ func (c *Chain) Follow(ctx context.Context, changed func(), ready func(deploy.Re
 	}
 	defer file.Wait()
 	if c.rules != nil {
-		c.rules.follow(ctx, c.program.Talk, func() {
+		c.followRules(ctx, func() {
 			c.configured("changed", map[string]string{"policy": c.rules.Digest()})
 			changed()
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -168,8 +169,9 @@ teams: {from: principal.claims.org.groups, members: {ops: [ops], dev: ["eng-*"]}
 			t.Error(err)
 		}
 	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", nil))
-	if path, s, refuses := c.Audit(); path != log || s.Err != nil || s.Dropped != 0 || refuses {
-		t.Errorf("the audit is at %s, %+v, %t", path, s, refuses)
+	var state health.Report
+	if c.Report(&state); state.Audit == nil || state.Audit.File != log || state.Audit.Error != "" || state.Audit.Dropped != 0 || state.State != "" || state.Unapplied != nil {
+		t.Errorf("the state is %+v with the audit log %+v", state, state.Audit)
 	}
 	c.Close()
 	if !slices.Contains(before, "call.begin x") || slices.Contains(before, "call.end xok") {

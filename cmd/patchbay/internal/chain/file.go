@@ -171,7 +171,7 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 	if slices.Equal(began.Limits, c.config.Limits) {
 		live = append(live, "limits")
 	}
-	follow.File(ctx, began.Path, func() follow.Look {
+	c.follow(ctx, began.Path, func() follow.Look {
 		also := began.Files
 		f, err := c.program.Load(began.Path)
 		if err != nil {
@@ -207,5 +207,5 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 			look.Fault = fmt.Sprintf("patchbay: %s: changes of %s need a restart", f.Path, strings.Join(fixed, ", "))
 		}
 		return look
-	}, talk.Always, func() { talk.Note("%s is valid again", began.Path) })
+	})
 }

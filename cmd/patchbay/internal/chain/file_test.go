@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/testcert"
 	"github.com/patchbay-dev/patchbay/limit"
 )
@@ -286,10 +287,30 @@ func TestFollowFile(t *testing.T) {
 	swap("listen: {http: 127.0.0.1:1}\nlimits: [\"tool:x=1/h\"]\nready: {wait: 9}\n")
 	said.await(t, "has faults; the gateway is unchanged")
 	said.await(t, `:3:15: ready.wait is "9", not a time`)
+	unapplied := func(want string) {
+		t.Helper()
+		var got []string
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			var r health.Report
+			if c.Report(&r); r.State != "" || r.Audit != nil {
+				t.Fatalf("the state is %+v", r)
+			}
+			if got = r.Unapplied; want == "" && got == nil || want != "" && len(got) == 1 && got[0] == want {
+				return
+			} else if time.Now().After(end) {
+				t.Fatalf("not in use: %q, want %q", got, want)
+			}
+		}
+	}
+	unapplied(path + " has faults; the gateway is unchanged: " + path + `:3:15: ready.wait is "9", not a time; write it like 10s, 5m, 12h or 7d`)
+	swap("limit: []\nview: x\nteam: {}\n")
+	unapplied(path + " has faults; the gateway is unchanged: " + path + `:1:1: the file has no member "limit"; did you mean "limits"? (and 2 more)`)
 	swap("listen: {http: 127.0.0.1:2}\nlimits: [\"tool:x=1/h\"]\nready: {wait: 9s}\n")
 	said.await(t, "changes of listen.http need a restart")
+	unapplied(path + ": changes of listen.http need a restart")
 	swap("listen: {http: 127.0.0.1:1}\nready: {wait: 9s}\n")
 	said.await(t, "changed limits")
+	unapplied("")
 	if _, second := calls(mw); second != nil {
 		t.Errorf("without the limit: %v", second)
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
@@ -73,20 +72,21 @@ func (f *ruleFile) Decided(d policy.Decision) {
 // Digest identifies the current rules in logs.
 func (f *ruleFile) Digest() string { return f.set.Load().Digest() }
 
-// follow follows the file until ctx ends, and calls changed when the rules have changed. A faulty
-// or missing file changes nothing.
-func (f *ruleFile) follow(ctx context.Context, talk *terminal.Talk, changed func()) {
-	follow.File(ctx, f.path, func() follow.Look {
+// followRules follows the file of the rules until ctx ends, and calls changed when the rules have changed.
+// A faulty or missing file changes nothing.
+func (c *Chain) followRules(ctx context.Context, changed func()) {
+	f := c.rules
+	c.follow(ctx, f.path, func() follow.Look {
 		other, err := f.read()
 		if err != nil {
 			return faulty(f.path, "the policy is unchanged", err)
 		}
 		if other {
-			talk.Note("%s: now %s", f.path, screen.Quantity(f.set.Load().Len(), "rule"))
+			c.program.Talk.Note("%s: now %s", f.path, screen.Quantity(f.set.Load().Len(), "rule"))
 			changed()
 		}
 		return follow.Look{}
-	}, talk.Always, func() { talk.Note("%s is valid again", f.path) })
+	})
 }
 
 // faulty returns the look at a file that cannot be used.

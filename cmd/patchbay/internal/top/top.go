@@ -62,6 +62,11 @@ func lines(found []health.Found, width, tools int, now time.Time, bold func(stri
 			continue
 		}
 		add(screen.OneLine(fmt.Sprintf("patchbay %s, %s: %s, pid %d for %s", f.Version, where, f.State, f.PID, screen.Age(f.Since, now))))
+		for _, reason := range slices.Concat([]string{f.Reason}, f.Unapplied) {
+			if reason != "" {
+				add(screen.OneLine(reason))
+			}
+		}
 		table(f.Servers, tools, now).Print(width, bold, add)
 	}
 	return out

@@ -29,7 +29,7 @@ func gateways(now time.Time) []health.Found {
 		busy.Tools = append(busy.Tools, metrics.Tool{Name: fmt.Sprint("tool", i), Stats: metrics.Stats{Calls: uint64(i), P50: latency(1)}})
 	}
 	return []health.Found{
-		{Report: &health.Report{State: "degraded", Version: "1", PID: 7, URL: "http://127.0.0.1:7420/mcp", Since: now.Add(-time.Minute), Servers: []health.Server{
+		{Report: &health.Report{State: "degraded", Version: "1", PID: 7, URL: "http://127.0.0.1:7420/mcp", Since: now.Add(-time.Minute), Unapplied: []string{"gateway.yaml has faults;\nthe gateway is unchanged"}, Servers: []health.Server{
 			{Name: "quiet", State: "ready"},
 			{Name: "shop", State: "ready", Minute: busy},
 			{Name: "tickets", State: "failing", Reason: "HTTP 401\x1b[2J\nUnauthorized"},
@@ -43,6 +43,7 @@ func TestLines(t *testing.T) {
 	now := time.Now()
 	got := strings.Join(Lines(gateways(now), 0, 0, now, plain), "\n")
 	want := `patchbay 1, http://127.0.0.1:7420/mcp: degraded, pid 7 for 1m
+gateway.yaml has faults; the gateway is unchanged
 SERVER   STATE    CALLS/MIN  ERRORS    P50    P95     P99  ITSELF  OPEN  ABOUT
 shop     ready          120       4  12 ms  80 ms    12 s   75 ms     2  3 tool, 1 deadline
 · tool6                   6       0   1 ms   0 ms    0 ms       -     0
