@@ -331,6 +331,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 			c.up = nil
 			return nil, p.unavailable()
 		}
+		p.started()
 		p.announce() // listeners of the client move to this connection
 		return p.useFor(c, who, method), nil
 	case ctx.Err() != nil:
@@ -341,6 +342,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 		return nil, p.unavailable()
 	}
 	p.suspect()
+	p.startFailed(err)
 	c.err = p.unopened(err)
 	// Keep the error for a while, so that a burst of calls does not retry for each call.
 	time.AfterFunc(firstPause, func() { p.drop(c) })

@@ -66,6 +66,9 @@ type pool struct {
 	roots    bool             // Status.Roots; guarded by mu
 	changed  chan struct{}    // closed at the next change of the pool; nil if nobody waits; guarded by mu
 
+	unstarted *unstarted // nil: the last start for a caller did not fail; guarded by mu
+	retrying  bool       // retryStart runs; guarded by mu
+
 	lost   string    // Status.Lost; guarded by mu
 	lostAt time.Time // guarded by mu
 }
@@ -190,7 +193,7 @@ func (p *pool) serve(c *conn, crashing bool) error {
 	defer p.closed(time.Now())
 	p.mu.Lock()
 	c.last = time.Now()
-	p.main = c
+	p.main, p.unstarted = c, nil
 	p.opened++
 	p.info = c.info
 	for _, k := range []*listKind{listTools, listPrompts, listResources} {
@@ -426,6 +429,9 @@ func (p *pool) status() Status {
 		if since, reason := p.main.lists.silent(); s.State == Ready && reason != "" {
 			s.State, s.Since, s.Reason = Failing, since, reason
 		}
+	}
+	if u := p.unstarted; u != nil && p.main != nil && s.State == Ready {
+		s.State, s.Since, s.Reason = u.state, u.since, u.reason
 	}
 	if r := p.refused.Load(); r != nil && s.State == Ready {
 		s.State, s.Since, s.Reason = NeedsLogin, r.since, r.do

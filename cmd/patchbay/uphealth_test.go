@@ -24,6 +24,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
@@ -331,4 +332,48 @@ func TestOwnReport(t *testing.T) {
 	if r := a.ownReport("", "http://x/mcp", began, made, counters); r.State != health.Ending || r.From != "mock" || r.Servers[0].Name != "mock" {
 		t.Errorf("while its last calls finish the state is %+v", r)
 	}
+}
+
+// A required server that cannot be started for a client makes up failing, although the connection for
+// lists is open, until it can be started again.
+func TestUpUnstarted(t *testing.T) {
+	runtimeFolder(t)
+	stub := stubServer(t)
+	args := stub["args"].([]string)
+	link := filepath.Join(t.TempDir(), "stub")
+	if err := os.Symlink(args[1], link); err != nil {
+		t.Fatal(err)
+	}
+	r := startUp(t, map[string]any{"stub": map[string]any{"command": "env", "args": []string{args[0], link}, "patchbay": map[string]any{"required": true, "share": "session"}}})
+	ready := func() (int, string) {
+		res, err := http.Get(strings.TrimSuffix(r.url, listen.Path) + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(text)
+	}
+	until(t, "it is ready", func() bool { code, _ := ready(); return code == http.StatusOK })
+	if err := os.Rename(link, link+"~"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&mcp.Client{Name: "desk", Version: "1"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.CallTool(t.Context(), "stub_args", map[string]any{"count": 1}); err == nil {
+		t.Error("a server that does not exist was called")
+	}
+	if code, text := ready(); code != http.StatusServiceUnavailable || !strings.Contains(text, `"state":"failing"`) || !strings.Contains(text, "No such file") {
+		t.Errorf("the state is %d %s", code, text)
+	}
+	if got := patchbay(t, "status"); !strings.Contains(got, "/mcp: failing") || !strings.Contains(got, "stub    failing") {
+		t.Errorf("status shows\n%s", got)
+	}
+	if err := os.Rename(link+"~", link); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is ready again", func() bool { code, _ := ready(); return code == http.StatusOK })
 }
