@@ -89,7 +89,8 @@ type Entry struct {
 // a file. The caller must not change it.
 func (e *Entry) Line() []byte { return e.line }
 
-// Arguments are those of a call. A writer sets only Value; [Options.Arguments] says what the line has.
+// Arguments are those of a call; of requests for a resource, {"uri": URI} with the whole URI, of which
+// lines have the digest alone. A writer sets only Value; [Options.Arguments] says what the line has.
 type Arguments struct {
 	Bytes  int             `json:"bytes,omitzero"` // instead of a Value of more than 64 KiB
 	Digest string          `json:"digest"`         // see [Digest]

@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Failure says what happens to a call whose line cannot be written.
@@ -322,18 +323,22 @@ func (r *record) names(req *mcp.Request) {
 	if strings.HasPrefix(req.Method, "resources/") {
 		r.uri = stringOf(req.Param("uri"))
 	}
-	nameInto(&r.entry, req)
+	r.trail.nameInto(&r.entry, req)
 }
 
 // nameInto sets what a request names.
-func nameInto(e *Entry, req *mcp.Request) {
+func (t *Trail) nameInto(e *Entry, req *mcp.Request) {
 	switch req.Method {
 	case "tools/call":
 		e.Tool = stringOf(req.Param("name"))
 	case "prompts/get":
 		e.Name = stringOf(req.Param("name"))
 	case "resources/read", "resources/subscribe", "resources/unsubscribe":
-		e.Name = text.URI(stringOf(req.Param("uri")))
+		raw := req.Param("uri")
+		e.Name = t.uri(stringOf(raw))
+		if raw != nil { // also of what Name leaves out
+			e.Arguments = &Arguments{Digest: Digest(jsonx.With(nil, nil, "uri", raw))}
+		}
 	case "tasks/update", "tasks/cancel", "tasks/get":
 		e.Name = stringOf(req.Param("taskId"))
 	case "completion/complete":
@@ -341,9 +346,18 @@ func nameInto(e *Entry, req *mcp.Request) {
 		if name, ok := jsonx.Lookup(ref, "name"); ok {
 			e.Name = stringOf(name)
 		} else if uri, ok := jsonx.Lookup(ref, "uri"); ok {
-			e.Name = text.URI(stringOf(uri))
+			e.Name = t.uri(stringOf(uri))
 		}
 	}
+}
+
+// uri returns a URI without its user, query and fragment, and without what looks like a secret.
+func (t *Trail) uri(uri string) string {
+	uri = text.Clip(text.URI(uri), 4*maxText)
+	if strings.Contains(uri, "=") {
+		return string(t.Log.options.Redactor.Frame(trace.Frame{Raw: []byte(uri)}).Raw)
+	}
+	return t.Log.options.Redactor.Text(uri)
 }
 
 func stringOf(raw json.RawMessage) string {
@@ -383,7 +397,7 @@ func (r *record) begin(server *Server, req *mcp.Request) Entry {
 	r.begins++
 	e := &r.entry
 	e.Server = server
-	nameInto(e, req)
+	r.trail.nameInto(e, req)
 	if args := req.Param("arguments"); args != nil {
 		e.Arguments = &Arguments{Value: args}
 	}
@@ -392,7 +406,7 @@ func (r *record) begin(server *Server, req *mcp.Request) Entry {
 	if r.begins > 1 {
 		out.Kind, out.Attempt = CallRetry, r.begins
 	}
-	if e.Arguments != nil { // the end has the digest alone
+	if e.Arguments != nil && e.Arguments.Value != nil { // the end has the digest alone
 		e.Arguments = &Arguments{Digest: Digest(e.Arguments.Value)}
 		out.Arguments.Digest = e.Arguments.Digest
 	}

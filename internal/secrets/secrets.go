@@ -26,6 +26,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
+	clip "github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -283,39 +284,59 @@ func ShownArg(before, arg string) string {
 	return arg
 }
 
-// ShownURL returns a URL without its user and the values of its query.
+// ShownURL returns a URL without its user and the values of its query, also if it is not a valid one.
+// References to variables stay.
 func ShownURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		for _, secret := range URL(text) {
+	base, rest := text, ""
+	if i := strings.IndexAny(text, "?#"); i >= 0 {
+		base, rest = text[:i], text[i:]
+	}
+	if u, err := url.Parse(base); err != nil {
+		for _, secret := range URL(base) {
 			if !strings.Contains(secret, "${") { // a reference may stand where a URL cannot have one
-				text = strings.Replace(text, secret, trace.Redacted, 1)
+				base = strings.Replace(base, secret, trace.Redacted, 1)
 			}
 		}
-		return text
-	}
-	if u.User == nil && u.RawQuery == "" {
-		return text
-	}
-	if u.User != nil {
+	} else if u.User != nil {
 		u.User = url.User(trace.Redacted)
-	}
-	query := u.Query()
-	for name, values := range query {
-		for i, v := range values {
-			if !strings.Contains(v, "${") {
-				query[name][i] = trace.Redacted
-			}
+		if base, err = url.PathUnescape(u.String()); err != nil {
+			base = u.String()
 		}
 	}
-	if len(query) > 0 {
-		u.RawQuery = query.Encode()
+	query, fragment, marked := strings.Cut(rest, "#")
+	if strings.HasPrefix(query, "?") {
+		query = queryPart.ReplaceAllStringFunc(query, func(part string) string {
+			name, value, ok := strings.Cut(part, "=")
+			switch {
+			case strings.Contains(part, "${"):
+				return part
+			case !ok || value == "": // base64 ends with "="
+				return trace.Redacted
+			}
+			return name + "=" + trace.Redacted
+		})
 	}
-	shown, err := url.PathUnescape(u.String())
-	if err != nil {
-		return u.String()
+	if marked {
+		fragment = "#" + fragment
 	}
-	return shown
+	return base + query + fragment
+}
+
+var queryPart = regexp.MustCompile(`[^?&;]+`)
+
+// ShownURI returns the URI of a resource for a log: without its user, the values of its query, its
+// fragment and what looks like a secret.
+func ShownURI(uri string) string {
+	uri, _, _ = strings.Cut(uri, "#")
+	shown := clip.URI(uri)
+	hidden := strings.Contains(shown, "=")
+	if i := strings.IndexByte(uri, '?'); i >= 0 {
+		shown += ShownURL(uri[i:])
+	}
+	if shown = clip.Clip(shown, 1<<10); hidden {
+		return Lookalikes(shown)
+	}
+	return lookalikes.Text(shown)
 }
 
 // headerSecrets returns the secrets in a header that a person has set. A header without a name of

@@ -22,7 +22,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -129,8 +128,7 @@ func (l *Log) Middleware() mcp.Middleware {
 		case "prompts/get":
 			out.Prompt = text.Short(r.Name)
 		case "resources/read":
-			uri, _, _ := strings.Cut(r.Name, "#")
-			out.URI = text.Short(secrets.ShownURL(uri))
+			out.URI = text.Short(secrets.ShownURI(r.Name))
 		}
 		if e == nil || !e.keep(&out) {
 			l.write(out)
@@ -195,7 +193,7 @@ func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 			if e.hasLine() || r.Method == http.MethodPost && answer.status < http.StatusBadRequest {
 				return
 			}
-			out := line{Time: now(), Transport: transport, Address: e.address, HTTP: r.Method + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
+			out := line{Time: now(), Transport: transport, Address: e.address, HTTP: text.Clip(r.Method, maxMethod) + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
 			if id := e.caller.Load(); id != nil {
 				out.Caller = *id
 			}
@@ -245,6 +243,9 @@ func (a *answer) Write(p []byte) (int, error) {
 
 // Unwrap lets event streams and deadlines through.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// maxMethod bounds the method of HTTP in a line, which a client chooses.
+const maxMethod = 20
 
 func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
 

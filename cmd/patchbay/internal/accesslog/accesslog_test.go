@@ -381,3 +381,29 @@ func TestOpenWire(t *testing.T) {
 		t.Errorf("Open = %v", err)
 	}
 }
+
+// A client chooses neither the length of a line nor that a line has a secret, also with a method of
+// HTTP or a URI that Go does not parse.
+func TestHostileLines(t *testing.T) {
+	var out bytes.Buffer
+	log := New(&out, noFault(t))
+	h := log.Middleware()(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, nil }))
+	for _, uri := range []string{"evil://h/a%zz?token=secret", "evil://h/a\x7f?x=secret", "evil://me:secret@h/a%zz", "evil://h/a#secret%zz", "evil:a;password=secret", "evil://h/a" + strings.Repeat("x", 1<<20)} {
+		params, _ := json.Marshal(map[string]string{"uri": uri})
+		h.Handle(t.Context(), &mcp.Request{Method: "resources/read", Params: params})
+	}
+	refuse := log.Handler("http", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(405) }))
+	r := httptest.NewRequest("GET", "/mcp", nil)
+	r.Method = strings.Repeat("X", 60_000)
+	refuse.ServeHTTP(httptest.NewRecorder(), r)
+	log.Close()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 7 || !strings.Contains(lines[6], `"http":"XXXX`) {
+		t.Errorf("%d lines: %.2000s", len(lines), out.String())
+	}
+	for i, line := range lines {
+		if strings.Contains(line, "secret") || len(line) > 1000 || i < 6 && !regexp.MustCompile(`"uri":"evil:(//h/)?a`).MatchString(line) {
+			t.Errorf("%.2000s", line)
+		}
+	}
+}
