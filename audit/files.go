@@ -102,6 +102,31 @@ func logOf(name string) string {
 // headPath is the file with the last checkpoint of a log.
 func headPath(path string) string { return path + ".head" }
 
+// openFile opens a file for reading. It must be a regular one, because a pipe or a device may have no
+// end; the shell's own pipes, /dev/fd/63 for instance, are what the person wants to read.
+func openFile(path string) (*os.File, error) {
+	f, err := openShared(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && !strings.HasPrefix(path, "/dev/fd/") {
+		err = irregular(path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// irregular is the error of a path that is not the one of a regular file.
+type irregular string
+
+func (path irregular) Error() string {
+	return string(path) + " is not a regular file; remove it, or move it away"
+}
+
 // end is the end of a log.
 type end struct {
 	Head
@@ -118,7 +143,7 @@ func endOf(f *os.File) (e end, err error) {
 		return e, err
 	}
 	if !info.Mode().IsRegular() {
-		return e, fmt.Errorf("%s is not a regular file", f.Name())
+		return e, irregular(f.Name())
 	}
 	size := info.Size()
 	if size == 0 {

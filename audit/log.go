@@ -136,7 +136,7 @@ func Open(path string, o *Options) (*Log, error) {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("audit log: %s is not a regular file", path)
+		return nil, fmt.Errorf("audit log: %w", irregular(path))
 	}
 	w := &writer{Log: l, chain: chain{path: path, log: l}}
 	if err := w.open(); err != nil {

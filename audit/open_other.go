@@ -2,7 +2,12 @@
 
 package audit
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
-// openFile opens a file for reading.
-func openFile(path string) (*os.File, error) { return os.Open(path) }
+// openShared opens a file for reading. It does not wait for the writer of a pipe.
+func openShared(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openFile opens a file for reading. Its writer can rename it meanwhile, unlike one that os.Open has
+// openShared opens a file for reading. Its writer can rename it meanwhile, unlike one that os.Open has
 // opened.
-func openFile(path string) (*os.File, error) {
+func openShared(path string) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}

@@ -21,11 +21,14 @@ import (
 // LineError is a line that is not one of a log. Reading goes on after it.
 type LineError struct {
 	File string
-	Line int // from 1; 0: Backward does not know it
+	Line int // from 1; 0: Backward does not know it, or the file has no lines
 	Err  error
 }
 
 func (e *LineError) Error() string {
+	if errors.As(e.Err, new(irregular)) {
+		return e.Err.Error()
+	}
 	if e.Line == 0 {
 		return fmt.Sprintf("%s: a line cannot be read: %v", e.File, e.Err)
 	}
@@ -35,15 +38,18 @@ func (e *LineError) Error() string {
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read returns the lines of files, in order. A line that does not decode is a [*LineError], and the
-// next lines follow; a fragment at the end of a file is left out, because it may still be written.
+// next lines follow; so is a file before the last one that is a pipe or a device. A fragment at the end
+// of a file is left out, because it may still be written.
 // Any other error is the last element.
 func Read(files ...string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for _, name := range files {
+		for i, name := range files {
 			f, err := openFile(name)
 			if err != nil {
-				yield(nil, fmt.Errorf("audit log: %w", err))
-				return
+				if !unreadable(name, err, i+1 < len(files), yield) {
+					return
+				}
+				continue
 			}
 			_, more := readLines(f, name, 0, yield)
 			f.Close()
@@ -52,6 +58,15 @@ func Read(files ...string) iter.Seq2[*Entry, error] {
 			}
 		}
 	}
+}
+
+// unreadable yields the error of a file that cannot be opened. It reports whether to go on.
+func unreadable(name string, err error, rotated bool, yield func(*Entry, error) bool) bool {
+	if rotated && errors.As(err, new(irregular)) {
+		return yield(nil, &LineError{File: name, Err: err})
+	}
+	yield(nil, fmt.Errorf("audit log: %w", err))
+	return false
 }
 
 // readLines yields the whole lines of r. It returns their bytes, and whether to go on.
@@ -121,11 +136,13 @@ func boundedLine(in *bufio.Reader) (line []byte, err error) {
 // of the files than the caller takes.
 func Backward(files ...string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for _, name := range slices.Backward(files) {
+		for i, name := range slices.Backward(files) {
 			f, err := openFile(name)
 			if err != nil {
-				yield(nil, fmt.Errorf("audit log: %w", err))
-				return
+				if !unreadable(name, err, i+1 < len(files), yield) {
+					return
+				}
+				continue
 			}
 			more := linesBackward(f, yield)
 			f.Close()
@@ -271,7 +288,7 @@ func seqOf(line []byte) int64 {
 // file reads one of the files of the log.
 func (f *follower) file(files []string, name string, yield func(*Entry, error) bool) (more bool) {
 	in, err := openFile(name)
-	if errors.Is(err, fs.ErrNotExist) { // it was renamed just now
+	if errors.Is(err, fs.ErrNotExist) || name != f.path && errors.As(err, new(irregular)) { // it was renamed just now, or is a pipe
 		return true
 	}
 	if err != nil {

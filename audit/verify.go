@@ -31,6 +31,7 @@ const (
 	Cut        FaultKind = "cut"        // the end of a file or of the log is gone
 	Unsigned   FaultKind = "unsigned"   // checkpoints are missing
 	Wrong      FaultKind = "checkpoint" // the checkpoint is wrong
+	NotFile    FaultKind = "not a file" // a pipe, device or folder has the name of a file of the log
 	Recovered  FaultKind = "recovered"  // of notes: a fragment was removed at a start
 	Incomplete FaultKind = "incomplete" // of notes: lines were dropped, or earlier files are not given
 )
@@ -199,6 +200,11 @@ func (v *verifier) noteAt(at place, kind FaultKind, format string, args ...any) 
 // file checks the lines of a file.
 func (v *verifier) file(name string) error {
 	f, err := openFile(name)
+	if errors.As(err, new(irregular)) {
+		v.flush()
+		v.faultAt(place{name, 1, v.next}, NotFile, "it is not a regular file, and was not read; remove it, or move it away")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
