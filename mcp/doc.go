@@ -54,6 +54,7 @@
 //     only when the result is encoded. Value and stack go to [Server.OnPanic], else to the Logger,
 //     else to standard error. A stack overflow and a concurrent write to a map end the process.
 //   - Notifications of a call arrive before its answer, in the order they were sent.
+//   - A client sends nothing for a context that has ended: the call fails with the cause of the context.
 //   - A handler's context ends when the caller cancels, its connection closes,
 //     the server shuts down or [Limits.CallTimeout] passes; context.Cause says which.
 //   - Every Close and Shutdown is bounded in time.

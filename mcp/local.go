@@ -156,6 +156,9 @@ type localWire struct {
 // forward passes a request that was not made with Call to the handler. Its context ends with the
 // session.
 func (w *localWire) forward(ctx context.Context, req *Request) (res Result, err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	part := new(engine.Part)
 	part.Init(ctx, nil)
 	if !w.direct.enter(part, req.Method) {
@@ -193,6 +196,9 @@ func (w *localWire) Call(ctx context.Context, out *engine.Outgoing) (json.RawMes
 	case <-w.done:
 		return nil, w.err
 	default:
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	x := &localCall{w: w, header: out.Header, answered: make(chan struct{}), err: usercode.Failed()}
 	x.exchange.inbox = out.Inbox

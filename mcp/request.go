@@ -48,6 +48,9 @@ func (x *outgoing) send(ctx context.Context, s *Session, method string, params j
 
 // begin begins the request without sending it. On success, End must follow.
 func (x *outgoing) begin(ctx context.Context, s *Session, method string, params json.RawMessage) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	params, err := x.opts.check(params)
 	if err == nil {
 		x.Begin(ctx, &s.remote, method, params, bridge.Options{

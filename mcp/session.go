@@ -237,7 +237,7 @@ func OnPage(f func(Meta)) CallOption { return func(o *callOptions) { o.page = f 
 // A failure of the tool is a result with IsError, not an error. Errors are the server's [*Error],
 // [*HTTPError], [*ExitError], [ErrClosed], one that is [io.ErrUnexpectedEOF] when the connection
 // was lost, or the cause of ctx; after one of the last five it is not known whether the tool has
-// run. If the server has asked a question in the call or made a task of it, the error is also a
+// run, except that a call with a ctx that has ended before is not sent. If the server has asked a question in the call or made a task of it, the error is also a
 // [BegunError]. A question from an older server that may belong to any of several calls counts for
 // each.
 //

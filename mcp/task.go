@@ -70,6 +70,9 @@ func (s *Session) StartTask(ctx context.Context, name string, args any, opts ...
 	if x.opts.onBehalf {
 		return nil, fmt.Errorf("call %q: %w", name, errTaskOnBehalf)
 	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("call %q: %w", name, context.Cause(ctx))
+	}
 	t := &Task{s: s, name: name, opts: opts}
 	if s.server().remote.MakesTask(ctx, name) {
 		if err := x.begin(ctx, s, revision.MethodCall, params); err != nil {

@@ -58,6 +58,9 @@ func (e *ToolFailure) Error() string { return e.Text }
 // are created anew for each hop (T-01, T-04 of the translation rules). If call is nil, the request
 // belongs to no call, and its questions and notifications reach no caller.
 func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (Answer, error) {
+	if ctx.Err() != nil {
+		return Answer{}, context.Cause(ctx)
+	}
 	if revision.OfTasks(req.Method) && (r.Rev.Sessions || r.mayBecome(call)) {
 		return r.forwardTask(ctx, call, req)
 	}

@@ -23,6 +23,9 @@ import (
 // again. Meanwhile a server that asks in requests of its own keeps waiting, as with
 // [Remote.Forward].
 func (r *Remote) OnBehalf(ctx context.Context, call *engine.Call, method string, params json.RawMessage, o Options) (json.RawMessage, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	var caps json.RawMessage
 	if !call.While(func() { caps = bytes.Clone(forwardCapabilities(call)) }) {
 		return nil, ErrNoCall

@@ -20,10 +20,11 @@ type Wire interface {
 	// Call sends a request under a new id and waits for the answer. It returns the raw result,
 	// which the caller owns; a *jsonrpc.Error or *HTTPError if the server answered with one; else
 	// a local failure. If ctx ends first, it cancels the request without waiting for the
-	// cancellation to be written, and returns the cause of ctx. It keeps no reference to out.
+	// cancellation to be written, and returns the cause of ctx; if ctx has ended before, it sends
+	// nothing. It keeps no reference to out.
 	Call(ctx context.Context, out *Outgoing) (json.RawMessage, error)
 
-	// Notify sends a notification.
+	// Notify sends a notification. If ctx has ended before, it sends nothing and returns the cause.
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 
 	// Negotiated sets the revision for the messages that follow.

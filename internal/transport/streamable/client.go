@@ -331,6 +331,9 @@ func (c *Client) httpError(res *http.Response) *engine.HTTPError {
 
 // notify sends a notification, once.
 func (c *Client) notify(ctx context.Context, method string, params json.RawMessage) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	body := jsonrpc.AppendNotification(nil, method, params)

@@ -63,6 +63,9 @@ func (x *exchange) astray(msg *jsonrpc.Message) {
 
 // call sends a request, once.
 func (c *Client) call(ctx context.Context, out *engine.Outgoing) (json.RawMessage, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	x := &exchange{c: c, out: out, id: jsonrpc.IntID(c.lastID.Add(1))}
 	x.ctx, x.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	attached := context.AfterFunc(ctx, func() { x.end(context.Cause(ctx)) })
