@@ -20,7 +20,7 @@ import (
 // revision.
 func (g *Gateway) Direct(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		if err := g.refuseLoop(req); err != nil {
+		if err := g.accepts(req); err != nil {
 			return nil, err
 		}
 		for _, up := range g.upstreams() {

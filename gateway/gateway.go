@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
@@ -43,6 +45,10 @@ type Gateway struct {
 	// makes itself, to route, bypass it. With the middleware of package policy, a list is encoded
 	// once for all callers who see the same entries, and lists bypass that of package metrics; with
 	// any other, a list is encoded for each caller. Nil: none.
+	//
+	// Set it before the first Set or Run, and do not change it: the servers that were added before
+	// would be reached without it. The gateway therefore refuses all requests after a change that
+	// it sees, to nil, from nil or to another function in the source.
 	Middleware func(server string) mcp.Middleware
 
 	// OnStatus is called when the status of a server of Run changes, in order for each server. It
@@ -58,6 +64,8 @@ type Gateway struct {
 	ups     []*upstream   // by name; guarded by mu
 	changes [3]int        // how many times each of listChanges has changed; guarded by mu
 	changed chan struct{} // closed at the next change of what is offered; guarded by mu
+
+	around atomic.Uintptr // wrapper of the first server, zero before it
 
 	catalogue catalogue
 
@@ -75,15 +83,37 @@ type Gateway struct {
 var _ mcp.Handler = (*Gateway)(nil)
 
 // Set adds a handler as an upstream that is always available, and replaces the upstream of the same
-// name. It fails if the name is empty.
+// name. It fails if the name is empty, the handler is nil, or Middleware was changed.
 func (g *Gateway) Set(name string, h mcp.Handler) error {
 	if name == "" {
 		return errors.New("a server needs a name")
+	}
+	if v := reflect.ValueOf(h); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
+		return fmt.Errorf("server %q: the Handler is nil (%T); give a Server, a Session or a function", text.Short(name), h)
+	}
+	if err := g.unchanged(); err != nil {
+		return err
 	}
 	up := newUpstream(g, name)
 	up.fixed = &conn{h: h}
 	g.put(context.Background(), up)
 	return nil
+}
+
+// wrapper identifies Middleware, as far as functions can be compared: by their code. It is not zero.
+func (g *Gateway) wrapper() uintptr {
+	if g.Middleware == nil {
+		return 1
+	}
+	return reflect.ValueOf(g.Middleware).Pointer()
+}
+
+// unchanged returns an error if Middleware has changed after a server was added.
+func (g *Gateway) unchanged() error {
+	if first := g.around.Load(); first == 0 || first == g.wrapper() {
+		return nil
+	}
+	return mcp.Errorf(jsonrpc.CodeInternal, "Gateway.Middleware was changed after a server was added, and requests to that server would bypass it; set it before the first Set or Run")
 }
 
 // Remove removes a handler of Set. Its calls in progress continue.
@@ -219,7 +249,7 @@ func (g *Gateway) listTimeout() time.Duration {
 // Handle routes a request. It refuses a request that this gateway has already forwarded, because
 // then one of its servers leads back to it.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	if err := g.refuseLoop(req); err != nil {
+	if err := g.accepts(req); err != nil {
 		return nil, err
 	}
 	switch req.Method {
@@ -253,6 +283,14 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return mcp.RawResult(`{}`), nil
 	}
 	return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "the gateway has no method %q", text.Short(req.Method))
+}
+
+// accepts returns an error for a request that no server may get.
+func (g *Gateway) accepts(req *mcp.Request) error {
+	if err := g.unchanged(); err != nil {
+		return err
+	}
+	return g.refuseLoop(req)
 }
 
 // refuseLoop returns an error for a request that runs in a circle. Without it, a gateway that is

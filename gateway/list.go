@@ -166,6 +166,7 @@ func (up *upstream) fetch(ctx context.Context, c *conn, who client, k *listKind)
 		if c.lists.fell(reason) {
 			up.listsChanged(reason)
 		}
+	case ctx.Err() != nil: // the caller has left, or the gateway shuts down
 	case forwarded && rpc != nil && hop.Loops(rpc.Message): // it leads back to the gateway that asks
 		return nothing, 0, nil
 	case rpc != nil && hop.Loops(rpc.Message):

@@ -52,6 +52,7 @@ type leaver interface {
 type onlooker interface{ PassesAll() }
 
 func newUpstream(g *Gateway, name string) *upstream {
+	g.around.CompareAndSwap(0, g.wrapper())
 	up := &upstream{g: g, name: name, prefix: prefixOf(name)}
 	up.direct = mcp.HandlerFunc(up.narrowed)
 	if g.Middleware != nil {

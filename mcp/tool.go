@@ -381,6 +381,13 @@ func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
 	return listPage(ctx, s, &s.tools, KindTool, req, func(e *toolEntry) *Tool { return e.def })
 }
 
+// HasTool reports whether a tool is registered, whoever may see it (see [Server.Visible]). With a
+// Handler a server has none.
+func (s *Server) HasTool(name string) bool {
+	_, ok := s.tools.snapshot().named(jsonx.AppendString(nil, name))
+	return ok
+}
+
 func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 	t, ok := s.tools.snapshot().named(req.Param("name"))
 	if !ok || !s.visible(ctx, KindTool, t.def.Name) {

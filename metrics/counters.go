@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -29,8 +30,8 @@ const other = "other"
 type Counters struct {
 	// Listed reports whether a server lists a tool, both by the server's own names. A tool that is
 	// not listed counts as "other". It is called for tools without counts of their own. Nil: a tool
-	// is listed once the server has answered a call of it with a result, which is right for an
-	// [mcp.Server].
+	// is listed once the server has answered a call of it with a result, so that the calls before
+	// count as "other" if they end with an error. An [mcp.Server] has [mcp.Server.HasTool] for it.
 	Listed func(server, tool string) bool
 
 	// Owner returns the server of a tool and the server's own name for it, given the name that
@@ -51,6 +52,10 @@ type Counters struct {
 	// Version of the program, for Prometheus. Empty: unknown.
 	Version string
 
+	// Logger gets the first panic of each of the functions above. After a panic the call goes on, as
+	// if the function had returned nothing. Nil: the default logger of slog.
+	Logger *slog.Logger
+
 	front   table
 	lists   [15]atomic.Int64                   // bytes of the last list that a client got, as methods
 	policy  pairs                              // decisions by effect and rule
@@ -61,6 +66,8 @@ type Counters struct {
 	sessions sync.Map // *series of sessions of clients by revision, a string
 
 	mu sync.Mutex // of changes of servers, and of the tools of every table
+
+	panicked sync.Map // names of the functions that have panicked
 }
 
 // AuditLog is the state of an audit log.
@@ -193,7 +200,7 @@ func (c *Counters) addTool(t *table, server, tool string, kind Kind) *series {
 		return nil
 	case c.Listed == nil && kind != OK && kind != ToolError:
 		return nil
-	case c.Listed != nil && !c.Listed(server, tool):
+	case c.Listed != nil && !c.listed(server, tool):
 		return nil
 	}
 	c.mu.Lock()

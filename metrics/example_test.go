@@ -10,8 +10,8 @@ import (
 
 // A server counts the calls of its tools. Served over HTTP, c is what Prometheus reads.
 func ExampleCounters() {
-	c := new(metrics.Counters)
 	srv := &mcp.Server{Name: "shop"}
+	c := &metrics.Counters{Listed: func(_, tool string) bool { return srv.HasTool(tool) }}
 	mcp.AddTool(srv, mcp.Tool{Name: "search"}, func(context.Context, struct{}) (string, error) { return "a lamp", nil })
 	srv.Use(c.Server("shop"))
 

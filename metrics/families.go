@@ -170,11 +170,10 @@ func (c *Counters) state() *state {
 	now := time.Now()
 	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples()}
 	if c.Upstreams != nil {
-		out.servers = c.Upstreams()
+		out.servers = c.upstreams()
 	}
 	if c.Audit != nil {
-		a := c.Audit()
-		out.audit = &a
+		out.audit = c.audit()
 	}
 	add := func(to *[]row, s *series, labels ...string) {
 		t := new(tally)

@@ -618,3 +618,28 @@ func TestLongNames(t *testing.T) {
 		t.Errorf("%d bytes of metrics: %.2000s", len(text), text)
 	}
 }
+
+// A negative number of tools is none, negative durations count as zero, and a snapshot has the same
+// names in JSON as what it consists of.
+func TestSnapshot(t *testing.T) {
+	c := new(metrics.Counters)
+	h := c.Front()(c.Server("s")(answer(mcp.RawResult(`{}`), nil)))
+	h.Handle(t.Context(), call("t"))
+	c.Closed("s", -time.Hour)
+	c.Waited("s", -time.Hour)
+	got := c.Read(metrics.Total)
+	if n := len(got.Servers[0].Busiest(-1)); n != 0 {
+		t.Errorf("Busiest(-1) has %d tools", n)
+	}
+	raw, err := json.Marshal(got)
+	if err != nil || !strings.HasPrefix(string(raw), `{"requests":[{"name":"tools/call"`) || !strings.Contains(string(raw), `"servers":[{"name":"s"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+	for _, f := range c.Families() {
+		for _, s := range f.Samples {
+			if s.Sum < 0 {
+				t.Errorf("the sum of %s is %v", f.Name, s.Sum)
+			}
+		}
+	}
+}

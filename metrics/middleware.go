@@ -88,7 +88,7 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		o.ended(start)
 		s.record(&o)
 		if number == 0 && h.c.Team != nil {
-			if team := h.c.Team(ctx); team != "" {
+			if team := h.c.team(ctx); team != "" {
 				h.c.teams.count(o.kind.String(), team).Add(1)
 			}
 		}
@@ -107,7 +107,7 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 // refused counts a call over a rate limit at its server.
 func (h *front) refused(req *mcp.Request, o *ending) {
 	name, _ := jsonx.Unquote(req.Param("name"))
-	owner, tool := h.c.Owner(name)
+	owner, tool := h.c.owner(name)
 	if owner == "" {
 		return
 	}

@@ -15,8 +15,8 @@ import (
 // Snapshot has the counts of a window. Counts of calls that end while it is made may be missing
 // from some of its parts.
 type Snapshot struct {
-	Requests []Method // of clients, as Counters.Front counts them; those that occurred
-	Servers  []Server // by name
+	Requests []Method `json:"requests,omitempty"` // of clients, as Counters.Front counts them; those that occurred
+	Servers  []Server `json:"servers,omitempty"`  // by name
 }
 
 // Server returns the counts of a server with its ten busiest tools, or nil if it has neither calls in
@@ -100,11 +100,12 @@ func (e Errors) Sum() uint64 {
 	return e.Tool + e.Protocol + e.Transport + e.Policy + e.Limit + e.Deadline + e.Audit
 }
 
-// Busiest returns the tools with the most calls, at most n of them, the busiest first.
+// Busiest returns the tools with the most calls, at most n of them, the busiest first;
+// none if n is negative.
 func (s *Server) Busiest(n int) []Tool {
 	tools := slices.Clone(s.Tools)
 	slices.SortStableFunc(tools, func(a, b Tool) int { return cmp.Compare(b.Calls, a.Calls) })
-	return tools[:min(n, len(tools))]
+	return tools[:max(0, min(n, len(tools)))]
 }
 
 // Read returns the counts of a window that ends now.

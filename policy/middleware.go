@@ -3,7 +3,9 @@ package policy
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync/atomic"
 
@@ -24,7 +26,8 @@ import (
 // Middleware of a gateway, the policy sees none. Use [Foreign] to override this, and for handlers
 // behind other middleware.
 //
-// One Middleware may wrap several handlers if they are connections to one server.
+// One Middleware may wrap several handlers if they are connections to one server. Middleware panics if
+// the policy is nil.
 func Middleware(server string, p Policy, log *slog.Logger) mcp.Middleware {
 	return newGate(server, p, log).middleware
 }
@@ -41,6 +44,7 @@ func Foreign(server string, trusted bool, p Policy, log *slog.Logger) mcp.Middle
 type gate struct {
 	server  string
 	policy  Policy
+	decided []func(allow bool, rule string) // of Observe
 	log     *slog.Logger
 	trusted *bool       // nil: the annotations are trusted unless the server is foreign
 	foreign atomic.Bool // the server is not part of the program
@@ -50,13 +54,22 @@ type gate struct {
 }
 
 func newGate(server string, p Policy, log *slog.Logger) *gate {
+	g := &gate{server: server}
+	for o, ok := p.(*observed); ok; o, ok = p.(*observed) {
+		g.decided = append(g.decided, o.decided)
+		p = o.Policy
+	}
+	if v := reflect.ValueOf(p); !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil() {
+		panic(fmt.Errorf("policy: the Policy of server %q is nil (%T); give one, such as new(policy.Require)", server, p))
+	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	if r, ok := p.(*Require); ok {
 		r.unlisted.join()
 	}
-	return &gate{server: server, policy: p, log: log}
+	g.policy, g.log = p, log
+	return g
 }
 
 func (g *gate) middleware(next mcp.Handler) mcp.Handler {

@@ -18,6 +18,9 @@ func (g *gate) admit(ctx context.Context, a *Access) error {
 	if p, ok := g.policy.(interface{ Decided(Decision) }); ok {
 		p.Decided(d)
 	}
+	for _, decided := range g.decided {
+		decided(d.Allow, d.Rule)
+	}
 	if r := note.From(ctx); r != nil {
 		noted := note.Decision{Allow: d.Allow, Rule: d.Rule}
 		if a.Kind == mcp.KindTool {

@@ -83,8 +83,11 @@ type Writer struct {
 }
 
 // NewWriter returns a writer to w; opts may be nil. w is used by one goroutine
-// at a time and is not closed.
+// at a time and is not closed. NewWriter panics if w is nil.
 func NewWriter(w io.Writer, opts *WriterOptions) *Writer {
+	if w == nil {
+		panic(errors.New("trace: NewWriter: the io.Writer is nil; give the destination of the frames"))
+	}
 	var o WriterOptions
 	if opts != nil {
 		o = *opts

@@ -271,3 +271,13 @@ func TestWriterCutsLongMessages(t *testing.T) {
 		t.Errorf("written\n%swant\n%s", got, want)
 	}
 }
+
+// A writer without a destination is found when it is made.
+func TestNewWriterNil(t *testing.T) {
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "io.Writer is nil") {
+			t.Errorf("panic %s, want one that names the io.Writer", v)
+		}
+	}()
+	trace.NewWriter(nil, nil)
+}

@@ -194,6 +194,9 @@ func TestChanged(t *testing.T) {
 			t.Errorf("%q has changed %q, want %q", text, got, want)
 		}
 	}
+	if got := strings.Join(was.Changed(nil), " "); got != "listen.http listen.cert limits audit" {
+		t.Errorf("changed from no file: %q", got)
+	}
 }
 
 func TestTeams(t *testing.T) {

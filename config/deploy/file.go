@@ -130,8 +130,11 @@ func (f *File) Has(member string) bool {
 func (f *File) Literal(member string) bool { return f.places[member].literal }
 
 // Changed returns the members whose values differ from those of another reading of the file, such as
-// "limits" and "listen.http", in the order of [File].
+// "limits" and "listen.http", in the order of [File]. A nil file is an empty one.
 func (f *File) Changed(from *File) (members []string) {
+	if from == nil {
+		from = &File{Ready: Ready{Wait: defaultWait}}
+	}
 	now, was := reflect.ValueOf(f).Elem(), reflect.ValueOf(from).Elem()
 	for _, name := range []string{"Servers", "Listen", "Auth", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record"} {
 		a, b := now.FieldByName(name), was.FieldByName(name)

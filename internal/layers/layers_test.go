@@ -59,6 +59,7 @@ var forbidden = []struct {
 	{"host/model", []string{"./mcp", "./gateway", "./config", "./servers", "./cmd", "./auth"}, "a language model knows nothing of servers"},
 	{"host", []string{"./policy", "./limit", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport", "./internal/revision"}, "the agent loop is made of the public SDK and the gateway, and knows of no program"},
 	{"metrics", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport", "./internal/revision"}, "counters are for any server and gateway, and know of no program"},
+	{"telemetry/push", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./servers", "./cmd"}, "counters are sent, whoever counts"},
 	{"middleware", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport"}, "a middleware is for any server and client, and knows of no program"},
 	{"telemetry/.", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport", "./telemetry/otlp"}, "spans are made with the API, for any server and client"},
 	{"telemetry/otlp", []string{"./telemetry/.", "./mcp", "./jsonrpc", "./gateway", "./config", "./servers", "./cmd", "./internal/engine"}, "spans and metrics are sent, whatever made them"},
@@ -145,12 +146,12 @@ func TestLayers(t *testing.T) {
 }
 
 // OpenTelemetry is linked by packages below telemetry and by the program, and its SDK by
-// telemetry/otlp and the program alone: a program that imports mcp or telemetry does not have it.
+// telemetry/otlp, telemetry/push and the program alone: a program that imports mcp or telemetry does not have it.
 func TestOpenTelemetryIsLinkedOnRequest(t *testing.T) {
 	api, sdk := 0, 0
 	for file, imports := range sources(t) {
 		dir := filepath.ToSlash(filepath.Dir(file))
-		sends := under(dir, "telemetry/otlp") || under(dir, "cmd/patchbay")
+		sends := under(dir, "telemetry/otlp") || under(dir, "telemetry/push") || under(dir, "cmd/patchbay")
 		for _, path := range imports {
 			switch {
 			case under(path, "go.opentelemetry.io/otel/sdk"), under(path, module+"telemetry/otlp"):

@@ -59,6 +59,9 @@ func Open(dir string, opts *Options) (*Folder, error) {
 		return nil, errors.New("record frames: a limit is negative; use 0 for the default")
 	}
 	o.MaxBytes, o.MaxAge = cmp.Or(o.MaxBytes, defaultBytes), cmp.Or(o.MaxAge, defaultAge)
+	if o.MaxFile > o.MaxBytes {
+		return nil, fmt.Errorf("record frames: MaxFile is %d bytes and MaxBytes, of all files, %d; give a MaxFile of an eighth of MaxBytes at most, or 0", o.MaxFile, o.MaxBytes)
+	}
 	o.MaxFile = min(cmp.Or(o.MaxFile, defaultFile), max(o.MaxBytes/filesOfAll, 1))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("record frames: %w", err)

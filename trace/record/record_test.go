@@ -251,3 +251,16 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A file that may be larger than all files together is an error.
+func TestOpenMaxFile(t *testing.T) {
+	for _, o := range []Options{{MaxFile: 2 << 20, MaxBytes: 1 << 20}, {MaxFile: 2 << 30}} {
+		f, err := Open(t.TempDir(), &o)
+		if err == nil {
+			f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "MaxFile") {
+			t.Errorf("Open with %d of %d bytes = %v, want an error that names MaxFile", o.MaxFile, o.MaxBytes, err)
+		}
+	}
+}

@@ -130,7 +130,7 @@ func New(c Config, p Program) (*Chain, error) {
 // front of it. They count the decisions of the policy too, have the state of the audit log, and are
 // sent with the telemetry. It is called before the other methods.
 func (c *Chain) Count(counters *metrics.Counters) {
-	c.counters = counters
+	c.counters, counters.Logger = counters, c.program.Logger
 	if c.rules != nil {
 		c.rules.counters = counters
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/telemetry"
 	"github.com/patchbay-dev/patchbay/telemetry/otlp"
+	"github.com/patchbay-dev/patchbay/telemetry/push"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -33,8 +34,7 @@ type sender struct {
 	endpoint string
 	exporter *otlp.Exporter
 	provider *sdktrace.TracerProvider
-	content  *trace.Redactor // nil: arguments and results are not sent
-	began    time.Time
+	content  *trace.Redactor                  // nil: arguments and results are not sent
 	counters atomic.Pointer[metrics.Counters] // nil: none
 }
 
@@ -43,7 +43,7 @@ type sender struct {
 // program, and do not stop this one.
 func newSender(file *deploy.File, p *Program) (*sender, error) {
 	var o otlp.Options
-	s := &sender{began: time.Now()}
+	s := new(sender)
 	if file != nil && file.Telemetry != nil {
 		o.Endpoint, o.Headers = file.Telemetry.OTLP, file.Telemetry.Headers
 		if file.Telemetry.Content == "redacted" {
@@ -65,7 +65,7 @@ func newSender(file *deploy.File, p *Program) (*sender, error) {
 	s.endpoint, o.Logger, o.Resource = o.Endpoint, p.Logger, p.resource()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { p.Logger.Warn("telemetry", "err", err) })) // such as an unknown sampler
 	if os.Getenv("OTEL_METRICS_EXPORTER") != "none" {
-		o.Metrics = s.metrics
+		o.Metrics = func() []otlp.Metric { return push.Metrics(s.counters.Load()) }
 	}
 	var err error
 	if s.exporter, err = otlp.New(o); err != nil {

@@ -1,7 +1,21 @@
-package chain
+// Package push turns the counters of package metrics into what [otlp.Options.Metrics] sends to a
+// collector:
+//
+//	o := otlp.Options{Endpoint: "http://localhost:4318"}
+//	o.Metrics = func() []otlp.Metric { return push.Metrics(counters) }
+//
+// # Guarantees
+//
+//   - A metric has the name of /metrics with dots, without the ending of its unit or of a counter:
+//     mcp.server.operation.duration. A collector that passes it on to Prometheus as usual gives it the
+//     name of /metrics again.
+//   - Attributes that OpenTelemetry knows have its names, such as gen_ai.tool.name. Others are the labels.
+//   - Metrics without a value are left out, and process_start_time_seconds, since each sum has its start.
+package push
 
 import (
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -14,10 +28,12 @@ var attributeKeys = map[string]string{
 	"mcp_method_name": "mcp.method.name", "mcp_protocol_version": "mcp.protocol.version", "gen_ai_tool_name": "gen_ai.tool.name", "error_type": "error.type",
 }
 
-// metrics returns the counters as metrics of OpenTelemetry. Prometheus gets the names of /metrics
-// from a collector that translates them as usual.
-func (s *sender) metrics() (out []otlp.Metric) {
-	c := s.counters.Load()
+// began is when counting began, at the latest.
+var began = time.Now()
+
+// Metrics returns the state of the counters as metrics of OpenTelemetry, with sums since the start of
+// the process. Nil counters have none.
+func Metrics(c *metrics.Counters) (out []otlp.Metric) {
 	if c == nil {
 		return nil
 	}
@@ -30,7 +46,7 @@ func (s *sender) metrics() (out []otlp.Metric) {
 		for _, sample := range f.Samples {
 			p := otlp.Point{Value: sample.Value, Bounds: f.Bounds, Counts: sample.Counts, Sum: sample.Sum}
 			if m.Kind != otlp.Gauge {
-				p.Start = s.began
+				p.Start = began
 			}
 			for i, v := range sample.Labels {
 				if v == "" {
