@@ -122,7 +122,7 @@ func (s *Session) forwardListen(ctx context.Context, call *engine.Call, req *Req
 		heard()
 		return call.Emit(method, bridge.WithoutMeta(params, engine.MetaSubscription))
 	}
-	err = s.listen(within, f, bridge.EnvelopeOf(call, len(f.Tasks) > 0), ack, emit)
+	err = s.listen(within, f, traceOf(req), bridge.EnvelopeOf(call, len(f.Tasks) > 0), ack, emit)
 	var limit *LimitError
 	switch {
 	case ctx.Err() != nil:

@@ -51,7 +51,7 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 				}
 				return emit(revision.NoteAcknowledged, encode(map[string]filter{"notifications": honoured}))
 			}
-			ended <- s.listen(ctx, asked, bridge.Envelope{Caps: s.remote.Caps}, ack, emit)
+			ended <- s.listen(ctx, asked, nil, bridge.Envelope{Caps: s.remote.Caps}, ack, emit)
 		})
 		for {
 			select {
@@ -70,6 +70,17 @@ func (s *Session) Watch(ctx context.Context, uris ...string) iter.Seq2[Event, er
 			}
 		}
 	}
+}
+
+// traceOf returns the trace context of a request, as a _meta, or nil if it has none (SEP-414).
+func traceOf(req *Request) (meta json.RawMessage) {
+	from := req.Param("_meta")
+	for _, name := range []string{"traceparent", "tracestate", "baggage"} {
+		if v, ok := jsonx.Lookup(from, name); ok {
+			meta = jsonx.With(nil, jsonx.OrObject(meta), name, v)
+		}
+	}
+	return meta
 }
 
 func newEvent(method string, params json.RawMessage) Event {
@@ -94,10 +105,11 @@ func newEvent(method string, params json.RawMessage) Event {
 }
 
 // listen runs one subscription until ctx ends (nil) or the server ends it. It calls ack with the
-// part of f that the server honours. A modern server gets the client's description e.
-func (s *Session) listen(ctx context.Context, f filter, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+// part of f that the server honours. A modern server gets the client's description e, and the _meta,
+// which may be nil.
+func (s *Session) listen(ctx context.Context, f filter, meta json.RawMessage, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	if !s.remote.Rev.Sessions {
-		return s.listenModern(ctx, f, e, ack, emit)
+		return s.listenModern(ctx, f, meta, e, ack, emit)
 	}
 	f = f.offered(s.Server().Capabilities) // T-51
 	err := s.feed.listen(ctx, s.remote.Wire.Done(), f, func() error {
@@ -115,7 +127,7 @@ func (s *Session) listen(ctx context.Context, f filter, e bridge.Envelope, ack f
 	return err
 }
 
-func (s *Session) listenModern(ctx context.Context, f filter, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
+func (s *Session) listenModern(ctx context.Context, f filter, meta json.RawMessage, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	// On a pipe, some servers leave out the subscription's id. Such changes arrive outside of any
 	// call.
@@ -128,8 +140,9 @@ func (s *Session) listenModern(ctx context.Context, f filter, e bridge.Envelope,
 	defer untagged.Wait()
 	defer cancel(nil)
 	params := encode(struct {
-		Notifications filter `json:"notifications"`
-	}{f})
+		Notifications filter          `json:"notifications"`
+		Meta          json.RawMessage `json:"_meta,omitempty"`
+	}{f, meta})
 	_, err := s.remote.Wire.Call(ctx, &engine.Outgoing{
 		Method: revision.MethodListen,
 		Params: s.remote.ModernParams(params, e),

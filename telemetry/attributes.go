@@ -33,6 +33,9 @@ const (
 	executeTool     = "execute_tool" // of keyOperation
 	errorTool       = "tool_error"   // of keyErrorType, like those below
 	errorCanceled   = "cancelled"
+	errorDeadline   = "deadline"
+	errorTransport  = "transport"
+	errorOther      = "_OTHER"
 	errorPanic      = "panic"
 	instrumentation = "github.com/patchbay-dev/patchbay/telemetry"
 )

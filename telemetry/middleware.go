@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -63,7 +65,7 @@ func Server(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindSer
 func Client(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindClient) }
 
 func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
-	h := handler{kind: kind, ofKind: oteltrace.WithSpanKind(kind)}
+	h := handler{once: new(sync.Once), kind: kind, ofKind: oteltrace.WithSpanKind(kind)}
 	if o != nil {
 		h.Options = *o
 	}
@@ -95,6 +97,7 @@ func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
 
 type handler struct {
 	Options
+	once   *sync.Once // of the report of a panic
 	kind   oteltrace.SpanKind
 	ofKind oteltrace.SpanStartOption
 	tracer oteltrace.Tracer
@@ -121,21 +124,7 @@ func (*passing) PassesAll() {}
 
 // Handle implements [mcp.Handler].
 func (h *handler) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, err error) {
-	call := engine.From(ctx)
-	var links []oteltrace.Link
-	if h.kind == oteltrace.SpanKindServer {
-		ctx, links = serverParent(ctx, req, call)
-	} else {
-		ctx = clientParent(ctx, req)
-	}
-	method := text.Short(req.Method)
-	name, attrs := nameOf(req)
-	options := []oteltrace.SpanStartOption{h.ofKind, oteltrace.WithAttributes(append(attrs, keyMethod.String(method))...)}
-	if links != nil {
-		options = append(options, oteltrace.WithLinks(links...))
-	}
-	ctx, span := h.tracer.Start(ctx, strings.TrimSpace(method+" "+name), options...)
-	recording := span.IsRecording()
+	ctx, req, span := h.begin(ctx, req, engine.From(ctx))
 	ended := false
 	defer func() {
 		if !ended { // a panic
@@ -144,23 +133,54 @@ func (h *handler) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result,
 			span.End()
 		}
 	}()
-	if recording {
-		span.SetAttributes(h.fixed...)
-		span.SetAttributes(h.describe(req, call)...)
-		if call != nil && call.ProgressWanted() {
-			ctx = withProgress(ctx, span)
-		}
+	res, err = h.next.Handle(ctx, req)
+	ended = true
+	h.end(ctx, span, req, res, err)
+	return res, err
+}
+
+// begin starts the span of a request. If the provider or a function of Options panics, it returns what
+// there is before the panic, and the request goes on.
+func (h *handler) begin(from context.Context, got *mcp.Request, call *engine.Call) (ctx context.Context, req *mcp.Request, span oteltrace.Span) {
+	ctx, req, span = from, got, none
+	defer h.recovered("the start of a span")
+	var links []oteltrace.Link
+	parent := from
+	if h.kind == oteltrace.SpanKindServer {
+		parent, links = serverParent(from, req, call)
+	} else {
+		parent = clientParent(from, req)
 	}
+	method := text.Short(req.Method)
+	name, attrs := nameOf(req)
+	options := []oteltrace.SpanStartOption{h.ofKind, oteltrace.WithAttributes(append(attrs, keyMethod.String(method))...)}
+	if links != nil {
+		options = append(options, oteltrace.WithLinks(links...))
+	}
+	ctx, span = h.tracer.Start(parent, strings.TrimSpace(method+" "+name), options...)
 	if h.kind == oteltrace.SpanKindClient {
 		req = withTrace(ctx, req)
 	}
-	res, err = h.next.Handle(ctx, req)
-	ended = true
-	if recording {
-		h.end(ctx, span, req, res, err)
+	if span.IsRecording() {
+		if call != nil && call.ProgressWanted() {
+			ctx = withProgress(ctx, span)
+		}
+		span.SetAttributes(h.fixed...)
+		span.SetAttributes(h.describe(got, call)...)
 	}
-	span.End()
-	return res, err
+	return ctx, req, span
+}
+
+// none is a span that records nothing.
+var none = oteltrace.SpanFromContext(context.Background())
+
+// recovered stops a panic. The error handler of OpenTelemetry gets the first. It must be deferred itself.
+func (h *handler) recovered(where string) {
+	if v := recover(); v != nil {
+		h.once.Do(func() {
+			otel.Handle(fmt.Errorf("telemetry: panic in %s, perhaps of Options.Revision or a span processor: %v\n%s", where, v, debug.Stack()))
+		})
+	}
 }
 
 // nameOf returns the name of the tool or prompt of a request, and the attributes that samplers see.
@@ -258,8 +278,17 @@ func withProgress(ctx context.Context, span oteltrace.Span) context.Context {
 	})
 }
 
-// end records how a request ended.
+// end records how a request ended, and ends the span.
 func (h *handler) end(ctx context.Context, span oteltrace.Span, req *mcp.Request, res mcp.Result, err error) {
+	defer h.recovered("the end of a span")
+	defer span.End()
+	if span.IsRecording() {
+		h.outcome(ctx, span, req, res, err)
+	}
+}
+
+// outcome records how a request ended.
+func (h *handler) outcome(ctx context.Context, span oteltrace.Span, req *mcp.Request, res mcp.Result, err error) {
 	if errors.Is(err, mcp.ErrPending) {
 		span.AddEvent(eventQuestion)
 		return
@@ -267,7 +296,7 @@ func (h *handler) end(ctx context.Context, span oteltrace.Span, req *mcp.Request
 	if _, task := res.(*mcp.CreateTaskResult); task {
 		span.AddEvent(eventTask)
 	}
-	failure, code := failureOf(ctx, req, res, err)
+	failure, code := h.failureOf(ctx, req, res, err)
 	switch code {
 	case 0:
 	case jsonrpc.CodeMethodNotFound:
@@ -288,18 +317,31 @@ func (h *handler) end(ctx context.Context, span oteltrace.Span, req *mcp.Request
 }
 
 // failureOf returns error.type of a request, empty if it did not fail, and the code of its JSON-RPC
-// error, zero if there is none.
-func failureOf(ctx context.Context, req *mcp.Request, res mcp.Result, err error) (failure string, code int) {
+// error, zero if there is none: a client that gives up, or does not reach the server, has no answer.
+func (h *handler) failureOf(ctx context.Context, req *mcp.Request, res mcp.Result, err error) (failure string, code int) {
 	e := outcome.Of(ctx, res, err)
+	canceled := errors.Is(e.Ctx, context.Canceled) && e.Cause != outcome.Deadline
 	switch {
 	case !e.Failed():
 		return "", 0
-	case errors.Is(e.Ctx, context.Canceled) && req.Method == "subscriptions/listen":
+	case canceled && req.Method == "subscriptions/listen":
 		return "", 0 // its usual end
-	case errors.Is(e.Ctx, context.Canceled):
+	case canceled:
 		return errorCanceled, 0
 	case !e.Err:
-		return errorTool, 0
+		failure = errorTool
+	default:
+		failure, code = strconv.Itoa(e.Code), e.Code
 	}
-	return strconv.Itoa(e.Code), e.Code
+	var rpc *mcp.Error
+	if e.Err && h.kind == oteltrace.SpanKindClient && (e.Ctx != nil || !errors.As(err, &rpc)) {
+		failure, code = errorOther, 0
+	}
+	switch {
+	case e.Cause == outcome.Deadline:
+		failure = errorDeadline
+	case code == 0 && e.Cause == outcome.Lost:
+		failure = errorTransport
+	}
+	return failure, code
 }
