@@ -19,6 +19,11 @@
 //   - Metrics are cumulative, so that a lost push loses nothing.
 //   - Shutdown sends what is queued, with one attempt for each batch, and stops at the first that
 //     fails. It ends at the latest when its context does.
+//   - An exporter belongs to one provider: Shutdown of the provider ends it. Spans that end after that
+//     are dropped, counted, and logged once. It may be behind trace.WithBatcher; the batcher then has a
+//     queue of its own and waits for the collector.
+//   - A panic of Options.Metrics, or of the transport of Options.Client, is logged once, and what would
+//     have been sent counts as failed.
 //   - Redirects are not followed, because they would carry the headers to another host.
 //
 // The package needs neither protobuf nor gRPC, which saves a program some 5 MB.

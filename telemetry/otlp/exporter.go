@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,10 +133,15 @@ func (e *Exporter) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// ExportSpans queues spans. It does not wait for the collector, and returns nil.
-func (e *Exporter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+// ExportSpans queues spans. If ctx has a deadline, as in trace.WithBatcher, it is ForceFlush then, so
+// that ForceFlush of the provider sends the spans. Otherwise, as in trace.WithSyncer, where the end of
+// a span would wait, it does not wait for the collector, and returns nil.
+func (e *Exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	for _, s := range spans {
 		e.add(s)
+	}
+	if _, bounded := ctx.Deadline(); bounded {
+		return e.ForceFlush(ctx)
 	}
 	return nil
 }
@@ -143,6 +149,7 @@ func (e *Exporter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan)
 func (e *Exporter) add(s sdktrace.ReadOnlySpan) {
 	select {
 	case <-e.closing:
+		e.once("spans that end after Shutdown are dropped", slog.String("next", "give each provider an exporter of its own"))
 	default:
 		select {
 		case e.queue <- s:
@@ -263,6 +270,17 @@ func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
 	return nil
 }
 
+// metrics calls Options.Metrics, which has none after a panic.
+func (e *Exporter) metrics() (list []Metric, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+			e.once("a function panics", slog.String("in", "Options.Metrics"), slog.Any("err", v), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	return e.o.Metrics(), nil
+}
+
 // pushMetrics sends the metrics each interval, and at Shutdown.
 func (e *Exporter) pushMetrics() {
 	ticker := time.NewTicker(e.o.Interval)
@@ -273,11 +291,14 @@ func (e *Exporter) pushMetrics() {
 		case <-e.closing:
 			last = true
 		}
-		list := e.valid(e.o.Metrics())
-		if len(list) == 0 {
+		list, err := e.metrics()
+		if list = e.valid(list); err == nil && len(list) == 0 {
 			continue
 		}
-		body, err := encodeMetrics(e.o.Resource, list, time.Now())
+		var body []byte
+		if err == nil {
+			body, err = encodeMetrics(e.o.Resource, list, time.Now())
+		}
 		if err == nil {
 			_, err = e.send(metricsPath, body)
 		}

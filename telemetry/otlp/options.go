@@ -40,7 +40,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	// Metrics returns the state of all metrics, with cumulative sums. It is called each Interval, and
-	// by Shutdown; nothing is sent if there are none. Nil: no metrics are sent.
+	// by Shutdown; nothing is sent if there are none, or if it panics. Nil: no metrics are sent.
 	Metrics  func() []Metric
 	Interval time.Duration // between two pushes of metrics; 0: 1 minute
 
@@ -127,5 +127,11 @@ func base(endpoint string) (string, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return "", errors.New("the endpoint has a query or a fragment; give only the base URL, such as http://localhost:4318")
 	}
-	return strings.TrimRight(endpoint, "/"), nil
+	endpoint = strings.TrimRight(endpoint, "/")
+	for _, signal := range []string{spansPath, metricsPath, "/v1/logs"} {
+		if root, ok := strings.CutSuffix(endpoint, signal); ok {
+			return "", fmt.Errorf("the endpoint ends in %s, which is added to it; give only the base URL: %s", signal, root)
+		}
+	}
+	return endpoint, nil
 }

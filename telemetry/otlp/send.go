@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +78,12 @@ func compressed(b []byte) []byte {
 // attempt sends a request once. If it fails, again says whether it may be repeated, and after how
 // long at least.
 func (e *Exporter) attempt(path string, body []byte) (answer []byte, after time.Duration, again bool, err error) {
+	defer func() {
+		if v := recover(); v != nil { // of the transport of Options.Client
+			answer, again, err = nil, false, fmt.Errorf("panic: %v", v)
+			e.once("a function panics", slog.String("in", "Options.Client"), slog.Any("err", v), slog.String("stack", string(debug.Stack())))
+		}
+	}()
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+path, bytes.NewReader(body))
