@@ -7,11 +7,15 @@
 //	limits: [100/s, "tool:web_*=60/h"]
 //	policy: policy.yaml
 //
-// Begin with [Load]. The package reads and checks; it opens no listener and starts nothing.
+// Begin with [Load]. The package reads the file and checks its form: names of members, types, times,
+// sizes, and which members need others. It opens no listener and starts nothing, and it does not look
+// at what the values mean: addresses and ports, the elements of auth and limits (those of --auth and
+// --limit of patchbay, which package deploy gives as text), and whether the named files can be used.
+// "patchbay gateway check FILE" checks those too.
 //
 // # Guarantees
 //
-//   - All faults of a file are reported at once, each with its line, its column and, where there is
+//   - All faults in the form of a file are reported at once, each with its line, its column and, where there is
 //     one, its correction. A file with a fault gives no [File].
 //   - A scalar may be written as {file: PATH}, for the content of another file without the newline at
 //     its end, or contain ${NAME} or ${NAME:-default}, for a variable of the environment.

@@ -39,8 +39,8 @@ type File struct {
 
 // Listen is the addresses of a gateway and its certificate.
 type Listen struct {
-	HTTP    string // of the MCP endpoint; empty: the program's default
-	Metrics string // of /metrics; empty: none
+	HTTP    string // of the MCP endpoint, as written; empty: the program's default
+	Metrics string // of /metrics, as written; empty: none
 	Cert    string // PEM file with the certificate and its chain; empty: plain HTTP
 	Key     string // PEM file; empty: the key is in Cert
 }
