@@ -96,7 +96,7 @@ func (r *Redactor) follows(p *place, i int, before jsontext.Value, nested, last 
 	case i == 1 && last && nested:
 		return r.secretHeader(name)
 	case i == 1 && last && !strings.HasSuffix(of, "headers"), i%2 == 1 && (of == "headers" || of == "rawheaders"):
-		return r.headers[fold(name)]
+		return r.rules().headers[fold(name)]
 	}
 	return false
 }
@@ -169,7 +169,7 @@ func (r *Redactor) secretLine(s string, at int) (from, to int) {
 		}
 		return from + len(scheme) + 1, to
 	}
-	header := r.headers[fold(name)]
+	header := r.rules().headers[fold(name)]
 	if !header && strings.ContainsAny(value, " \t") || prose(value) && (!header || strings.Contains(value, " ")) {
 		return 0, 0
 	}

@@ -80,17 +80,33 @@ type RedactorOptions struct {
 // minValue is the minimum length of a known secret in bytes.
 const minValue = 6
 
-// Redactor replaces secrets with "[redacted]". It is safe for concurrent use.
+// Redactor replaces secrets with "[redacted]". It is safe for concurrent use. The zero value has the
+// defaults, as that of NewRedactor(nil).
 type Redactor struct {
-	names   map[string]bool                  // folded
-	headers map[string]bool                  // folded
-	query   *regexp.Regexp                   // name=value in a query, nil without names
-	text    *regexp.Regexp                   // name=value, name: value in free text, nil without names
-	values  atomic.Pointer[strings.Replacer] // nil without known values
+	own    *rules                           // nil: the defaults
+	values atomic.Pointer[strings.Replacer] // nil without known values
 
 	mu     sync.Mutex
 	learnt map[string]bool   // the texts that values replaces; guarded by mu
 	lines  map[string]*Lines // standard error of children, by connection; guarded by mu
+}
+
+// rules are the names of secrets. They do not change.
+type rules struct {
+	names   map[string]bool // folded
+	headers map[string]bool // folded
+	query   *regexp.Regexp  // name=value in a query, nil without names
+	text    *regexp.Regexp  // name=value, name: value in free text, nil without names
+}
+
+var defaultRules = sync.OnceValue(func() *rules { return newRules(RedactorOptions{}) })
+
+// rules returns the names of secrets.
+func (r *Redactor) rules() *rules {
+	if r.own == nil {
+		return defaultRules()
+	}
+	return r.own
 }
 
 var (
@@ -106,10 +122,16 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	if opts != nil {
 		o = *opts
 	}
+	r := &Redactor{own: newRules(o)}
+	r.Learn(o.Values...)
+	return r
+}
+
+func newRules(o RedactorOptions) *rules {
 	if o.Names == nil {
 		o.Names = DefaultNames
 	}
-	r := &Redactor{names: make(map[string]bool), headers: make(map[string]bool)}
+	r := &rules{names: make(map[string]bool), headers: make(map[string]bool)}
 	var alternatives []string
 	for _, name := range o.Names {
 		folded := fold(name)
@@ -136,7 +158,6 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 			r.headers[fold(name)] = true
 		}
 	}
-	r.Learn(o.Values...)
 	return r
 }
 
@@ -297,7 +318,7 @@ func (r *Redactor) args(args []string) []string {
 func (r *Redactor) flag(name string) bool {
 	name = strings.TrimLeft(name, "-")
 	for {
-		if r.names[fold(name)] {
+		if r.rules().names[fold(name)] {
 			return true
 		}
 		i := strings.IndexAny(name, "-_.")
@@ -334,7 +355,7 @@ func (r *Redactor) secretHeader(name string) bool {
 	folded := fold(name)
 	param, _ := strings.CutPrefix(folded, "mcpparam")
 	x, _ := strings.CutPrefix(folded, "x")
-	return r.headers[folded] || r.names[param] || r.names[x] || r.flag(name) // X-Goog-Api-Key, Private-Token
+	return r.rules().headers[folded] || r.rules().names[param] || r.rules().names[x] || r.flag(name) // X-Goog-Api-Key, Private-Token
 }
 
 // maxNested bounds JSON in a string in JSON in a string.
@@ -347,7 +368,7 @@ func (r *Redactor) message(src []byte, nested int) ([]byte, error) {
 		enter: func(p *place, rest []byte) {
 			switch {
 			case p.secret:
-			case r.names[fold(p.name)]:
+			case r.rules().names[fold(p.name)]:
 				p.secret = !describes(p, rest)
 			case namedMembers[p.parent.name] && r.secretHeader(p.name), in.value(r, p):
 				p.secret = true
@@ -431,8 +452,8 @@ func (r *Redactor) url(s string) string {
 	if strings.Contains(s, "@") {
 		s = userInfo.ReplaceAllString(s, "${1}"+Redacted+"@")
 	}
-	if r.query != nil && strings.ContainsAny(s, "=%") {
-		s = r.query.ReplaceAllString(s, "${1}"+Redacted)
+	if r.rules().query != nil && strings.ContainsAny(s, "=%") {
+		s = r.rules().query.ReplaceAllString(s, "${1}"+Redacted)
 	}
 	return s
 }
@@ -441,8 +462,8 @@ func (r *Redactor) url(s string) string {
 func (r *Redactor) free(b []byte) []byte {
 	b = authScheme.ReplaceAll(b, []byte("$1 "+Redacted))
 	b = userInfo.ReplaceAll(b, []byte("${1}"+Redacted+"@"))
-	if r.text != nil {
-		b = r.text.ReplaceAll(b, []byte("${1}"+Redacted))
+	if r.rules().text != nil {
+		b = r.rules().text.ReplaceAll(b, []byte("${1}"+Redacted))
 	}
 	if r.values.Load() != nil {
 		return []byte(r.Text(string(b)))

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -278,5 +279,23 @@ func TestLearn(t *testing.T) {
 	f := red.Frame(trace.Frame{Kind: trace.KindMessage, Msg: []byte(`{"text":` + string(quoted) + `}`)})
 	if got := string(f.Msg); got != `{"text":"[redacted]"}` {
 		t.Errorf("Frame gives %s", got)
+	}
+}
+
+// The zero Redactor has the defaults.
+func TestZeroRedactor(t *testing.T) {
+	frame := trace.Frame{
+		Msg:  []byte(`{"password":"hunter2secret","at":"https://ada:pw1@example.com/?api_key=k1","list":[{"name":"TOKEN","value":"v1"}],"text":"Cookie: c1"}`),
+		HTTP: &trace.HTTP{Path: "/?token=t1", Headers: map[string][]string{"Authorization": {"Bearer b1"}, "X-Github-Token": {"g1"}}},
+		Args: []string{"serve", "--api-key", "a1"}, Note: "password: n1",
+	}
+	zero := new(trace.Redactor)
+	got, want := zero.Frame(frame), trace.NewRedactor(nil).Frame(frame)
+	if !reflect.DeepEqual(got, want) || string(got.Msg) == string(frame.Msg) {
+		t.Errorf("%s\nwant %s", got.Msg, want.Msg)
+	}
+	zero.Learn("learnt-secret")
+	if text := zero.Text("a learnt-secret b"); text != "a "+trace.Redacted+" b" {
+		t.Error(text)
 	}
 }
