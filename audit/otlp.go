@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -32,53 +35,137 @@ type OTLP struct {
 
 const (
 	otlpBatch   = 512
+	otlpWait    = time.Second     // for a full batch
+	otlpLast    = 3 * time.Second // to send the rest when the context has ended
 	otlpTries   = 5
 	otlpTime    = 10 * time.Second // of a request
 	otlpLongest = 30 * time.Second // wait for a retry
 )
 
-// Export sends lines, and returns how many the collector has taken. It repeats requests that the
-// collector answers with 429, 502, 503 or 504, and those that do not reach it, up to 5 times. A
-// line that does not decode is left out; the first such error is returned at the end.
+// Export sends lines, and returns how many the collector has taken. A line waits at most a second for
+// others, so that lines of [Follow] arrive while it goes on. It repeats requests that the collector
+// answers with 429, 502, 503 or 504, and those that do not reach it, up to 5 times. A line that does not
+// decode or that the collector rejects is left out; the first such error is returned at the end. When
+// ctx ends, the lines that wait are sent within 3 seconds, some of them perhaps for the second time, and
+// the error is its cause.
 func (o *OTLP) Export(ctx context.Context, lines iter.Seq2[*Entry, error]) (sent int, err error) {
-	var batch [][]byte
-	var bad error
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		err := o.post(ctx, batch)
-		if err == nil {
-			sent += len(batch)
-		}
-		batch = batch[:0]
-		return err
+	if err := o.check(); err != nil {
+		return 0, err
 	}
+	x := &export{OTLP: o, ctx: ctx}
+	x.timer = time.AfterFunc(time.Hour, x.flush)
 	for e, err := range lines {
 		var line *LineError
 		if errors.As(err, &line) {
-			if bad == nil {
-				bad = err
-			}
+			x.leaveOut(err)
 			continue
 		}
-		if err != nil {
-			return sent, err
+		var record []byte
+		if err == nil {
+			record, err = otlpRecord(e)
 		}
-		record, err := otlpRecord(e)
 		if err != nil {
-			return sent, err
+			x.end()
+			return x.sent, errors.Join(err, x.err)
 		}
-		if batch = append(batch, record); len(batch) == otlpBatch {
-			if err := flush(); err != nil {
-				return sent, err
-			}
+		if !x.add(record) {
+			break
 		}
 	}
-	if err := flush(); err != nil {
-		return sent, err
+	x.end()
+	return x.sent, cmp.Or(x.err, context.Cause(ctx), x.bad)
+}
+
+// export is a run of [OTLP.Export].
+type export struct {
+	*OTLP
+	ctx   context.Context
+	timer *time.Timer // sends the batch when its first line has waited for otlpWait
+
+	mu    sync.Mutex
+	batch [][]byte // guarded by mu
+	sent  int      // guarded by mu
+	err   error    // ends the export; guarded by mu
+	bad   error    // about the first lines that are left out; guarded by mu
+}
+
+// add adds a record to the batch. It reports whether to go on.
+func (x *export) add(record []byte) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.err != nil {
+		return false
 	}
-	return sent, bad
+	switch x.batch = append(x.batch, record); len(x.batch) {
+	case 1:
+		x.timer.Reset(otlpWait)
+	case otlpBatch:
+		x.send(x.ctx)
+	}
+	return x.err == nil && x.ctx.Err() == nil
+}
+
+// flush sends the batch.
+func (x *export) flush() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.send(x.ctx)
+}
+
+// end sends the rest.
+func (x *export) end() {
+	x.timer.Stop()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ctx.Err() == nil {
+		x.send(x.ctx)
+	}
+	if x.ctx.Err() != nil {
+		own, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), otlpLast)
+		defer cancel()
+		x.send(own)
+	}
+}
+
+// send sends the batch. The caller holds mu. If x.ctx ends meanwhile, end sends it again.
+func (x *export) send(ctx context.Context) {
+	if len(x.batch) == 0 || x.err != nil {
+		return
+	}
+	rejected, err := x.post(ctx, x.batch)
+	if err != nil && rejected == 0 {
+		if ctx != x.ctx || ctx.Err() == nil {
+			x.err = err
+		}
+		return
+	}
+	if x.bad == nil {
+		x.bad = err
+	}
+	x.sent += len(x.batch) - rejected
+	x.batch = nil
+	x.timer.Stop()
+}
+
+// leaveOut notes the error of a line that is left out.
+func (x *export) leaveOut(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.bad == nil {
+		x.bad = err
+	}
+}
+
+// check returns why the fields cannot be used.
+func (o *OTLP) check() error {
+	u, err := url.Parse(o.URL)
+	switch {
+	case o.URL == "":
+		return errors.New("collector: the URL is empty; give one such as http://localhost:4318")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("collector: the URL is not one of HTTP; write one such as http://localhost:4318") // it may have a password
+	}
+	return nil
 }
 
 type otlpValue struct {
@@ -139,8 +226,8 @@ func otlpRecord(e *Entry) ([]byte, error) {
 	return jsonx.Marshal(&r)
 }
 
-// post sends a batch, with retries.
-func (o *OTLP) post(ctx context.Context, batch [][]byte) error {
+// post sends a batch, with retries. The collector may reject some of its records with an error.
+func (o *OTLP) post(ctx context.Context, batch [][]byte) (rejected int, err error) {
 	service := o.Service
 	if service == "" {
 		service = "patchbay"
@@ -152,15 +239,15 @@ func (o *OTLP) post(ctx context.Context, batch [][]byte) error {
 	body.Write(bytes.Join(batch, []byte(",")))
 	body.WriteString(`]}]}]}`)
 	for try := 1; ; try++ {
-		wait, err := o.once(ctx, body.Bytes())
+		rejected, wait, err := o.once(ctx, body.Bytes())
 		if err == nil || wait == 0 || try == otlpTries {
-			return err
+			return min(rejected, len(batch)), err
 		}
 		wait = min(max(wait, time.Duration(1<<try)*100*time.Millisecond), otlpLongest)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return err
+			return 0, err
 		}
 	}
 }
@@ -169,7 +256,7 @@ func (o *OTLP) post(ctx context.Context, batch [][]byte) error {
 var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // once sends a request. A positive wait says that another may succeed.
-func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err error) {
+func (o *OTLP) once(ctx context.Context, body []byte) (rejected int, wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, otlpTime)
 	defer cancel()
 	target := strings.TrimSuffix(o.URL, "/")
@@ -178,7 +265,7 @@ func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err e
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
-		return 0, fmt.Errorf("collector: %w", err)
+		return 0, 0, fmt.Errorf("collector: %w", err)
 	}
 	for name, values := range o.Header {
 		req.Header[name] = values
@@ -190,7 +277,7 @@ func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err e
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return 1, fmt.Errorf("collector: %w", err)
+		return 0, 1, fmt.Errorf("collector: %w", err)
 	}
 	defer res.Body.Close()
 	answer, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
@@ -198,9 +285,9 @@ func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err e
 	case http.StatusOK:
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-		return max(1, time.Duration(seconds)*time.Second), fmt.Errorf("collector: %s answers %s", target, res.Status)
+		return 0, max(1, time.Duration(seconds)*time.Second), fmt.Errorf("collector: %s answers %s", target, res.Status)
 	default:
-		return 0, fmt.Errorf("collector: %s answers %s; is it the address of OTLP over HTTP (usually port 4318)? %.200q", target, res.Status, answer)
+		return 0, 0, fmt.Errorf("collector: %s answers %s; is it the address of OTLP over HTTP (usually port 4318)? %.200q", target, res.Status, answer)
 	}
 	var partial struct {
 		Partial struct {
@@ -209,9 +296,9 @@ func (o *OTLP) once(ctx context.Context, body []byte) (wait time.Duration, err e
 		} `json:"partialSuccess"`
 	}
 	if jsonx.Unmarshal(answer, &partial) == nil {
-		if n := strings.Trim(string(partial.Partial.Rejected), `"`); n != "" && n != "0" {
-			return 0, fmt.Errorf("collector: %s rejects %s records: %.200q", target, n, partial.Partial.Message)
+		if n, _ := strconv.Atoi(strings.Trim(string(partial.Partial.Rejected), `"`)); n > 0 {
+			return n, 0, fmt.Errorf("collector: %s rejects %d records: %.200q", target, n, partial.Partial.Message)
 		}
 	}
-	return 0, nil
+	return 0, 0, nil
 }
