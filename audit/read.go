@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,10 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
+
+// ErrReplaced is the error of [Follow] at a log that was replaced by another one, or cut. It is in a
+// [*LineError], and the lines of the file follow from its first one.
+var ErrReplaced = errors.New("the log was replaced or cut: the numbers of its lines begin again, and a line may come twice")
 
 // LineError is a line that is not one of a log. Reading goes on after it.
 type LineError struct {
@@ -201,10 +206,11 @@ func linesBackward(f *os.File, yield func(*Entry, error) bool) (more bool) {
 const followTime = 250 * time.Millisecond
 
 // Follow returns the lines of the log at path with numbers above after as they are written, across
-// rotations, until ctx ends. It waits for a file that is not there yet.
+// rotations, until ctx ends. It waits for a file that is not there yet. If the log does not have the
+// line after, or is replaced or cut meanwhile, there is an [ErrReplaced].
 func Follow(ctx context.Context, path string, after int64) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		f := follower{path: path, last: after, done: map[string]int64{}}
+		f := follower{path: path, last: after, done: map[[sha256.Size]byte]int64{}}
 		for {
 			if !f.look(yield) {
 				return
@@ -222,7 +228,8 @@ func Follow(ctx context.Context, path string, after int64) iter.Seq2[*Entry, err
 type follower struct {
 	path string
 	last int64
-	done map[string]int64 // bytes that were read, by the first line of a file
+	done map[[sha256.Size]byte]int64 // bytes that were read, by the digest of the first line of a file
+	seen int64                       // the largest number that was read, also of lines that were skipped
 }
 
 // look yields new lines.
@@ -244,6 +251,14 @@ func (f *follower) look(yield func(*Entry, error) bool) (more bool) {
 		if !f.file(files, name, yield) {
 			return false
 		}
+	}
+	if f.seen > 0 && f.seen < f.last && !f.rotated(files) { // the line from which to follow is not there
+		if !yield(nil, &LineError{files[0], 1, ErrReplaced}) {
+			return false
+		}
+		f.last = 0
+		clear(f.done)
+		return f.look(yield)
 	}
 	return true
 }
@@ -296,33 +311,49 @@ func (f *follower) file(files []string, name string, yield func(*Entry, error) b
 		return false
 	}
 	defer in.Close()
-	first, err := boundedLine(bufio.NewReader(in))
+	text, err := boundedLine(bufio.NewReader(in))
 	if err != nil {
 		return true
 	}
-	if seqOf(first) > f.last+1 && f.rotated(files) {
+	first, id := seqOf(text), sha256.Sum256(text)
+	if first > f.last+1 && f.rotated(files) {
 		return true // the file between was not in the list; the next look has it
 	}
-	id := string(first)
-	if len(f.done) > 16 {
-		clear(f.done)
-	}
-	from := f.done[id]
-	if _, err := in.Seek(from, io.SeekStart); err != nil {
+	info, err := in.Stat()
+	if err != nil {
 		yield(nil, fmt.Errorf("audit log: %w", err))
 		return false
 	}
-	read, more := readLines(in, name, 0, func(e *Entry, err error) bool {
-		if err == nil {
-			if e.Seq <= f.last {
-				return true
+	from, known := f.done[id]
+	replaced := info.Size() < from || !known && len(f.done) > 0 && first > 0 && first <= f.last
+	for {
+		if replaced {
+			if from, f.last = 0, first-1; !yield(nil, &LineError{name, 1, ErrReplaced}) {
+				return false
 			}
-			f.last = e.Seq
 		}
-		return yield(e, err)
-	})
-	f.done[id] = from + read
-	return more
+		if _, err := in.Seek(from, io.SeekStart); err != nil {
+			yield(nil, fmt.Errorf("audit log: %w", err))
+			return false
+		}
+		replaced = false
+		read, more := readLines(in, name, 0, func(e *Entry, err error) bool {
+			if err != nil {
+				return yield(e, err)
+			}
+			f.seen = max(f.seen, e.Seq)
+			if e.Seq > f.last {
+				f.last = e.Seq
+				return yield(e, nil)
+			}
+			replaced = from > 0
+			return !replaced
+		})
+		f.done[id] = from + read
+		if !replaced {
+			return more
+		}
+	}
 }
 
 // Filter selects lines. Empty fields select all; in texts * stands for any text.

@@ -107,6 +107,10 @@ func (c *auditTailCmd) Run(a *app) error {
 		return err
 	}
 	for e, err := range l.Follow(a.ctx) {
+		if errors.Is(err, audit.ErrReplaced) {
+			a.talk.Note("warning: %v", err)
+			continue
+		}
 		if err != nil {
 			return err
 		}

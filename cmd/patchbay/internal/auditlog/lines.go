@@ -160,6 +160,7 @@ func (l *Log) Tail(n int) (list []*audit.Entry, err error) {
 }
 
 // Follow returns the selected lines that are written after those that Tail has seen, until ctx ends.
+// It goes on after an [audit.ErrReplaced].
 func (l *Log) Follow(ctx context.Context) iter.Seq2[*audit.Entry, error] {
 	return l.selected(audit.Follow(ctx, l.Path, l.last))
 }
@@ -171,6 +172,12 @@ func (l *Log) selected(lines iter.Seq2[*audit.Entry, error]) iter.Seq2[*audit.En
 		for e, err := range lines {
 			var line *audit.LineError
 			switch {
+			case errors.Is(err, audit.ErrReplaced):
+				before, bad = 0, 0
+				if !yield(nil, err) {
+					return
+				}
+				continue
 			case errors.As(err, &line):
 				l.Bad++
 				bad++
