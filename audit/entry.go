@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +37,7 @@ const (
 
 // Events of lines of kind [Node].
 const (
-	EventStart   = "start"   // a process has opened the log; Detail may have "fragment", the bytes removed, and "cut", the line that the end of the log has lost
+	EventStart   = "start"   // a process has opened the log; Detail may have "fragment", the bytes removed, "cut", the line that the end of the log has lost, "key", the [KeyID] that signs from here on, and "keyBefore", that of the last checkpoint if it is another one
 	EventStop    = "stop"    // the process has closed it
 	EventFile    = "file"    // the log goes on in this file; Detail has "after", the name of the last one
 	EventGone    = "gone"    // the file with the lines before was removed, renamed or emptied while the log was open; Detail has "gone", the last of them
@@ -46,7 +48,9 @@ const (
 //
 // Write and Add set Hash, Node, Prev, Seq and V. They clip texts to 1 KiB as they stand in the line,
 // and those that a client chooses to 200 bytes: Method, Tool, the Name and Version of Client and, of
-// kind [Denied], Name. A clipped text ends with "…". URIs in Reason lose their query.
+// kind [Denied], Name. A clipped text ends with "…". URIs in Reason lose their query. They refuse an
+// entry without a Kind, of the kinds [Node] and [Checkpoint], which are about the log itself, and with a
+// Detail that is not a JSON object of at most 16 KiB.
 type Entry struct {
 	Arguments    *Arguments      `json:"arguments,omitzero"`
 	Attempt      int             `json:"attempt,omitzero"` // of a retry: 2 is the first
@@ -174,6 +178,28 @@ func digest(b []byte) string {
 	return hashPrefix + hex.EncodeToString(sum[:])
 }
 
+// check returns why an entry cannot be a line.
+func (e *Entry) check() error {
+	switch {
+	case e.Kind == "":
+		return errors.New("the entry has no Kind")
+	case e.Kind == Node || e.Kind == Checkpoint:
+		return fmt.Errorf("only the log itself writes lines of kind %q; to copy a log, copy the Line of its entries", e.Kind)
+	}
+	return checkDetail(e.Detail)
+}
+
+func checkDetail(detail json.RawMessage) error {
+	switch {
+	case detail == nil:
+	case len(detail) > maxDetail && len(jsonx.Canonical(detail)) > maxDetail:
+		return fmt.Errorf("the Detail has %d bytes; the maximum is 16 KiB", len(detail))
+	case jsonx.KindOf(detail) != '{' || jsonx.Valid(detail, 0) != nil:
+		return errors.New("the Detail is not a JSON object")
+	}
+	return nil
+}
+
 // prepare returns the line of an entry. It changes e.
 func (l *Log) prepare(e *Entry) (line, error) {
 	if e.Time.IsZero() {
@@ -183,9 +209,7 @@ func (l *Log) prepare(e *Entry) (line, error) {
 	e.V, e.Node, e.Hash, e.Prev, e.Seq = version, l.options.Node, "", "", 0
 	e.Arguments = l.arguments(e.Arguments)
 	if e.Detail != nil {
-		if e.Detail = jsonx.Canonical(e.Detail); len(e.Detail) > maxDetail || jsonx.Valid(e.Detail, 0) != nil {
-			e.Detail = nil
-		}
+		e.Detail = jsonx.Canonical(e.Detail)
 	}
 	e.clip()
 	return e.encode()

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
@@ -17,8 +18,12 @@ import (
 const maxKey = 64 << 10
 
 // LoadKey reads the private key that signs checkpoints from a file in PEM (PKCS #8, Ed25519). A
-// missing file is made, readable only by its owner, with the public key in PATH.pub beside it.
+// missing file is made, readable only by its owner, with the public key in PATH.pub beside it. It is
+// an error if only PATH.pub is there, since that file verifies the earlier checkpoints.
 func LoadKey(path string) (ed25519.PrivateKey, error) {
+	if path == "" {
+		return nil, errors.New("key of the audit log: the path is empty; name a file such as audit.key")
+	}
 	raw, err := ownfile.Read(path, maxKey)
 	if err != nil {
 		return nil, fmt.Errorf("key of the audit log: %w", err)
@@ -26,6 +31,31 @@ func LoadKey(path string) (ed25519.PrivateKey, error) {
 	if raw == nil {
 		return makeKey(path)
 	}
+	return parseKey(path, raw)
+}
+
+// CheckKey returns why [LoadKey] can neither read the key nor make it. It changes nothing.
+func CheckKey(path string) error {
+	raw, err := ownfile.Read(path, maxKey)
+	switch {
+	case err != nil:
+		return fmt.Errorf("key of the audit log: %w", err)
+	case raw == nil:
+		return keyLost(path)
+	}
+	_, err = parseKey(path, raw)
+	return err
+}
+
+// keyLost returns an error if a public key is there without its private key.
+func keyLost(path string) error {
+	if _, err := os.Lstat(path + ".pub"); err != nil {
+		return nil
+	}
+	return fmt.Errorf("key of the audit log: %s is missing, but its public key %s.pub is there; restore the private key, or rename the public one to keep it for the earlier checkpoints", path, path)
+}
+
+func parseKey(path string, raw []byte) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode(raw)
 	if block == nil {
 		return nil, fmt.Errorf("key of the audit log: %s is not in PEM; remove the file, and a key is made", path)
@@ -39,6 +69,9 @@ func LoadKey(path string) (ed25519.PrivateKey, error) {
 }
 
 func makeKey(path string) (ed25519.PrivateKey, error) {
+	if err := keyLost(path); err != nil {
+		return nil, err
+	}
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
@@ -100,7 +133,7 @@ func (s *Signed) check(node string, key ed25519.PublicKey) error {
 		return errors.New("it has no signature")
 	}
 	if s.Key != KeyID(key) {
-		return fmt.Errorf("it is signed with another key, %.40q, not with %s", s.Key, KeyID(key))
+		return fmt.Errorf("it is signed with another key, %.40q, not with %s; name the keys of earlier checkpoints too", s.Key, KeyID(key))
 	}
 	if !ed25519.Verify(key, signed(node, Head{s.Seq, s.Hash}), s.Signature) {
 		return errors.New("its signature is wrong")

@@ -63,8 +63,9 @@ type Options struct {
 	// Shared lets several processes write to the file in turn, each group of lines behind a lock.
 	Shared bool
 
-	// OnCheckpoint is called after each checkpoint was written, on the goroutine of the log. A
-	// copy elsewhere shows if somebody cuts off the end of the log: see [VerifyOptions.Heads].
+	// OnCheckpoint is called after each checkpoint was written, on the goroutine of the log: calls
+	// wait meanwhile, and it must not use the Log. The Logger gets a panic of it. A copy elsewhere
+	// shows if somebody cuts off the end of the log: see [VerifyOptions.Heads].
 	OnCheckpoint func(Head)
 
 	// Logger gets an error when lines cannot be written, once, and a note when they can be again.
@@ -132,6 +133,9 @@ func Open(path string, o *Options) (*Log, error) {
 		l.options = *o
 	}
 	l.options.defaults()
+	if key := l.options.Key; key != nil && len(key) != ed25519.PrivateKeySize {
+		return nil, fmt.Errorf("audit log: the key has %d bytes; a private Ed25519 key has %d", len(key), ed25519.PrivateKeySize)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
@@ -192,9 +196,9 @@ func inUse(path string) error {
 // Write adds a line and waits until it is written, see [Options.Sync]. If ctx ends first, the error
 // wraps its cause and the line may be in the log.
 func (l *Log) Write(ctx context.Context, e Entry) error {
-	line, err := l.prepare(&e)
+	line, err := l.checked(&e)
 	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
+		return err
 	}
 	done := make(chan error, 1)
 	if err := l.enqueue(queued{line, done}); err != nil {
@@ -209,7 +213,8 @@ func (l *Log) Write(ctx context.Context, e Entry) error {
 }
 
 // Add adds a line without waiting for the disk. A line that cannot be written is kept and tried
-// again each second; a full queue drops it, see [Stats].
+// again each second; a full queue drops it, see [Stats]. An entry that Write refuses is dropped too,
+// and the Logger of [Options] gets the error.
 func (l *Log) Add(e Entry) {
 	if l.tryAdd(e) != nil {
 		l.dropped.Add(1)
@@ -218,11 +223,23 @@ func (l *Log) Add(e Entry) {
 
 // tryAdd is Add without counting a line that is lost.
 func (l *Log) tryAdd(e Entry) error {
-	line, err := l.prepare(&e)
+	line, err := l.checked(&e)
 	if err != nil {
-		return fmt.Errorf("audit log: %w", err)
+		l.options.Logger.Error("line of the audit log is dropped", "err", err)
+		return err
 	}
 	return l.enqueue(queued{line, nil})
+}
+
+// checked returns the line of an entry that a program has made.
+func (l *Log) checked(e *Entry) (out line, err error) {
+	if err = e.check(); err == nil {
+		out, err = l.prepare(e)
+	}
+	if err != nil {
+		return line{}, fmt.Errorf("audit log: %w", err)
+	}
+	return out, nil
 }
 
 func (l *Log) enqueue(q queued) error {
@@ -248,6 +265,18 @@ func (l *Log) enqueue(q queued) error {
 	return nil
 }
 
+// signed calls OnCheckpoint.
+func (l *Log) signed(h Head) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.options.Logger.Error("OnCheckpoint of the audit log panics", "panic", p)
+		}
+	}()
+	if l.options.OnCheckpoint != nil {
+		l.options.OnCheckpoint(h)
+	}
+}
+
 // wake wakes the writer.
 func (l *Log) wake() {
 	select {
@@ -258,7 +287,7 @@ func (l *Log) wake() {
 
 // Stats is the state of a log.
 type Stats struct {
-	Lines   int64         // written by this Log
+	Lines   int64         // of Write and Add that this Log has written
 	Dropped int64         // lines of Add that are lost
 	Queued  int           // lines that wait
 	Lag     time.Duration // of the last group: the time that writing took

@@ -77,7 +77,7 @@ func TestWrite(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Errorf("the second Close: %v", err)
 	}
-	if err := l.Write(t.Context(), audit.Entry{}); err != audit.ErrClosed {
+	if err := l.Write(t.Context(), audit.Entry{Kind: audit.CallEnd}); err != audit.ErrClosed {
 		t.Errorf("Write after Close: %v", err)
 	}
 	data, err := os.ReadFile(path)

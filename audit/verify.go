@@ -55,6 +55,10 @@ type VerifyOptions struct {
 	// checked: then a person who computed all hashes again is not noticed.
 	Key ed25519.PublicKey
 
+	// Earlier are the keys that signed the log before Key did, in any order. One that signs after
+	// Key is a fault, and so is a log that Key has never signed.
+	Earlier []ed25519.PublicKey
+
 	// Heads are lines that the log must have, such as checkpoints that were kept elsewhere. Those
 	// before the first line of the files do not count.
 	Heads []Head
@@ -155,7 +159,10 @@ type scanned struct {
 }
 
 type verifier struct {
-	key    ed25519.PublicKey
+	key     ed25519.PublicKey
+	earlier []ed25519.PublicKey
+	own     bool // key has signed a checkpoint
+
 	report Report
 	sum    hash.Hash
 	body   []byte
@@ -175,7 +182,7 @@ type verifier struct {
 func newVerifier(o *VerifyOptions) *verifier {
 	v := &verifier{sum: sha256.New(), gaps: map[int64]place{}, strays: map[int64]bool{}, heads: map[int64][]string{}}
 	if o != nil {
-		v.key = o.Key
+		v.key, v.earlier = o.Key, o.Earlier
 		for _, h := range o.Heads {
 			v.heads[h.Seq] = append(v.heads[h.Seq], h.Hash)
 		}
@@ -457,14 +464,14 @@ func (v *verifier) signature(s *scanned) {
 	v.report.Checkpoints++
 	v.report.Unsigned = 0
 	_ = jsonx.Unmarshal(s.time, &v.report.Signed)
-	if v.key == nil || s.why != "" {
+	if s.why != "" {
 		return
 	}
 	var c Signed
 	err := jsonx.Unmarshal(s.sign, &c)
-	if err == nil {
+	if err == nil && v.key != nil {
 		node, _ := jsonx.Unquote(s.node)
-		err = c.check(node, v.key)
+		err = v.signer(&c, node)
 	}
 	if err == nil && (c.Hash != s.prev || c.Seq != s.at.seq-1) {
 		err = errors.New("it signs another line than the one before it")
@@ -472,6 +479,22 @@ func (v *verifier) signature(s *scanned) {
 	if err != nil {
 		v.faultAt(s.at, Wrong, "%v", err)
 	}
+}
+
+// signer returns why the signature of a checkpoint is wrong; nil: it is right.
+func (v *verifier) signer(c *Signed, node string) error {
+	for _, key := range v.earlier {
+		if c.Key != KeyID(key) || key.Equal(v.key) {
+			continue
+		}
+		if v.own {
+			return fmt.Errorf("it is signed with the earlier key %s after %s has signed", c.Key, KeyID(v.key))
+		}
+		return c.check(node, key)
+	}
+	err := c.check(node, v.key)
+	v.own = v.own || err == nil
+	return err
 }
 
 // about reads a line about the log.
@@ -527,6 +550,8 @@ func (v *verifier) finish() {
 		v.faultAt(at, Cut, "the log has no lines")
 	case v.key != nil && v.report.Checkpoints == 0:
 		v.faultAt(at, Unsigned, "the log has no checkpoint, so the key proves nothing about it")
+	case len(v.earlier) > 0 && v.key != nil && !v.own:
+		v.faultAt(at, Unsigned, "no checkpoint is signed with the key %s, only with earlier ones", KeyID(v.key))
 	}
 	for _, seq := range slices.Sorted(maps.Keys(v.heads)) {
 		if seq >= v.next { // others are in files that are not given, or missing anyway

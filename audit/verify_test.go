@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -296,6 +298,29 @@ func TestNothingIsSigned(t *testing.T) {
 	}
 	if r := verify(t, nil, path); len(r.Faults) != 1 || r.Faults[0].Kind != audit.Cut {
 		t.Errorf("an empty file: %+v", r)
+	}
+}
+
+// A checkpoint that signs another line than the one before it is a fault without a key too.
+func TestCheckpointOfAnotherLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	lines := written(t, path, 50, audit.Options{Key: testKey(t)})
+	last := strings.TrimSuffix(string(lines[len(lines)-1]), "\n")
+	at := strings.Index(last, `"checkpoint":{"hash":"sha256:`) + len(`"checkpoint":{"hash":"sha256:`)
+	own := strings.LastIndex(last, `"hash":"`)
+	end := own + len(`"hash":"sha256:",`) + 64
+	if at < 30 || own < at {
+		t.Fatalf("the last line is %s", last)
+	}
+	last = last[:at] + strings.Repeat("0", 64) + last[at+64:]
+	_, prev, _ := strings.Cut(last, `"prev":"`)
+	sum := sha256.Sum256([]byte(prev[:71] + last[:own] + last[end:]))
+	lines[len(lines)-1] = []byte(last[:own] + `"hash":"sha256:` + hex.EncodeToString(sum[:]) + `",` + last[end:])
+	if err := firstOf(os.WriteFile(path, append(bytes.Join(lines, nil), '\n'), 0o600), os.Remove(path+".head")); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(t, nil, path); len(r.Faults) != 1 || r.Faults[0].Kind != audit.Wrong || !strings.Contains(r.Faults[0].Text, "another line") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -30,7 +30,12 @@ func (w *writer) open() (err error) {
 		m := w.mark()
 		w.begin()
 		if w.options.Key != nil {
-			detail["key"] = KeyID(publicKey(w.options.Key))
+			own := KeyID(publicKey(w.options.Key))
+			detail["key"] = own
+			if head, err := readHead(w.chain.path); err == nil && head != nil && head.Checkpoint.Key != own {
+				detail["keyBefore"] = head.Checkpoint.Key
+				w.options.Logger.Warn("audit log is signed with another key from here on", "file", w.Log.path, "key", own, "before", head.Checkpoint.Key)
+			}
 		}
 		if w.options.Shared && len(detail) == 0 && w.Seq > 0 { // one of many short runs
 			return w.release()
@@ -123,11 +128,16 @@ func (w *writer) run() {
 		w.unlock()
 	}
 	w.final = errors.Join(w.final, w.disk.close())
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, q := range w.queue { // after an error
 		if q.done == nil {
 			w.dropped.Add(1)
+		} else {
+			q.done <- w.final
 		}
 	}
+	w.queue, w.bytes = nil, 0
 }
 
 // take returns the next lines of the queue, and whether there are more.
@@ -263,9 +273,7 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	w.told, w.detail = dropped, nil
 	if w.chain.last != nil {
 		w.checked = time.Now()
-		if w.options.OnCheckpoint != nil {
-			w.options.OnCheckpoint(w.Head)
-		}
+		w.signed(w.Head)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/policy"
 )
 
 // The code of docs/audit.md.
@@ -32,6 +33,49 @@ func audited(srv *mcp.Server, gw *gateway.Gateway, serve func() error) error {
 	srv.Use(trail.Outer())       // in front: a line when a call has ended or was denied
 	gw.Middleware = trail.Around // around each server: a line before a call leaves
 	return serve()
+}
+
+func auditedServer(srv *mcp.Server, trail *audit.Trail, rules policy.Policy) {
+	srv.Use(trail.Outer(), policy.Middleware("notes", rules, nil), trail.Around("notes"))
+}
+
+// A server without a gateway has both lines of a call with the name of the server, and one line of a
+// refused call, as the page says.
+func TestAuditedServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log, err := audit.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &mcp.Server{Name: "notes"}
+	for _, name := range []string{"read", "erase"} {
+		mcp.AddTool(srv, mcp.Tool{Name: name}, func(context.Context, struct{}) (string, error) { return "done", nil })
+	}
+	auditedServer(srv, &audit.Trail{Log: log}, policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
+		return policy.Decision{Allow: a.Name != "erase"}
+	}))
+	s := mcptest.Connect(t, srv, &mcp.Client{Name: "desk"}, mcp.V2026_07_28)
+	defer s.Close()
+	for _, name := range []string{"read", "erase"} {
+		if _, err := s.CallTool(t.Context(), name, nil); (err == nil) != (name == "read") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for e, err := range audit.Read(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Tool != "" {
+			got = append(got, string(e.Kind)+" "+e.Server.Name+"/"+e.Tool)
+		}
+	}
+	if want := "call.begin notes/read, call.end notes/read, denied notes/erase"; strings.Join(got, ", ") != want {
+		t.Errorf("the log has %q; want %s", got, want)
+	}
 }
 
 // The code of the page writes a log that can be verified, and in which no secret of a call is.

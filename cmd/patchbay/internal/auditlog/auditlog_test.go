@@ -229,12 +229,19 @@ func TestUsage(t *testing.T) {
 		{Kind: audit.Denied, Call: "d", Team: "ops", Server: &audit.Server{Name: "shop"}, Tool: "sell", Outcome: "denied", Principal: &audit.Principal{ID: "bob"}, Client: &audit.Client{Name: "desk"}},
 		{Kind: audit.CallEnd, Call: "r", Method: "resources/read", Name: "file:///secret", Outcome: "ok", Millis: 0},
 		{Kind: audit.List, Method: "tools/list", Outcome: "ok"},
-		{Kind: audit.Node, Event: audit.EventDropped, Detail: json.RawMessage(`{"lines":5}`)},
 	}
 	for i := range 98 {
 		list = append(list, end(fmt.Sprint(i), "shop", "buy", "ok", float64(i+1)))
 	}
 	path := filled(t, &audit.Options{}, list...)
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written = fmt.Appendf(written, `{"detail":{"lines":5},"event":"dropped","hash":"","kind":"node","node":"n","prev":"","seq":%d,"time":"2026-11-22T13:00:00Z","v":1}`+"\n", bytes.Count(written, []byte("\n"))+1)
+	if err := os.WriteFile(path, written, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	u, err := opened(t, auditlog.Lines{File: path}).Usage([]string{"team", "tool"})
 	if err != nil {
 		t.Fatal(err)
@@ -418,5 +425,37 @@ func TestCheck(t *testing.T) {
 		if _, err := tt.check.Verify(); err == nil || !strings.Contains(err.Error(), tt.want) || errors.As(err, &bad) != tt.usage {
 			t.Errorf("%+v: %v, want %q", tt.check, err, tt.want)
 		}
+	}
+}
+
+// --earlier names the keys that signed before that of --key.
+func TestVerifyEarlier(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	for _, name := range []string{"first", "second"} {
+		key, err := audit.LoadKey(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := audit.Open(path, &audit.Options{Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &auditlog.Check{Files: []string{path}, Key: filepath.Join(dir, "second.pub"), Earlier: []string{filepath.Join(dir, "first.pub")}}
+	if r, err := c.Verify(); err != nil || !r.Whole() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	c.Earlier = nil
+	if r, err := c.Verify(); err != nil || r.Whole() || !strings.Contains(r.Faults[0].Text, "earlier") {
+		t.Errorf("without the first key: %+v, %v", r, err)
+	}
+	c.Earlier, c.Key = []string{filepath.Join(dir, "first.pub")}, ""
+	var bad auditlog.BadFlag
+	if _, err := c.Verify(); !errors.As(err, &bad) || !strings.Contains(err.Error(), "--key") {
+		t.Errorf("without --key: %v", err)
 	}
 }

@@ -13,9 +13,10 @@ import (
 
 // Check says which log to verify. Its fields are flags.
 type Check struct {
-	Files []string `arg:"" optional:"" name:"file" help:"A log, or all its files; default: the log of this user."`
-	Key   string   `placeholder:"FILE" help:"Check the checkpoints with this public key (PEM)."`
-	Kept  []string `sep:"none" placeholder:"FILE" help:"Lines kept elsewhere, which the log must have (repeatable)."`
+	Files   []string `arg:"" optional:"" name:"file" help:"A log, or all its files; default: the log of this user."`
+	Key     string   `placeholder:"FILE" help:"Check the checkpoints with this public key (PEM)."`
+	Earlier []string `sep:"none" placeholder:"FILE" help:"Public keys that signed before that of --key (repeatable)."`
+	Kept    []string `sep:"none" placeholder:"FILE" help:"Lines kept elsewhere, which the log must have (repeatable)."`
 
 	path string // of the log
 }
@@ -32,6 +33,15 @@ func (c *Check) Verify() (*audit.Report, error) {
 		if o.Key, err = audit.LoadPublicKey(c.Key); err != nil {
 			return nil, err
 		}
+	} else if len(c.Earlier) > 0 {
+		return nil, BadFlag{errors.New("--earlier needs --key: the public key that signs now")}
+	}
+	for _, name := range c.Earlier {
+		key, err := audit.LoadPublicKey(name)
+		if err != nil {
+			return nil, err
+		}
+		o.Earlier = append(o.Earlier, key)
 	}
 	for e, err := range audit.Read(c.Kept...) {
 		if err != nil {

@@ -164,10 +164,10 @@ func (c *check) audit() {
 	if a.Key == "" {
 		return
 	}
-	if _, err = os.Stat(a.Key); err == nil {
-		_, err = audit.LoadKey(a.Key)
-	} else if errors.Is(err, fs.ErrNotExist) { // it is made at the start
-		err = writable(a.Key)
+	if err = audit.CheckKey(a.Key); err == nil {
+		if _, err = os.Stat(a.Key); errors.Is(err, fs.ErrNotExist) { // it is made at the start
+			err = writable(a.Key)
+		}
 	}
 	c.report("audit.key", err)
 }
