@@ -14,6 +14,9 @@
 //	srv.Use(trail.Outer())        // in front: a line when a call has ended or was denied
 //	gw.Middleware = trail.Around  // around each server: a line before a call leaves
 //
+// A policy stands in front of Around. A server without a gateway takes both, srv.Use(trail.Outer(),
+// policy, trail.Around("notes")), or Around alone. Close the log last, after what makes calls.
+//
 // [Verify] checks the files of a log, [Read] and [Follow] read them, [Filter] selects lines, and
 // [OTLP] sends them to an OpenTelemetry collector.
 //

@@ -33,12 +33,19 @@ const (
 )
 
 // Trail makes the two middlewares that log requests: [Trail.Outer] in front of all others, and
-// [Trail.Around] around each server. Set the fields before the first request.
+// [Trail.Around] around each server, behind the policy. Set the fields before the first request. Both
+// panic without a Log.
+//
+// A server without a gateway takes both too, srv.Use(trail.Outer(), policy, trail.Around("files")), or
+// Around alone if nothing in front of it refuses requests. Outer alone writes no line before a call
+// leaves, and no arguments, and it refuses nothing. Outer and Around of different Trails do not know of
+// each other: each log has its own begin and end of the call.
 //
 // Calls, prompts, reads and completions have a line call.begin and a line call.end; lists have a
 // line of kind list; a refused request of any method has a line of kind denied. A call that comes
 // back with answers to questions (2026-07-28) is the same call: its further rounds begin with
-// call.retry, and it has one end.
+// call.retry, and it has one end. A call that passes several servers, such as a gateway behind a
+// gateway, has a line call.begin for each of them; its end names the first.
 //
 // Of the refused requests of a caller, 20 a second have a line of their own, and one more line says
 // how many others there were, see More of [Entry]; the same holds for lists.
@@ -73,6 +80,9 @@ var callMethods = map[string]bool{
 // Outer returns the middleware in front: it writes a line when a request has ended. The line has
 // what the middlewares behind it noted, see [Note]. It does not wait for the disk.
 func (t *Trail) Outer() mcp.Middleware {
+	if t.Log == nil {
+		panic("audit: the Trail has no Log; set it to one from audit.Open")
+	}
 	observe := middleware.Observe(t.ended)
 	return func(next mcp.Handler) mcp.Handler {
 		observed := observe(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -96,8 +106,9 @@ func (t *Trail) Outer() mcp.Middleware {
 }
 
 // Around returns the middleware around a server, for the Middleware of a gateway: it writes the
-// line call.begin and waits for the disk, then passes the call on. Behind no Outer it also writes
-// the end.
+// line call.begin and waits for the disk, then passes the call on. Behind no Outer of this Trail it also
+// writes the end. It belongs behind the policy: else each refused call has two lines, which wait for the
+// disk, and none of kind denied.
 func (t *Trail) Around(server string) mcp.Middleware {
 	trusted := t.Trusted != nil && t.Trusted(server)
 	who := t.server(server)
@@ -166,7 +177,7 @@ func (h *around) Foreign() bool {
 
 // Handle writes a line before it passes a call on.
 func (h *around) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	if recordOf(ctx) == nil {
+	if r := recordOf(ctx); r == nil || r.trail != h.trail {
 		return h.alone.Handle(ctx, req)
 	}
 	return h.handle(ctx, req)
@@ -177,7 +188,9 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	if !call {
 		return h.next.Handle(ctx, req)
 	}
-	e := recordOf(ctx).begin(h.server, req)
+	r := recordOf(ctx)
+	e, nested := r.begin(h.server, req)
+	defer r.left()
 	var err error
 	if h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
 		err = h.trail.Log.tryAdd(e)
@@ -189,7 +202,7 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 			return nil, context.Cause(ctx)
 		}
 		if h.trail.OnFailure == Refuse {
-			recordOf(ctx).refused()
+			r.refused(nested)
 			return nil, unlogged{mcp.Errorf(jsonrpc.CodeInternal, "the call was not made, because its line of the audit log cannot be written (%v); ask the operator of this server", cause(err))}
 		}
 		h.trail.Log.Add(e) // it is written as soon as that is possible
@@ -219,12 +232,15 @@ func cause(err error) error {
 
 // Note calls f with the line of the request of ctx, so that a middleware can add what it knows. The
 // later lines of the request have it too. Without an [Trail.Outer] it does nothing. f must not
-// block.
+// block. A Detail that [Log.Write] refuses is left out.
 func Note(ctx context.Context, f func(e *Entry)) {
 	if r := recordOf(ctx); r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		f(&r.entry)
+		if checkDetail(r.entry.Detail) != nil {
+			r.entry.Detail = nil
+		}
 	}
 }
 
@@ -239,7 +255,8 @@ type record struct {
 	uri    string // of a resource, with its query; guarded by mu
 	entry  Entry  // as far as it is known; guarded by mu
 	last   Entry  // the end of the last request if the record is held; guarded by mu
-	begins int    // lines call.begin and call.retry, in earlier rounds too; guarded by mu
+	begins int    // lines call.begin and call.retry of the first server, in earlier rounds too; guarded by mu
+	inside int    // servers that have the call now; guarded by mu
 }
 
 // callKey is where a call keeps its id over rounds of questions.
@@ -390,34 +407,45 @@ func (r *record) Decided(server string, d note.Decision) {
 	e.Decision = &own
 }
 
-// begin returns the line of a call that is about to leave.
-func (r *record) begin(server *Server, req *mcp.Request) Entry {
+// begin returns the line of a call that is about to leave, and whether another server passes it on.
+func (r *record) begin(server *Server, req *mcp.Request) (out Entry, nested bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begins++
-	e := &r.entry
-	e.Server = server
-	r.trail.nameInto(e, req)
+	out, nested = r.entry, r.inside > 0
+	r.inside++
+	out.Server, out.Arguments = server, nil
+	r.trail.nameInto(&out, req)
 	if args := req.Param("arguments"); args != nil {
-		e.Arguments = &Arguments{Value: args}
+		out.Arguments = &Arguments{Value: args, Digest: Digest(args)}
 	}
-	out := *e
+	if !nested {
+		r.begins++
+		r.entry.Server, r.entry.Tool, r.entry.Name = server, out.Tool, out.Name
+		if out.Arguments != nil { // the end has the digest alone
+			r.entry.Arguments = &Arguments{Digest: out.Arguments.Digest}
+		}
+	}
 	out.Kind = CallBegin
 	if r.begins > 1 {
 		out.Kind, out.Attempt = CallRetry, r.begins
 	}
-	if e.Arguments != nil && e.Arguments.Value != nil { // the end has the digest alone
-		e.Arguments = &Arguments{Digest: Digest(e.Arguments.Value)}
-		out.Arguments.Digest = e.Arguments.Digest
-	}
-	return out
+	return out, nested
+}
+
+// left notes that a server has the call no more.
+func (r *record) left() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inside--
 }
 
 // refused notes that the call does not leave, since its line cannot be written.
-func (r *record) refused() {
+func (r *record) refused(nested bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begins--
+	if !nested {
+		r.begins--
+	}
 	r.entry.Reason = "the audit log could not be written, so the call was not made"
 }
 

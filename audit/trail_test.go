@@ -230,3 +230,94 @@ func TestAroundAlone(t *testing.T) {
 		t.Errorf("the log has %s", data)
 	}
 }
+
+// A call through a gateway behind a gateway is one call: each server has its begin, and the end names
+// the first. It is not a retry.
+func TestNestedGateways(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, &audit.Options{Sync: audit.SyncNone})
+	trail := &audit.Trail{Log: l}
+	inner := &gateway.Gateway{Name: "inner", Version: "1", Middleware: trail.Around}
+	outer := &gateway.Gateway{Name: "outer", Version: "1", Middleware: trail.Around}
+	if err := errors.Join(inner.Set("shop", shop(func(string) {})), outer.Set("in", inner)); err != nil {
+		t.Fatal(err)
+	}
+	front := &mcp.Server{Name: "front", Version: "1", Handler: outer}
+	front.Use(trail.Outer())
+	bought(t, front, "in_shop_buy")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(t, path), "call.begin in/shop_buy, call.begin shop/buy, call.end in/shop_buy"; got != want {
+		t.Errorf("the log has %s; want %s", got, want)
+	}
+}
+
+// Each of two Trails has its own begin and end, so that no log has one without the other.
+func TestTwoTrails(t *testing.T) {
+	first, second := filepath.Join(t.TempDir(), "first.jsonl"), filepath.Join(t.TempDir(), "second.jsonl")
+	a, b := open(t, first, nil), open(t, second, nil)
+	server := shop(func(string) {})
+	server.Use((&audit.Trail{Log: a}).Outer(), (&audit.Trail{Log: b}).Around("shop"))
+	bought(t, server, "buy")
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(t, first), "call.end buy"; got != want {
+		t.Errorf("the first log has %s; want %s", got, want)
+	}
+	if got, want := kinds(t, second), "call.begin shop/buy, call.end shop/buy"; got != want {
+		t.Errorf("the second log has %s; want %s", got, want)
+	}
+}
+
+// bought calls a tool of a server.
+func bought(t *testing.T, server *mcp.Server, tool string) {
+	t.Helper()
+	s, err := (&mcp.Client{Name: "desk", Version: "2"}).Open(t.Context(), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if res, err := s.CallTool(t.Context(), tool, map[string]any{"n": 1}); err != nil || res.IsError {
+		t.Fatalf("%v, %v", res, err)
+	}
+}
+
+// kinds returns the kinds of the lines of calls, with their servers and tools. All must be of one call.
+func kinds(t *testing.T, path string) string {
+	t.Helper()
+	var out []string
+	call := ""
+	for _, e := range calls(t, path) {
+		if e.Kind == audit.List {
+			continue
+		}
+		if call == "" {
+			call = e.Call
+		}
+		if e.Call != call {
+			t.Errorf("%s is of another call", e.Line())
+		}
+		name := e.Tool
+		if e.Server != nil {
+			name = e.Server.Name + "/" + name
+		}
+		out = append(out, string(e.Kind)+" "+name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// A Trail without a Log is refused before the first request.
+func TestTrailWithoutLog(t *testing.T) {
+	for name, make := range map[string]func(){"Outer": func() { new(audit.Trail).Outer() }, "Around": func() { new(audit.Trail).Around("s")(nil) }} {
+		func() {
+			defer func() {
+				if p, _ := recover().(string); !strings.Contains(p, "no Log") {
+					t.Errorf("%s: %v", name, p)
+				}
+			}()
+			make()
+		}()
+	}
+}
