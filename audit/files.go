@@ -103,14 +103,14 @@ func logOf(name string) string {
 func headPath(path string) string { return path + ".head" }
 
 // openFile opens a file for reading. It must be a regular one, because a pipe or a device may have no
-// end; the shell's own pipes, /dev/fd/63 for instance, are what the person wants to read.
+// end; /dev/null and the shell's own pipes, /dev/fd/63 for instance, are what a person wants to read.
 func openFile(path string) (*os.File, error) {
 	f, err := openShared(path)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() && !strings.HasPrefix(path, "/dev/fd/") {
+	if err == nil && !info.Mode().IsRegular() && path != os.DevNull && !strings.HasPrefix(path, "/dev/fd/") {
 		err = irregular(path)
 	}
 	if err != nil {
