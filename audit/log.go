@@ -61,6 +61,8 @@ type Options struct {
 	MaxBytes int64
 
 	// Shared lets several processes write to the file in turn, each group of lines behind a lock.
+	// All must be Shared: while one that is not has the file open, Write of the others waits 5
+	// seconds and fails, and Close loses the lines of Add that wait, with an error.
 	Shared bool
 
 	// OnCheckpoint is called after each checkpoint was written, on the goroutine of the log: calls
@@ -120,7 +122,7 @@ type queued struct {
 
 // Open opens a log to add to, and creates the file and its folder if needed. An empty path means
 // [DefaultPath]. The log goes on from its last whole line. Unless [Options] say Shared, it is an
-// error if another process has it open.
+// error if another process has it open; one that is Shared has it open only while it writes.
 func Open(path string, o *Options) (*Log, error) {
 	if path == "" {
 		var err error
