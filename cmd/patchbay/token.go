@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // tokenVerb has the verbs about credentials. New credentials go to standard output only.
@@ -57,7 +57,7 @@ func (c *tokenKeyCmd) Run(a *app) error {
 		return usagef("%v", err)
 	}
 	if c.File != "" {
-		if err := appendLine(c.File, line); err != nil {
+		if err := ownfile.AppendLine(c.File, line); err != nil {
 			return err
 		}
 		a.talk.Note("added key %s to %s; the key is shown only once", entry.ID, c.File)
@@ -78,25 +78,6 @@ func (c *tokenKeyCmd) Run(a *app) error {
 		a.talk.Note("the first line is the key, for the caller; the second is for the file of --auth apikeys:FILE")
 	}
 	return nil
-}
-
-// appendLine adds a line to a file that only its owner can read.
-func appendLine(path string, line []byte) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if size, err := f.Seek(0, io.SeekEnd); err == nil && size > 0 {
-		last := []byte{0}
-		if _, err := f.ReadAt(last, size-1); err == nil && last[0] != '\n' {
-			line = append([]byte{'\n'}, line...)
-		}
-	}
-	if _, err := f.Write(append(line, '\n')); err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 var tokenPasswordVerb = verb{

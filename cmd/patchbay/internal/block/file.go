@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // WriteNew writes a new file: stem.ext, stem-2.ext and so on. It never overwrites a file.
@@ -20,15 +21,14 @@ func WriteNew(dir, stem, ext string, data []byte) (string, error) {
 			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
 		}
 		full := filepath.Join(dir, name)
-		f, err := os.OpenFile(full, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		err := ownfile.Create(full, data, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return "", err
 		}
-		_, err = f.Write(data)
-		return full, errors.Join(err, f.Close())
+		return full, nil
 	}
 	return "", fmt.Errorf("%s has ten thousand files named %s%s; empty it", dir, stem, ext)
 }

@@ -1,10 +1,10 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/memory"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -462,23 +463,21 @@ func (u *ui) save(_ string, words []string) tea.Cmd {
 
 // saveTo writes a new file.
 func saveTo(name string, about memory.Conversation, entries []host.Entry) error {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
 	kept := make([]memory.Entry, len(entries))
 	for i, e := range entries {
 		kept[i] = memory.Entry{At: e.Time, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost, Message: e.Message}
 	}
+	var text bytes.Buffer
+	var err error
 	if strings.EqualFold(filepath.Ext(name), ".json") {
-		err = memory.WriteJSON(f, about, kept)
+		err = memory.WriteJSON(&text, about, kept)
 	} else {
-		err = memory.WriteMarkdown(f, about, kept)
+		err = memory.WriteMarkdown(&text, about, kept)
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
+	if err != nil {
+		return err
 	}
-	return err
+	return ownfile.Create(name, text.Bytes(), 0o600)
 }
 
 func (u *ui) undo(string, []string) tea.Cmd {

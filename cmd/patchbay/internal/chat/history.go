@@ -106,15 +106,10 @@ func (h *history) add(text string) error {
 		return fmt.Errorf("write the history: %w", err)
 	}
 	defer unlock()
-	f, err := os.OpenFile(h.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := ownfile.AppendLine(h.path, line); err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}
-	_, err = f.Write(append(line, '\n'))
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return nil
 }
 
 // shorten rewrites the file with the remembered inputs. If that fails, the file stays long. The

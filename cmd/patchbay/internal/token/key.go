@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // Key reads a P-256 key from a PEM file. If there is no file, Key creates it with a new key and
@@ -30,12 +31,10 @@ func Key(path string) (key crypto.Signer, made bool, err error) {
 		}
 		// Never overwrite a key that another process has just made, because it may have signed
 		// tokens.
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
+		if err := ownfile.Create(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 			return nil, false, err
 		}
-		err = pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
-		return fresh, true, errors.Join(err, f.Close())
+		return fresh, true, nil
 	}
 	if err != nil {
 		return nil, false, err
