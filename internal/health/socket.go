@@ -20,8 +20,8 @@ import (
 // that nobody else can open. This also works over stdio, and needs no port. The socket of a killed
 // program refuses connections, and a search removes it.
 
-// socketFolder returns the folder of the sockets of all gateways.
-func socketFolder() (string, error) {
+// Folder returns the folder of the sockets of all gateways of this user.
+func Folder() (string, error) {
 	dir := os.Getenv("XDG_RUNTIME_DIR")
 	if !filepath.IsAbs(dir) {
 		var err error
@@ -32,14 +32,17 @@ func socketFolder() (string, error) {
 	return filepath.Join(dir, "patchbay"), nil
 }
 
-const socketPattern = "up-*.sock"
+const (
+	socketPattern = "up-*.sock"
+	maxPath       = 103 // bytes of the path of a socket that every system takes; Linux takes 107
+)
 
 // Socket is the endpoint by which other programs of the user find a gateway.
 type Socket struct{ srv *http.Server }
 
 // OpenSocket serves /healthz and /readyz at a socket of this process. There is one per process.
 func OpenSocket(report func() *Report) (*Socket, error) {
-	dir, err := socketFolder()
+	dir, err := Folder()
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +58,9 @@ func OpenSocket(report func() *Report) (*Socket, error) {
 		return nil, err
 	}
 	listener, err := net.Listen("unix", path)
+	if err != nil && len(path) > maxPath {
+		return nil, fmt.Errorf("the path %s has %d bytes, more than a socket can have; set XDG_RUNTIME_DIR to a shorter folder", path, len(path))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +94,19 @@ const askTime = 3 * time.Second
 
 // Gateways requests the reports of all gateways of this user, the oldest first.
 func Gateways(ctx context.Context) ([]Found, error) {
-	dir, err := socketFolder()
+	dir, err := Folder()
 	if err != nil {
 		return nil, err
 	}
-	paths, err := filepath.Glob(filepath.Join(dir, socketPattern))
-	if err != nil {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
+	}
+	var paths []string
+	for _, e := range entries {
+		if is, _ := filepath.Match(socketPattern, e.Name()); is {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
 	}
 	all := make([]Found, len(paths))
 	var wg sync.WaitGroup

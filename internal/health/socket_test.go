@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +48,31 @@ func TestGatewaysRemoveSockets(t *testing.T) {
 	}
 	if _, err := os.Lstat(killed); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the socket of a killed gateway is still there: ", err)
+	}
+}
+
+// A folder is found whatever its name is, and a path that is too long for a socket is named.
+func TestSocketFolders(t *testing.T) {
+	wine.Skip(t, "it has no Unix sockets")
+	dir, err := os.MkdirTemp("", "p[b") // a pattern
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if found, err := Gateways(t.Context()); err != nil || len(found) != 0 {
+		t.Errorf("without a folder: %v, %v", found, err)
+	}
+	s, err := OpenSocket(func() *Report { return &Report{State: Ready, Version: "1"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if found, err := Gateways(t.Context()); err != nil || len(found) != 1 {
+		t.Errorf("Gateways = %v, %v; want one", found, err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, strings.Repeat("x", 120)))
+	if _, err := OpenSocket(nil); err == nil || !strings.Contains(err.Error(), "set XDG_RUNTIME_DIR to a shorter folder") {
+		t.Errorf("in a folder with a long name: %v", err)
 	}
 }
