@@ -32,7 +32,7 @@ func AppendLine(path string, line []byte) (err error) {
 	n, err := f.Write(added)
 	if err != nil && n > 0 {
 		if info, statErr := f.Stat(); statErr == nil && info.Mode().IsRegular() && info.Size() == size+int64(n) {
-			_ = f.Truncate(size) // the write has failed already
+			_ = os.Truncate(path, size) // by path, as Windows does not truncate files that are open for appending
 		}
 	}
 	info, statErr := f.Stat()
