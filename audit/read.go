@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -356,7 +357,8 @@ func (f *follower) file(files []string, name string, yield func(*Entry, error) b
 	}
 }
 
-// Filter selects lines. Empty fields select all; in texts * stands for any text.
+// Filter selects lines. Empty fields select all; in texts * stands for any text. Both spellings of
+// "canceled" are the same.
 type Filter struct {
 	Since, Until time.Time // Since <= Time < Until
 	Kind         string
@@ -364,9 +366,11 @@ type Filter struct {
 	Team         string
 	Client       string // name
 	Server       string // name
-	Tool         string // or the name of a prompt or resource
+	Tool         string // or the name of a prompt or resource; also SERVER_TOOL, its name at a gateway
 	Rule         string
 	Outcome      string
+	Fault        string
+	Slower       time.Duration // of ends: Millis is at least this
 	Call         string
 }
 
@@ -392,9 +396,15 @@ func (f *Filter) Match(e *Entry) bool {
 	if tool == "" {
 		tool = e.Name
 	}
+	if f.Slower > 0 && e.Millis < float64(f.Slower)/float64(time.Millisecond) {
+		return false
+	}
+	if f.Tool != "" && server != "" && wildcard.Match(f.Tool, server+"_"+tool) {
+		tool = f.Tool
+	}
 	for _, m := range [][2]string{
 		{f.Kind, string(e.Kind)}, {f.Principal, principal}, {f.Team, e.Team}, {f.Client, client}, {f.Server, server},
-		{f.Tool, tool}, {f.Rule, rule}, {f.Outcome, e.Outcome}, {f.Call, e.Call},
+		{f.Tool, tool}, {f.Rule, rule}, {oneL(f.Outcome), oneL(e.Outcome)}, {f.Fault, e.Fault}, {f.Call, e.Call},
 	} {
 		if m[0] != "" && !wildcard.Match(m[0], m[1]) {
 			return false
@@ -402,6 +412,9 @@ func (f *Filter) Match(e *Entry) bool {
 	}
 	return true
 }
+
+// oneL spells "cancelled", the word of package host, as that of requests.
+func oneL(outcome string) string { return strings.ReplaceAll(outcome, "cancelled", "canceled") }
 
 // Select returns the lines that the filter selects, and all errors.
 func (f *Filter) Select(lines iter.Seq2[*Entry, error]) iter.Seq2[*Entry, error] {

@@ -76,7 +76,7 @@ func calls(t *testing.T, l *auditlog.Log) string {
 func TestTimes(t *testing.T) {
 	path := filled(t, &audit.Options{}, end("a", "s", "t", "ok", 1), end("b", "s", "t", "ok", 1), end("c", "s", "t", "ok", 1))
 	for _, tt := range []struct{ since, until, want string }{
-		{"1d", "", "abc"}, {"23h", "", "bc"}, {"22.5h", "", "c"}, {"", "23h", "a"}, {"1w", "0.95d", "ab"}, {"23h", "1380m", ""},
+		{"1d", "", "abc"}, {"23h", "", "bc"}, {"22.5h", "", "c"}, {"", "23h", "a"}, {"1w", "0.95d", "ab"}, {"13:30", "", "c"}, {"12:30", "13:30", "b"}, {"23h", "1380m", ""},
 		{"2026-11-22", "", "abc"}, {"2026-11-22T13:00", "2026-11-22T14:00", "b"}, {"2026-11-22 13:30:00", "", "c"}, {"2026-11-22T15:00:00+02:00", "", "bc"},
 	} {
 		if tt.want == "" {
@@ -99,6 +99,45 @@ func TestTimes(t *testing.T) {
 	}
 	if _, err := (&auditlog.Lines{File: path + ".none"}).Open("", noon); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// Calls are selected by their fault, their duration, the name of their tool at a gateway, and either
+// spelling of "canceled".
+func TestSelections(t *testing.T) {
+	late := end("a", "shop", "buy", "error", 1500)
+	late.Fault = "deadline"
+	path := filled(t, &audit.Options{}, late, end("b", "shop", "buy", "canceled", 20), end("c", "shop", "sell", "cancelled", 1000), end("d", "shop_buy", "now", "ok", 999.9))
+	for _, tt := range []struct {
+		lines auditlog.Lines
+		want  string
+	}{
+		{auditlog.Lines{Fault: "deadline"}, "a"}, {auditlog.Lines{Fault: "d*"}, "a"}, {auditlog.Lines{Slower: "1s"}, "ac"}, {auditlog.Lines{Slower: "900ms"}, "acd"},
+		{auditlog.Lines{Tool: "shop_buy"}, "ab"}, {auditlog.Lines{Tool: "shop_*"}, "abcd"}, {auditlog.Lines{Tool: "buy"}, "ab"}, {auditlog.Lines{Tool: "op_buy"}, ""},
+		{auditlog.Lines{Outcome: "canceled"}, "bc"}, {auditlog.Lines{Outcome: "cancelled"}, "bc"}, {auditlog.Lines{Outcome: "cancel*"}, "bc"},
+	} {
+		tt.lines.File = path
+		if got := calls(t, opened(t, tt.lines)); got != tt.want {
+			t.Errorf("%+v selects %q, want %q", tt.lines, got, tt.want)
+		}
+	}
+	for flag, want := range map[*auditlog.Lines]string{
+		{Outcome: "deadline"}: "--outcome deadline is a fault: use --fault deadline", {Fault: "server"}: `--fault "server" is not known, there are deadline, transport, protocol`,
+	} {
+		flag.File = path
+		l := opened(t, *flag)
+		if calls(t, l); len(l.Warnings()) != 1 || !strings.HasSuffix(l.Warnings()[0], want) {
+			t.Errorf("warnings %q, want %q", l.Warnings(), want)
+		}
+	}
+	for _, text := range []string{"0s", "-1s", "1", "soon"} {
+		var bad auditlog.BadFlag
+		if _, err := (&auditlog.Lines{File: path, Slower: text}).Open("", noon); !errors.As(err, &bad) || !strings.Contains(err.Error(), "--slower") {
+			t.Errorf("--slower %s: %v", text, err)
+		}
+	}
+	if u, err := opened(t, auditlog.Lines{File: path}).Usage([]string{"who"}); err != nil || u.By[0] != "principal" {
+		t.Errorf("usage by who: %+v, %v", u, err)
 	}
 }
 

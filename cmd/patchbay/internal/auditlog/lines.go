@@ -36,14 +36,16 @@ import (
 // Lines are the flags that select lines. In texts * stands for any text.
 type Lines struct {
 	File    string `arg:"" optional:"" help:"An audit log; default: the one of this user."`
-	Since   string `placeholder:"TIME" help:"From this time on: 7d, 2h, 2026-11-22, 2026-11-22T15:00."`
+	Since   string `placeholder:"TIME" help:"From this time on: 7d, 2h, 15:00, 2026-11-22[T15:00]."`
 	Until   string `placeholder:"TIME" help:"Before this time."`
 	Who     string `placeholder:"ID" help:"Only this principal."`
 	Team    string `placeholder:"NAME" help:"Only this team."`
 	Client  string `placeholder:"NAME" help:"Only this client program."`
-	Tool    string `placeholder:"NAME" help:"Only this tool, prompt or URI."`
+	Tool    string `placeholder:"NAME" help:"Only this tool, prompt or URI; SERVER_TOOL too."`
 	Rule    string `placeholder:"NAME" help:"Only decisions of this rule."`
 	Outcome string `placeholder:"WORD" help:"Only this outcome, such as ok, error or 'tool error'."`
+	Fault   string `placeholder:"WORD" help:"Only errors by deadline, transport or protocol."`
+	Slower  string `placeholder:"TIME" help:"Only calls that took at least this long."`
 	Kind    string `placeholder:"WORD" help:"Only this kind, such as call.end, denied or checkpoint."`
 	Call    string `placeholder:"ID" help:"Only this call."`
 }
@@ -74,7 +76,7 @@ type Log struct {
 // file.
 func (c *Lines) Open(server string, now time.Time) (*Log, error) {
 	l := &Log{Path: c.File, Checkpoints: c.Kind != "", Filter: audit.Filter{
-		Kind: c.Kind, Principal: c.Who, Team: c.Team, Client: c.Client, Server: server, Tool: c.Tool, Rule: c.Rule, Outcome: c.Outcome, Call: c.Call,
+		Kind: c.Kind, Principal: c.Who, Team: c.Team, Client: c.Client, Server: server, Tool: c.Tool, Rule: c.Rule, Outcome: c.Outcome, Fault: c.Fault, Call: c.Call,
 	}}
 	for _, f := range []struct {
 		name, text string
@@ -85,9 +87,16 @@ func (c *Lines) Open(server string, now time.Time) (*Log, error) {
 		}
 		at, ok := timeOf(f.text, now)
 		if !ok {
-			return nil, BadFlag{fmt.Errorf("%s cannot be %q: write it like 2h or 7d (ago), 2026-11-22, or 2026-11-22T15:00:00Z", f.name, f.text)}
+			return nil, BadFlag{fmt.Errorf("%s cannot be %q: write it like 2h or 7d (ago), 15:00, 2026-11-22, or 2026-11-22T15:00:00Z", f.name, f.text)}
 		}
 		*f.to = at
+	}
+	if c.Slower != "" {
+		d, err := time.ParseDuration(c.Slower)
+		if err != nil || d <= 0 {
+			return nil, BadFlag{fmt.Errorf("--slower cannot be %q: write it like 500ms or 2s", c.Slower)}
+		}
+		l.Filter.Slower = d
 	}
 	if f := l.Filter; !f.Until.IsZero() && !f.Since.Before(f.Until) {
 		return nil, BadFlag{fmt.Errorf("--since %s is not before --until %s", f.Since.Format(stamp), f.Until.Format(stamp))}
@@ -116,6 +125,13 @@ func timeOf(text string, now time.Time) (time.Time, bool) {
 	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return now.Add(-d), true
+	}
+	if at, err := time.Parse("15:04", text); err == nil { // the last one
+		y, m, d := now.Date()
+		if at = time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, now.Location()); at.After(now) {
+			at = at.AddDate(0, 0, -1)
+		}
+		return at, true
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02T15:04:05", stamp} {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
@@ -230,10 +246,12 @@ func (l *Log) Warnings() (list []string) {
 		for _, f := range []struct {
 			flag, word string
 			known      []string
-		}{{"--outcome", l.Filter.Outcome, outcomes}, {"--kind", l.Filter.Kind, kinds}} {
-			if f.word != "" && !slices.ContainsFunc(f.known, func(known string) bool {
-				return wildcard.Match(f.word, known) || wildcard.Match(known, f.word)
-			}) {
+		}{{"--outcome", l.Filter.Outcome, outcomes}, {"--fault", l.Filter.Fault, faults}, {"--kind", l.Filter.Kind, kinds}} {
+			switch {
+			case f.word == "" || has(f.known, f.word):
+			case f.flag == "--outcome" && has(faults, f.word):
+				none += fmt.Sprintf("; --outcome %s is a fault: use --fault %s", f.word, f.word)
+			default:
 				none += fmt.Sprintf("; %s %q is not known, there are %s", f.flag, f.word, strings.Join(f.known, ", "))
 			}
 		}
@@ -247,9 +265,15 @@ func (l *Log) Warnings() (list []string) {
 
 var (
 	outcomes = words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed)
+	faults   = []string{"deadline", "transport", "protocol"}
 	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
 		audit.Approval+"*", audit.Login+"*")
 )
+
+// has reports whether a word, in which * stands for any text, is in a list.
+func has(list []string, word string) bool {
+	return slices.ContainsFunc(list, func(known string) bool { return wildcard.Match(word, known) || wildcard.Match(known, word) })
+}
 
 // words returns constants as text.
 func words[T ~string](list ...T) (out []string) {

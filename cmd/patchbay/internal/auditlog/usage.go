@@ -69,7 +69,11 @@ func (r *Row) cell(column string) *string {
 
 // Usage adds up the selected calls, by columns. The error is a [BadFlag] if there is no such column.
 func (l *Log) Usage(by []string) (*Usage, error) {
+	by = slices.Clone(by)
 	for i, column := range by {
+		if column == "who" { // the name of the flag that selects
+			column, by[i] = "principal", "principal"
+		}
 		if !slices.Contains(Columns, column) {
 			return nil, BadFlag{fmt.Errorf("--by cannot be %q; use %s%s", column, strings.Join(Columns, ", "), screen.DidYouMean(column, Columns))}
 		}
