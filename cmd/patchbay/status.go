@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -63,10 +62,19 @@ func (*statusCmd) Run(a *app) error {
 		a.showUp(u.Report, time.Now())
 	}
 	if !answered {
-		f := &fault{code: exitUnreachable, err: errors.New("no patchbay up is running here")}
-		return f.hint("patchbay up")
+		return noUp()
 	}
 	return nil
+}
+
+// noUp returns the error of a search that has found no gateway.
+func noUp() error {
+	folder, err := health.Folder()
+	if err != nil {
+		return fmt.Errorf("find a patchbay up: %w", err)
+	}
+	f := &fault{code: exitUnreachable, err: fmt.Errorf("no patchbay up is running here; %s has no socket of one", folder)}
+	return f.hint("patchbay up, or -s URL for one of another user")
 }
 
 // askedUps returns the runs of up that the command line selects.

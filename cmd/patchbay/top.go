@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -41,8 +40,7 @@ func (c *topCmd) Run(a *app) error {
 		return err
 	}
 	if len(ups) == 0 {
-		f := &fault{code: exitUnreachable, err: errors.New("no patchbay up is running here")}
-		return f.hint("patchbay up")
+		return noUp()
 	}
 	for _, line := range top.Lines(ups, a.tty.width, 0, time.Now(), a.bold) {
 		a.print(line)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -75,8 +76,12 @@ func (h *upServer) report() *health.Report {
 // openSocket lets "patchbay status" find this program. Close of the result ends that.
 func (a *app) openSocket(report func() *health.Report) *health.Socket {
 	socket, err := health.OpenSocket(report)
-	if err != nil {
-		a.logger().Debug("patchbay status cannot see this program", "err", err)
+	switch {
+	case err == nil:
+	case runtime.GOOS == "windows": // it may have no Unix sockets
+		a.logger().Debug("patchbay status cannot find this program", "err", err)
+	default:
+		a.talk.Note("warning: patchbay status cannot find this program: %v", err)
 	}
 	return socket
 }

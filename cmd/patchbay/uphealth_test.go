@@ -107,7 +107,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("got\n%s\nwant %s", got, want)
 		}
 	}
-	matches(patchbay(exitUnreachable, "status"), `no patchbay up is running here\n.*hint: patchbay up\n`)
+	matches(patchbay(exitUnreachable, "status"), `no patchbay up is running here; \S+patchbay has no socket of one\n.*hint: patchbay up, or -s URL`)
 	one := startUp(t, map[string]any{"stub": stubServer(t), "dies": stubServer(t, "die")})
 	two := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}})
 	text := patchbay(exitOK, "status")
@@ -376,4 +376,14 @@ func TestUpUnstarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "it is ready again", func() bool { code, _ := ready(); return code == http.StatusOK })
+}
+
+// A gateway that status cannot find says so.
+func TestUpWithoutSocket(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows may have no Unix sockets")
+	}
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(runtimeFolder(t), strings.Repeat("x", 100)))
+	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}})
+	r.stderr.await(t, `warning: patchbay status cannot find this program: the path \S+ has 1\d\d bytes.*; set XDG_RUNTIME_DIR to a shorter folder`)
 }

@@ -146,7 +146,11 @@ func (c *Chain) closeAudit() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		c.program.Talk.Always("patchbay: warning: the audit log has not its last lines: " + screen.Visible(err.Error()))
+		lost := "the audit log ends without its stop line"
+		if n := c.trail.Log.Stats().Queued; n > 0 {
+			lost = "the last " + screen.Quantity(n, "line") + " of the audit log are lost"
+		}
+		c.program.Talk.Always("patchbay: warning: " + lost + ": " + screen.Visible(err.Error()))
 	}
 }
 

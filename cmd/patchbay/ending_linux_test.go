@@ -4,18 +4,25 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // A closed terminal ends up as ctrl-C does, with the last lines of its audit log, also if it sends
 // SIGHUP twice. With nohup it ends nothing.
 func TestUpHangup(t *testing.T) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // else programs inherit nohup of the tests
+	defer signal.Reset(syscall.SIGHUP)
 	r, log, _ := audited(t, "audit: {file: audit.jsonl}\n", map[string]any{"stub": stubServer(t)})
 	for range 2 {
 		if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -23,7 +30,9 @@ func TestUpHangup(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond) // else the system merges the two
 	}
+	late := time.AfterFunc(time.Minute, func() { r.cmd.Process.Kill() })
 	r.cmd.Wait()
+	late.Stop()
 	if !r.cmd.ProcessState.Exited() {
 		t.Errorf("it ended with %v, want a status", r.cmd.ProcessState)
 	}
@@ -78,5 +87,32 @@ func TestTokenKeyFullDisk(t *testing.T) {
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != text {
 		t.Errorf("the file has %q, %v", strings.TrimPrefix(string(got), text), err)
+	}
+}
+
+// A full disk at the end: the number of the lines that are lost is said.
+func TestUpEndsOnFullDisk(t *testing.T) {
+	r, log, _ := audited(t, "audit: {file: audit.jsonl, onFailure: pass}\n", map[string]any{"stub": stubServer(t)})
+	s, err := (&mcp.Client{Name: "desk", Version: "1"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	info, err := os.Stat(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prlimit(r.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(info.Size()), Max: unix.RLIM_INFINITY}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := s.CallTool(t.Context(), "stub_args", map[string]any{"count": 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	r.stop(t)
+	if got, want := r.stderr.String(), regexp.MustCompile(`warning: the last [6-9] lines of the audit log are lost: .*file too large`); !want.MatchString(got) {
+		t.Errorf("it said %s, want %s", got, want)
 	}
 }
