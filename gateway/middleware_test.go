@@ -104,3 +104,34 @@ func TestNoBlameForCallers(t *testing.T) {
 		t.Errorf("the log has %s", log.String())
 	}
 }
+
+// A Source whose Open panics is a server that does not start; the process goes on.
+func TestOpenPanics(t *testing.T) {
+	var log lockedLog
+	g := &gateway.Gateway{Name: "g", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan string, 1)
+	over := make(chan error, 1)
+	g.OnStatus = func(s gateway.Status) {
+		if s.Reason != "" {
+			select {
+			case failed <- s.Reason:
+			default:
+			}
+		}
+	}
+	go func() {
+		over <- g.Run(ctx, gateway.Source{Name: "s", Open: func(context.Context) (gateway.Upstream, error) { panic("a secret") }})
+	}()
+	if reason := <-failed; !strings.Contains(reason, "panicked") || strings.Contains(reason, "secret") {
+		t.Errorf("the reason is %q", reason)
+	}
+	cancel()
+	if err := <-over; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	if !strings.Contains(log.String(), "in=Source.Open") {
+		t.Errorf("the log has %s", log.String())
+	}
+}

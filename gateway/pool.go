@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,12 +149,23 @@ func (p *pool) run() {
 	}
 }
 
+// connect calls Source.Open. A panic is an error, like any other that keeps the server from starting.
+func (p *pool) connect(ctx context.Context) (up Upstream, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.g.log().ErrorContext(ctx, "panic", "in", "Source.Open", "server", p.src.Name, "err", fmt.Sprint(v), "stack", string(debug.Stack()))
+			up, err = nil, errors.New("Source.Open panicked; see the log of the gateway")
+		}
+	}()
+	return p.src.Open(ctx)
+}
+
 // open opens a connection for the caller of ctx, or for all callers.
 func (p *pool) open(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.src.StartTimeout, fmt.Errorf("it was not ready within %v", p.src.StartTimeout))
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	up, err := p.src.Open(context.WithValue(ctx, idKey{}, p.g.id()))
+	up, err := p.connect(context.WithValue(ctx, idKey{}, p.g.id()))
 	switch {
 	case err == nil && up == nil:
 		return nil, errors.New("Source.Open returned neither a connection nor an error")

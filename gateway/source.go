@@ -19,7 +19,8 @@ type Source struct {
 
 	// Open connects to the server. The context bounds only the opening. If the connection is for
 	// one client, ctx belongs to the first call of that client that needs the connection, so that
-	// mcp.CallFrom describes the client. Open may be called by several goroutines at once.
+	// mcp.CallFrom describes the client. Open may be called by several goroutines at once. After a panic
+	// of Open, which is logged, the server has not started.
 	Open func(ctx context.Context) (Upstream, error)
 
 	// Around returns the handler between the gateway and a connection that Open has made.
