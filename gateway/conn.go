@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -131,6 +132,7 @@ type conn struct {
 	evict  chan struct{}       // closed to make room
 	opener client              // the client whose call opened it
 	who    client              // the owner; guarded by mu of the pool
+	broken bool                // it was lost; guarded by mu of the pool
 	moved  chan struct{}       // capacity 1: who has changed
 	actors map[client]struct{} // clients, as alone returns them, whose state the server may hold; guarded by mu of the pool
 }
@@ -257,6 +259,7 @@ func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 		}
 		if late == nil {
 			late = time.After(callWait)
+			defer wait.From(ctx).Since(time.Now())
 		}
 		changed := p.change()
 		p.mu.Unlock()
@@ -315,6 +318,10 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 	owner := p.owner(who)
 	c := &conn{own: true, opener: who, who: owner, tried: make(chan struct{}), evict: make(chan struct{}), moved: make(chan struct{}, 1)}
 	p.clients[owner] = c
+	if p.due > 0 {
+		p.due--
+		p.reopened++
+	}
 	opening := opening{caller: ctx, spoken: p.revision, many: p.share == PerPrincipal && owner.session == nil}
 	p.mu.Unlock()
 
@@ -343,6 +350,7 @@ func (p *pool) openOwn(ctx context.Context, who client, method string) (*conn, e
 	}
 	p.suspect()
 	p.startFailed(err)
+	p.due++
 	c.err = p.unopened(err)
 	// Keep the error for a while, so that a burst of calls does not retry for each call.
 	time.AfterFunc(firstPause, func() { p.drop(c) })
@@ -390,6 +398,7 @@ func (p *pool) watch(c *conn) {
 			p.g.log().Warn("connection of a client lost", "server", p.src.Name, "err", c.up.Err())
 			p.mu.Lock()
 			p.ended(c.up.Err())
+			p.broke(c)
 			p.retireAll(c, lostWhy(c.up.Err()))
 			p.mu.Unlock()
 			open = false
@@ -530,8 +539,18 @@ func (p *pool) lose(c *conn, err error) {
 		}
 	}
 	if c.own {
+		p.broke(c)
 		p.retireAll(c, lostWhy(err))
 		p.dropLocked(c)
+	}
+}
+
+// broke counts the loss of the connection of a client, for the next one to count as a restart; mu is
+// held.
+func (p *pool) broke(c *conn) {
+	if !c.broken {
+		c.broken = true
+		p.due++
 	}
 }
 

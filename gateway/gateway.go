@@ -55,9 +55,10 @@ type Gateway struct {
 	// may use the gateway and must not block for long. If nil, changes are not reported.
 	OnStatus func(Status)
 
-	// OnWait is called when a request has waited for a place among the connections of a server (see
-	// [Source.Queue]), and OnClose when a connection to a server of Run has ended, with the times. If
-	// nil, nothing is called.
+	// OnWait is called at the end of a request that has waited for the start of its server, for a
+	// place among the connections (see [Source.Queue]) or for its turn (see [Status.Asks]), and
+	// OnClose when a connection to a server of Run has ended, with the times. If nil, nothing is
+	// called.
 	OnWait, OnClose func(server string, d time.Duration)
 
 	mu      sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
@@ -27,10 +28,15 @@ const quietTime = 2 * time.Minute
 // takeOwn returns the connection of a client, and opens it if there is none.
 func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, error) {
 	var late <-chan time.Time
-	var began time.Time // of the wait
+	var began time.Time // of the wait for a place and for the start of the server
+	waits := func() {
+		if began.IsZero() {
+			began = time.Now()
+		}
+	}
 	defer func() {
-		if late != nil && p.g.OnWait != nil {
-			p.g.OnWait(p.src.Name, time.Since(began))
+		if !began.IsZero() {
+			wait.From(ctx).Since(began)
 		}
 	}()
 	p.mu.Lock()
@@ -43,6 +49,7 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 		switch {
 		case c != nil && c.up == nil:
 			p.mu.Unlock()
+			waits()
 			select {
 			case <-c.tried:
 			case <-ctx.Done():
@@ -66,6 +73,7 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 			return p.useFor(c, who, method), nil
 		}
 		full := p.room(p.owner(who).principal)
+		waits()
 		if full == nil {
 			return p.openOwn(ctx, who, method)
 		}
@@ -75,7 +83,7 @@ func (p *pool) takeOwn(ctx context.Context, who client, method string) (*conn, e
 			return nil, full
 		}
 		if late == nil {
-			late, began = time.After(p.src.Queue), time.Now()
+			late = time.After(p.src.Queue)
 		}
 		changed := p.change()
 		p.queued++

@@ -53,6 +53,8 @@ type pool struct {
 	since    time.Time        // of state; guarded by mu
 	tries    int              // attempts to open the main connection; guarded by mu
 	took     time.Duration    // duration of the last start; 0: none yet; guarded by mu
+	due      int              // connections of clients that were lost, or not opened, and not opened again yet; guarded by mu
+	reopened int              // attempts to open one of them again; guarded by mu
 	opened   int              // how many times the main connection was opened; guarded by mu
 	share    Share            // guarded by mu
 	revision mcp.Revision     // guarded by mu
@@ -422,7 +424,7 @@ func (p *pool) status() Status {
 	defer p.mu.Unlock()
 	s := Status{
 		Name: p.src.Name, State: p.state, Reason: p.reason, Since: p.since,
-		Restarts: max(p.tries-1, 0), Changes: int(p.changes.Load()), Share: p.share, Asks: p.asks, Revision: p.revision,
+		Restarts: max(p.tries-1, 0) + p.reopened, Changes: int(p.changes.Load()), Share: p.share, Asks: p.asks, Revision: p.revision,
 		Tools: p.count(listTools), Prompts: p.count(listPrompts), Resources: p.count(listResources),
 		Shadowed: shadowed, Lost: p.lost, LostAt: p.lostAt,
 		Losses: p.losses, Evicted: p.evicted, Refused: p.refusals, Roots: p.roots || p.rootsAsked(nil),
@@ -430,6 +432,7 @@ func (p *pool) status() Status {
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // only for display
 	}
+	p.turnsInto(&s)
 	for _, c := range p.clients {
 		if c.up != nil {
 			s.Clients++

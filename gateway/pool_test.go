@@ -455,6 +455,9 @@ func TestAClientsConnectionFails(t *testing.T) {
 		if got := which(t, good); got != "4" {
 			t.Errorf("after a loss it reaches %s, want 4", got)
 		}
+		if n := g.Status()[0].Restarts; n != 2 {
+			t.Errorf("%d restarts, want 2: after a failure and after a loss", n)
+		}
 	})
 }
 

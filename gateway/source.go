@@ -167,7 +167,9 @@ type Status struct {
 	Reason string    // for people; may quote the server; empty if there is nothing to say
 	Since  time.Time // when the state began
 
-	Restarts int // how many times it was started or connected to again, with or without success
+	// Restarts says how many times it was started or connected to again, with or without success,
+	// including for single clients after they have lost a connection.
+	Restarts int
 
 	// Lost says why a connection last ended by itself, including those of clients, and LostAt when.
 	// Empty: none has.
@@ -188,6 +190,13 @@ type Status struct {
 	// Asks says that the server has asked a question that does not name a call, so that callers who
 	// share a connection take turns.
 	Asks bool
+
+	// Waiting counts the calls that wait for their turn now. If they wait for a call with an open
+	// question, Question says when it was asked, and Asked is the principal who has to answer it,
+	// empty if unknown.
+	Waiting  int
+	Question time.Time
+	Asked    string
 
 	// How many features the last list had that Run, or a caller without a principal, asked for; -1
 	// if not known yet.

@@ -1,5 +1,7 @@
 package gateway
 
+import "time"
+
 // Some servers before 2026-07-28 ask questions that do not say which call they belong to. Calls of
 // different callers who share a connection to such a server take turns (see [mcp.Session.Handle]).
 // The first question on a connection reveals it; the gateway remembers the name of the server for
@@ -9,6 +11,26 @@ package gateway
 type turner interface {
 	Asks() bool
 	TakeTurns()
+	Turns() (waiting int, asked time.Time, principal string)
+}
+
+// turnsInto sets how many calls wait for their turn, and for which question; mu is held.
+func (p *pool) turnsInto(s *Status) {
+	add := func(c *conn) {
+		if c == nil || c.turns == nil {
+			return
+		}
+		waiting, asked, principal := c.turns.Turns()
+		if s.Waiting += waiting; waiting > 0 && !asked.IsZero() && (s.Question.IsZero() || asked.Before(s.Question)) {
+			s.Question, s.Asked = asked, principal
+		}
+	}
+	if p.asks {
+		add(p.main)
+		for _, c := range p.clients {
+			add(c)
+		}
+	}
 }
 
 // takeTurns lets callers take turns at a new connection to a server that is known to ask.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -197,6 +198,16 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 
 // attempt sends a request once, and returns the connection that it used, or nil if there was none.
 func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Result, c *conn, err error) {
+	if up.g.OnWait != nil {
+		timed, clock := wait.With(ctx)
+		before := clock.Sum()
+		defer func() {
+			if d := clock.Sum() - before; d > 0 {
+				up.g.OnWait(up.name, d)
+			}
+		}()
+		ctx = timed
+	}
 	if c, err = up.pool.take(ctx, req.Method); err != nil {
 		return nil, nil, err
 	}

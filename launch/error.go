@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/netfault"
+	"github.com/patchbay-dev/patchbay/internal/retryafter"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -18,7 +19,15 @@ type Error struct {
 	Err    error  // why
 }
 
-func (e *Error) Error() string { return "cannot reach " + e.Server + ": " + e.Reason() }
+func (e *Error) Error() string {
+	var rpc *mcp.Error
+	if errors.As(e.Err, &rpc) {
+		if _, wait := retryafter.Data(rpc.Data); wait {
+			return e.Server + " refuses the request: " + text.Clip(rpc.Message, 2000)
+		}
+	}
+	return "cannot reach " + e.Server + ": " + e.Reason()
+}
 
 // Reason returns the text of the error without the name of the server.
 func (e *Error) Reason() string {

@@ -466,6 +466,13 @@ func (s *Session) AsksRoots() bool { return s.server().remote.AsksRoots() }
 // calls of different callers take turns. It is always false for a server that speaks 2026-07-28.
 func (s *Session) Asks() bool { return s.remote.Asks() }
 
+// Turns returns how many forwarded calls wait for their turn (see Asks). If a call that they wait for
+// has an open question, it also returns when the oldest was asked, and the principal who has to answer
+// it, empty if unknown; otherwise asked is zero.
+func (s *Session) Turns() (waiting int, asked time.Time, principal string) {
+	return s.remote.Turns()
+}
+
 // TakeTurns makes s behave as if Asks were true. Use it for a server that is known from an earlier
 // session.
 func (s *Session) TakeTurns() { s.remote.TakeTurns() }

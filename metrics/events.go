@@ -30,8 +30,8 @@ func (c *Counters) Closed(server string, lasted time.Duration) {
 	c.server(server).connections.lasted(lasted)
 }
 
-// Waited counts a request that has waited for a place among the connections of a server. It is for
-// [gateway.Gateway.OnWait].
+// Waited counts a request that has waited for the start of a server, for a place among its
+// connections or for its turn. It is for [gateway.Gateway.OnWait].
 //
 // [gateway.Gateway.OnWait]: https://pkg.go.dev/github.com/patchbay-dev/patchbay/gateway#Gateway
 func (c *Counters) Waited(server string, waited time.Duration) { c.server(server).waits.lasted(waited) }

@@ -81,7 +81,7 @@ var metrics = []struct {
 		func(s *state) []Sample { return each(s.calls, func(r *row) float64 { return float64(r.open) }) }},
 	{Metric{"patchbay_team_calls_total", "counter", "", []string{"outcome", "team"}, "Calls of tools by the team of the caller; the outcome is ok, canceled or an error_type."},
 		func(s *state) []Sample { return s.teams }},
-	{Metric{"patchbay_queue_duration_seconds", "histogram", "seconds", byServer, "Waits for a place among the connections of a server."},
+	{Metric{"patchbay_queue_duration_seconds", "histogram", "seconds", byServer, "Waits for the start of a server, a connection or a turn."},
 		func(s *state) []Sample { return durations(s.waits) }},
 	{Metric{"patchbay_list_bytes", "gauge", "bytes", byMethod, "The last list that a client got from a gateway."},
 		func(s *state) []Sample { return s.lists }},

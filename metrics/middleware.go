@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -39,7 +40,8 @@ func (c *Counters) Server(name string) mcp.Middleware {
 }
 
 // Upstream returns a middleware that counts what a server behind a gateway answers, and how long
-// that takes: it goes behind all others around the server. Requests that the gateway does not send,
+// that takes: it goes behind all others around the server. The time that a request waits in the
+// gateway, for the start of the server, for a connection or for its turn, is not part of that. Requests that the gateway does not send,
 // such as those for names that the server does not list, are not counted.
 func (c *Counters) Upstream(name string) mcp.Middleware {
 	s := c.server(name)
@@ -146,6 +148,11 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		s = h.t.method(number)
 	}
 	s.open.Add(1)
+	var clock *wait.Clock // nil: waits count as part of the time
+	if h.t == &h.s.upstream {
+		clock = wait.From(ctx)
+	}
+	waited := clock.Sum()
 	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
@@ -153,6 +160,7 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 			return
 		}
 		o.ended(start)
+		o.took -= clock.Sum() - waited
 		if unnamed && number == 0 {
 			tool, _ := jsonx.Unquote(name)
 			if own := h.c.addTool(h.t, h.s.name, tool, o.kind); own != nil {

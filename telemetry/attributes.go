@@ -31,6 +31,7 @@ const (
 	eventTask       = "mcp.task"
 	eventProgress   = "mcp.progress"
 	executeTool     = "execute_tool" // of keyOperation
+	spanWait        = "wait"         // in a gateway, before a request is sent
 	errorTool       = "tool_error"   // of keyErrorType, like those below
 	errorCanceled   = "cancelled"
 	errorDeadline   = "deadline"

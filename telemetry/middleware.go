@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -21,6 +22,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
@@ -61,7 +63,9 @@ func Server(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindSer
 
 // Client returns a middleware that makes a span of kind CLIENT for each request, and sends the
 // trace context along. It is for the Use of an [mcp.Client], and for the Middleware of a gateway,
-// where it belongs behind all other middleware.
+// where it belongs behind all other middleware. A request that waits in the gateway, for the start of
+// the server, for a connection or for its turn, has a span "wait" of kind INTERNAL with that time
+// below it.
 func Client(o *Options) mcp.Middleware { return observe(o, oteltrace.SpanKindClient) }
 
 func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
@@ -133,10 +137,24 @@ func (h *handler) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result,
 			span.End()
 		}
 	}()
+	began, clock := time.Now(), wait.From(ctx)
+	before := clock.Sum()
 	res, err = h.next.Handle(ctx, req)
 	ended = true
+	if d := clock.Sum() - before; d > 0 && h.kind == oteltrace.SpanKindClient {
+		h.waited(ctx, span, began, d)
+	}
 	h.end(ctx, span, req, res, err)
 	return res, err
+}
+
+// waited makes a span of the time that a request has waited in the gateway before it was sent.
+func (h *handler) waited(ctx context.Context, span oteltrace.Span, began time.Time, d time.Duration) {
+	defer h.recovered("the span of a wait")
+	if span.IsRecording() {
+		_, span := h.tracer.Start(ctx, spanWait, oteltrace.WithTimestamp(began), oteltrace.WithAttributes(h.fixed...))
+		span.End(oteltrace.WithTimestamp(began.Add(d)))
+	}
 }
 
 // begin starts the span of a request. If the provider or a function of Options panics, it returns what

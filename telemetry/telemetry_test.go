@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -20,6 +21,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/telemetry"
@@ -333,6 +335,31 @@ func TestContent(t *testing.T) {
 	}
 	if got := attr(ended[2], "gen_ai.tool.call.arguments"); !strings.HasPrefix(got, "20491 bytes, more than") {
 		t.Errorf("long arguments: %.100s", got)
+	}
+}
+
+// A request that waits in a gateway has a span with that time below its own.
+func TestWait(t *testing.T) {
+	o, spans := recorder()
+	h := telemetry.Client(o)(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+		wait.From(ctx).Since(time.Now().Add(-3 * time.Second))
+		return mcp.RawResult(`{}`), nil
+	}))
+	ctx, _ := wait.With(t.Context())
+	for range 2 {
+		if _, err := h.Handle(ctx, &mcp.Request{Method: "ping"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := spans.Ended()
+	if len(ended) != 4 {
+		t.Fatalf("%d spans, want 2 with a wait each", len(ended))
+	}
+	for i, s := range []int{0, 2} {
+		waits, request := ended[s], ended[s+1]
+		if took := waits.EndTime().Sub(waits.StartTime()); waits.Name() != "wait" || waits.Parent().SpanID() != request.SpanContext().SpanID() || took < 3*time.Second || took > 5*time.Second {
+			t.Errorf("request %d: span %q below %s of %v; want a wait of 3s below %s", i, waits.Name(), waits.Parent().SpanID(), took, request.SpanContext().SpanID())
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func (h *upServer) report() *health.Report {
 		}
 		row := health.Server{
 			Name: name, State: string(s.State), Required: h.servers.Requires(name) || slices.Contains(ready.Require, name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
-			Asks: s.Asks, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
+			Asks: s.Asks, Waiting: s.Waiting, Question: s.Question, Asked: s.Asked, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
 		row.Minute = traffic.Server(name)
 		row.Processes, row.Memory = h.servers.Processes(name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -44,6 +45,7 @@ type turn struct {
 	lacks atomic.Pointer[engine.LacksError] // why front could not be asked; nil: it could, or was not
 
 	open   int           // its open questions
+	asked  time.Time     // when the first of them was asked; zero: none is open
 	same   bool          // the call has waited sameTime for calls of its principal
 	gone   bool          // the call was given up
 	inside bool          // the call is in progress
@@ -76,6 +78,7 @@ func (r *Remote) enter(ctx context.Context, t *turn) error {
 	t.comes = make(chan struct{})
 	o.queue = append(o.queue, t)
 	o.mu.Unlock()
+	defer wait.From(ctx).Since(time.Now())
 	late := time.NewTimer(turnTime)
 	defer late.Stop()
 	same := time.AfterFunc(sameTime, func() {
@@ -94,8 +97,12 @@ func (r *Remote) enter(ctx context.Context, t *turn) error {
 	case <-r.Wire.Done():
 		err = r.Owner.Public(r.Wire.Err())
 	case <-late.C:
+		behind := "calls of others have kept this one waiting for %v"
+		if _, asked, _ := o.turns(); !asked.IsZero() {
+			behind = "this call has waited for %v, because another caller has not answered a question"
+		}
 		err = errorf(jsonrpc.CodeInternal, "the server asks questions that name no call, so callers that share its connection take turns; "+
-			"calls of others have kept this one waiting for %v. Try again later, or give each client a connection of its own (share)", turnTime)
+			behind+". Try again later, or give each client a connection of its own (share)", turnTime)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,9 +164,31 @@ func (o *openCalls) opened(t *turn, n int) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.open += n
+	if t.open == 0 {
+		t.asked = time.Now()
+	}
+	if t.open += n; t.open == 0 {
+		t.asked = time.Time{}
+	}
 	o.advance()
 }
+
+// turns returns how many calls wait for their turn, and, if a call in progress has an open question,
+// when the oldest was asked and the principal who has to answer it.
+func (o *openCalls) turns() (waiting int, asked time.Time, principal string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, in := range o.inside {
+		if in.open > 0 && (asked.IsZero() || in.asked.Before(asked)) {
+			asked, principal = in.asked, in.by.principal
+		}
+	}
+	return len(o.queue), asked, principal
+}
+
+// Turns returns how many forwarded calls wait for their turn, and, if a call in progress has an open
+// question, when the oldest was asked, and the principal who has to answer it, if known.
+func (r *Remote) Turns() (waiting int, asked time.Time, principal string) { return r.calls.turns() }
 
 // Asks reports whether the server asks questions that do not name their call, so that forwarded
 // calls of different callers take turns. It is always false for a server that speaks 2026-07-28.

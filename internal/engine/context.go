@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -32,6 +33,7 @@ type Context struct {
 	peer Peer // of a modern request
 
 	cause *trace.Cause // of what is done for the call; nil: it is not recorded
+	waits wait.Clock
 
 	asking asker // guarded by mu of Part; nil until it is needed
 	over   bool  // End was called; guarded by mu of Part
@@ -290,6 +292,8 @@ func (c *Context) Value(key any) any {
 		if c.cause != nil {
 			return c.cause
 		}
+	case wait.Key:
+		return &c.waits
 	}
 	return c.Part.Value(key)
 }

@@ -79,10 +79,13 @@ type Server struct {
 	Said      []string  `json:"said,omitempty"`  // the last lines of its standard error, if it is not running
 	Restarts  int       `json:"restarts"`
 	Share     string    `json:"share"`
-	Asks      bool      `json:"asks,omitempty"`  // callers that share a connection take turns, because its questions name no call
-	Roots     bool      `json:"roots,omitempty"` // it runs once per session for sessions with roots, because it asks for them
-	Clients   int       `json:"clients"`         // connections of single clients
-	Conns     int       `json:"connections"`     // all of them
+	Asks      bool      `json:"asks,omitempty"`         // callers that share a connection take turns, because its questions name no call
+	Waiting   int       `json:"waiting,omitempty"`      // calls that wait for their turn now
+	Question  time.Time `json:"questionSince,omitzero"` // when the question was asked that they wait for; zero: they wait for none
+	Asked     string    `json:"asked,omitempty"`        // the principal who has to answer it; empty: unknown
+	Roots     bool      `json:"roots,omitempty"`        // it runs once per session for sessions with roots, because it asks for them
+	Clients   int       `json:"clients"`                // connections of single clients
+	Conns     int       `json:"connections"`            // all of them
 	Processes int       `json:"processes"`
 	Memory    int64     `json:"memory,omitempty"`  // private memory of the processes in bytes; 0: unknown
 	Debug     []string  `json:"debug,omitempty"`   // addresses of debuggers, one for each process that has one

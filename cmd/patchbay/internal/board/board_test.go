@@ -26,6 +26,25 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// The status of a server says how many calls wait for their turn, and for whose answer.
+func TestTurns(t *testing.T) {
+	now := time.Now()
+	asked := now.Add(-58 * time.Second)
+	for _, tt := range []struct {
+		s    health.Server
+		want string
+	}{
+		{health.Server{}, ""},
+		{health.Server{Waiting: 2}, "2 calls wait for their turn"},
+		{health.Server{Waiting: 1, Question: asked}, "1 call waits for its turn; a question to another caller has been open for 58s"},
+		{health.Server{Waiting: 1, Question: asked, Asked: "carl"}, "1 call waits for its turn; a question to carl has been open for 58s"},
+	} {
+		if got := Turns(&tt.s, now); got != tt.want {
+			t.Errorf("Turns = %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // The status of a server has the addresses at which a debugger can attach.
 func TestRemarksOfDebuggers(t *testing.T) {
 	got := Remarks(&health.Server{Debug: []string{"127.0.0.1:1", "127.0.0.1:2"}}, time.Time{})

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	if s.Asks && !perSession && s.Share != gateway.PerPrincipal.String() {
 		say("callers that share a connection take turns, as its questions do not name a call")
 	}
+	if turns := Turns(s, now); turns != "" {
+		say("%s", turns)
+	}
 	if s.Roots {
 		say("it asks for roots, so each session with roots has its own connection: %d processes%s", s.Processes, InMemory(s.Memory))
 	} else if perSession && s.Processes >= manyProcesses {
@@ -50,7 +54,23 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	return lines
 }
 
-// Traffic describes calls, such as "12 calls, p95 80 ms, 3 errors (2 tool, 1 deadline)".
+// Turns describes the calls that wait for their turn, such as "2 calls wait for their turn; a question
+// to carl has been open for 58s". It is empty if there are none.
+func Turns(s *health.Server, now time.Time) string {
+	if s.Waiting == 0 {
+		return ""
+	}
+	out := counted(uint64(s.Waiting), "call") + " wait for their turn"
+	if s.Waiting == 1 {
+		out = "1 call waits for its turn"
+	}
+	if s.Question.IsZero() {
+		return out
+	}
+	return fmt.Sprintf("%s; a question to %s has been open for %s", out, cmp.Or(screen.OneLine(s.Asked), "another caller"), screen.Age(s.Question, now))
+}
+
+// Traffic describes calls, such as "12 calls, p95 80 ms, 3 errors (2 tool, 1 deadline), 1 canceled".
 func Traffic(s metrics.Stats) string {
 	out := counted(s.Calls, "call")
 	if s.Calls > 0 {
@@ -58,6 +78,9 @@ func Traffic(s metrics.Stats) string {
 	}
 	if n := s.Errors.Sum(); n > 0 {
 		out += ", " + counted(n, "error") + " (" + Kinds(s.Errors) + ")"
+	}
+	if s.Canceled > 0 {
+		out += fmt.Sprintf(", %d canceled", s.Canceled)
 	}
 	if s.Open > 0 {
 		out += fmt.Sprintf(", %d running", s.Open)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
@@ -85,7 +86,7 @@ func table(servers []health.Server, tools int, now time.Time) *screen.Grid {
 	servers = slices.Clone(servers)
 	slices.SortStableFunc(servers, func(a, b health.Server) int { return cmp.Compare(calls(b), calls(a)) })
 	for _, s := range servers {
-		about := s.Reason
+		about := cmp.Or(s.Reason, board.Turns(&s, now))
 		if s.Minute == nil {
 			g.Add(s.Name, s.State, "0", "0", "-", "-", "-", "-", "0", about)
 			continue
@@ -98,10 +99,14 @@ func table(servers []health.Server, tools int, now time.Time) *screen.Grid {
 	return g
 }
 
-// add adds a row. Its last column is what a person should know: why calls failed, else about.
+// add adds a row. Its last column is what a person should know: about, else why calls have failed, and
+// how many were canceled.
 func add(g *screen.Grid, name, state string, s, upstream metrics.Stats, about string) {
-	if about == "" && s.Errors.Sum() > 0 {
+	if about == "" {
 		about = board.Kinds(s.Errors)
+		if s.Canceled > 0 {
+			about = strings.TrimPrefix(about+fmt.Sprintf(", %d canceled", s.Canceled), ", ")
+		}
 	}
 	took := func(s metrics.Stats, l metrics.Latency) string {
 		if s.Calls == 0 {

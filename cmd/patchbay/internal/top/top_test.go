@@ -22,7 +22,7 @@ func latency(ms int) metrics.Latency {
 func gateways(now time.Time) []health.Found {
 	busy := &metrics.Server{
 		Name:     "shop",
-		Stats:    metrics.Stats{Calls: 120, Errors: metrics.Errors{Tool: 3, Deadline: 1}, Open: 2, P50: latency(12), P95: latency(80), P99: latency(11_500)},
+		Stats:    metrics.Stats{Calls: 120, Errors: metrics.Errors{Tool: 3, Deadline: 1}, Canceled: 2, Open: 2, P50: latency(12), P95: latency(80), P99: latency(11_500)},
 		Upstream: metrics.Stats{Calls: 119, P95: latency(75)},
 	}
 	for i := range 7 {
@@ -45,7 +45,7 @@ func TestLines(t *testing.T) {
 	want := `patchbay 1, http://127.0.0.1:7420/mcp: degraded, pid 7 for 1m
 gateway.yaml has faults; the gateway is unchanged
 SERVER   STATE    CALLS/MIN  ERRORS    P50    P95     P99  ITSELF  OPEN  ABOUT
-shop     ready          120       4  12 ms  80 ms    12 s   75 ms     2  3 tool, 1 deadline
+shop     ready          120       4  12 ms  80 ms    12 s   75 ms     2  3 tool, 1 deadline, 2 canceled
 · tool6                   6       0   1 ms   0 ms    0 ms       -     0
 · tool5                   5       0   1 ms   0 ms    0 ms       -     0
 · tool4                   4       0   1 ms   0 ms    0 ms       -     0

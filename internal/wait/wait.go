@@ -1,0 +1,50 @@
+// Package wait measures how long a request waits in this process before it goes to its server: for
+// the start of the server, for a place among its connections, or for its turn. Package engine has a
+// clock for each request, package gateway and package bridge add the waits, and counters and spans
+// subtract them from the time of the server.
+package wait
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Clock is the sum of the waits of a request. The zero value is ready for use. A nil clock measures
+// nothing. Its methods may be used by several goroutines at once.
+type Clock struct{ sum atomic.Int64 }
+
+// Since adds a wait that began at a time and ends now.
+func (c *Clock) Since(began time.Time) {
+	if c != nil {
+		c.sum.Add(int64(time.Since(began)))
+	}
+}
+
+// Sum returns the sum of the waits so far.
+func (c *Clock) Sum() time.Duration {
+	if c == nil {
+		return 0
+	}
+	return time.Duration(c.sum.Load())
+}
+
+// Key is the context key of a *Clock. The context of a request answers it without an entry of its
+// own.
+type Key struct{}
+
+// From returns the clock of the request of ctx, or nil if there is none.
+func From(ctx context.Context) *Clock {
+	c, _ := ctx.Value(Key{}).(*Clock)
+	return c
+}
+
+// With returns the clock of the request of ctx, and a context that has it. If there is none, the
+// context is a new one.
+func With(ctx context.Context) (context.Context, *Clock) {
+	if c := From(ctx); c != nil {
+		return ctx, c
+	}
+	c := new(Clock)
+	return context.WithValue(ctx, Key{}, c), c
+}

@@ -1,0 +1,29 @@
+package wait_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/wait"
+)
+
+// A context without a clock measures nothing, and With keeps the clock that there is.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait.From(context.Background()).Since(time.Now())
+		if got := wait.From(context.Background()).Sum(); got != 0 {
+			t.Errorf("without a clock the sum is %v", got)
+		}
+		ctx, c := wait.With(context.Background())
+		for range 2 {
+			began := time.Now()
+			time.Sleep(time.Second)
+			wait.From(ctx).Since(began)
+		}
+		if _, again := wait.With(ctx); again != c || c.Sum() != 2*time.Second {
+			t.Errorf("the clock is replaced: %v, the sum is %v, want 2s", again != c, c.Sum())
+		}
+	})
+}
