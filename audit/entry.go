@@ -70,7 +70,7 @@ type Entry struct {
 	Kind         Kind            `json:"kind"`
 	Method       string          `json:"method,omitempty"` // empty: tools/call
 	More         int             `json:"more,omitzero"`    // lines of this kind and caller that were left out up to this one, see [Trail]
-	Millis       float64         `json:"ms,omitzero"`      // duration in milliseconds
+	Millis       float64         `json:"ms,omitzero"`      // duration in milliseconds, of all rounds of questions together
 	Name         string          `json:"name,omitempty"`   // of a prompt; URI of a resource, without its query; id of a task
 	Node         string          `json:"node"`
 	Outcome      string          `json:"outcome,omitempty"` // "ok", "tool error", "error", "denied", "canceled", ...

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -251,6 +253,8 @@ type record struct {
 	list  bool
 	held  bool // [Trail.End] writes its end
 
+	earlier float64 // milliseconds of earlier rounds
+
 	mu     sync.Mutex
 	uri    string // of a resource, with its query; guarded by mu
 	entry  Entry  // as far as it is known; guarded by mu
@@ -259,7 +263,7 @@ type record struct {
 	inside int    // servers that have the call now; guarded by mu
 }
 
-// callKey is where a call keeps its id over rounds of questions.
+// callKey is where a call keeps its id and its time over rounds of questions.
 const callKey = "dev.patchbay/audit"
 
 func recordOf(ctx context.Context) *record {
@@ -274,7 +278,9 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 	e := &r.entry
 	if call := engine.From(ctx); call != nil {
 		if id, ok := call.Recall(callKey); ok { // it comes back with answers
-			e.Call, r.begins = stringOf(id), call.Round()
+			id, millis, _ := strings.Cut(stringOf(id), " ")
+			e.Call, r.begins = id, call.Round()
+			r.earlier, _ = strconv.ParseFloat(millis, 64)
 		}
 	}
 	if e.Call == "" {
@@ -468,7 +474,7 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	e, begun, uri := r.entry, r.begins > 0, r.uri
 	r.mu.Unlock()
 	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
-		call.Remember(callKey, jsonx.AppendString(nil, e.Call))
+		call.Remember(callKey, jsonx.AppendString(nil, fmt.Sprint(e.Call, " ", r.earlier+millis(o.Duration))))
 		return
 	}
 	switch {
@@ -495,7 +501,7 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 			e.Server, e.Tool = t.server(server), cmp.Or(tool, e.Tool)
 		}
 	}
-	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, float64(o.Duration.Microseconds())/1000
+	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, r.earlier+millis(o.Duration)
 	if o.Outcome == middleware.Failed {
 		e.Fault = faults[outcome.Of(ctx, nil, o.Err).Cause]
 	}
@@ -510,6 +516,8 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		t.Log.addSome(e)
 	}
 }
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // faults are the words for the causes of errors, as in the label error_type of metrics.
 var faults = map[outcome.Cause]string{outcome.Deadline: "deadline", outcome.Lost: "transport", outcome.Server: "protocol"}
