@@ -17,7 +17,7 @@ import (
 func followed(t *testing.T, path string, after int64) (until func(want string), stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	seen := make(chan string)
+	seen := make(chan string, 100) // so that Follow does not keep the file open
 	go func() {
 		defer close(seen)
 		for e, err := range audit.Follow(ctx, path, after) {
