@@ -135,6 +135,7 @@ func (c *Chain) closeAudit() {
 	if c.trail == nil {
 		return
 	}
+	before := c.trail.Log.Stats().Dropped
 	done := make(chan error, 1)
 	go func() { done <- c.trail.Log.Close() }() // ends with the program at the latest
 	ctx, cancel := context.WithTimeoutCause(context.Background(), auditTime, fmt.Errorf("%s takes too long to write", c.auditFile))
@@ -147,7 +148,8 @@ func (c *Chain) closeAudit() {
 	}
 	if err != nil {
 		lost := "the audit log ends without its stop line"
-		if n := c.trail.Log.Stats().Queued; n > 0 {
+		s := c.trail.Log.Stats()
+		if n := s.Queued + int(s.Dropped-before); n > 0 {
 			lost = "the last " + screen.Quantity(n, "line") + " of the audit log are lost"
 		}
 		c.program.Talk.Always("patchbay: warning: " + lost + ": " + screen.Visible(err.Error()))
