@@ -47,19 +47,22 @@ type chain struct {
 // lookTime is the time between looks whether the file is still there.
 const lookTime = time.Second
 
-// gone reports whether the open file was removed, renamed, replaced or cut. Unless now, it looks at
-// most once in lookTime.
+// gone reports whether the open file was cut, or removed, renamed or replaced; for the latter it looks
+// at most once in lookTime, unless now.
 func (c *chain) gone(now bool) bool {
-	if !now && time.Since(c.looked) < lookTime {
-		return false
-	}
-	c.looked = time.Now()
 	own, err := c.stat()
 	if err != nil {
 		return false
 	}
+	if own.Size() < c.size {
+		return true
+	}
+	if !now && time.Since(c.looked) < lookTime {
+		return false
+	}
+	c.looked = time.Now()
 	there, err := os.Stat(c.path)
-	return own.Size() < c.size || errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(there, own)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(there, own)
 }
 
 // recover opens the file, and finds the end of the log in it or in the rotated files. It returns
@@ -106,6 +109,9 @@ func (c *chain) recover() (detail map[string]any, err error) {
 	head, err := readHead(c.path)
 	if err != nil {
 		return nil, err
+	}
+	if head == nil && c.Seq > 0 && known.Seq == 0 && c.log.options.Key != nil {
+		detail["headMissing"] = true
 	}
 	if head != nil && head.Seq > c.Seq {
 		detail["cut"] = Head{head.Seq, head.Hash}

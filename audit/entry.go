@@ -48,7 +48,7 @@ const (
 //
 // Write and Add set Hash, Node, Prev, Seq and V. They clip texts to 1 KiB as they stand in the line,
 // and those that a client chooses to 200 bytes: Method, Tool, the Name and Version of Client and, of
-// kind [Denied], Name. A clipped text ends with "…". URIs in Reason lose their query. They refuse an
+// kinds [Denied] and [CallRetry], Name. A clipped text ends with "…". URIs in Reason lose their query. They refuse an
 // entry without a Kind, of the kinds [Node] and [Checkpoint], which are about the log itself, and with a
 // Detail that is not a JSON object of at most 16 KiB.
 type Entry struct {
@@ -310,7 +310,7 @@ func withoutQueries(s string) string {
 // chosen appends the texts of an entry that a client chooses freely to list.
 func (e *Entry) chosen(list []*string) []*string {
 	list = append(list, &e.Method, &e.Tool)
-	if e.Kind == Denied { // other lines are of calls, which limits bound: they have the whole URI
+	if e.Kind == Denied || e.Kind == CallRetry { // other lines are of calls, which limits bound: they have the whole URI
 		list = append(list, &e.Name)
 	}
 	if c := e.Client; c != nil {

@@ -129,3 +129,51 @@ func TestFloodOfCallers(t *testing.T) {
 		t.Errorf("the lines count %d requests, want %d", sum, n)
 	}
 }
+
+// A caller cannot fill the log with calls that fail before they leave; those that leave all have
+// their lines, and a further attempt has no long name.
+func TestFloodOfUnknownTools(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := open(t, path, &audit.Options{Sync: audit.SyncNone})
+	trail := &audit.Trail{Log: l}
+	fails := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, mcp.Errorf(-32602, "unknown") })
+	around := trail.Around("s")(fails)
+	h := trail.Outer()(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		if req.Method == "tools/call" { // it does not leave
+			return fails.Handle(ctx, req)
+		}
+		if _, err := around.Handle(ctx, req); err == nil {
+			t.Error("no error")
+		}
+		return around.Handle(ctx, req)
+	}))
+	const n, reads = 2000, 30
+	long, _ := json.Marshal(map[string]string{"uri": "x://h/" + strings.Repeat("u", 2000)})
+	for range n {
+		h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"x"}`)})
+	}
+	for range reads {
+		h.Handle(t.Context(), &mcp.Request{Method: "resources/read", Params: long})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sum, lines, kinds := 0, 0, map[audit.Kind]int{}
+	for _, e := range calls(t, path) {
+		if e.Method == "" {
+			lines++
+			sum += 1 + e.More
+			continue
+		}
+		kinds[e.Kind]++
+		if e.Kind == audit.CallRetry && len(e.Name) > 210 {
+			t.Errorf("a further attempt: %s", e.Line())
+		}
+	}
+	if sum != n || lines > n/4 {
+		t.Errorf("%d lines count %d calls, want %d", lines, sum, n)
+	}
+	if kinds[audit.CallBegin] != reads || kinds[audit.CallRetry] != reads || kinds[audit.CallEnd] != reads {
+		t.Errorf("calls that left: %v", kinds)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,7 +51,8 @@ const (
 // gateway, has a line call.begin for each of them; its end names the first.
 //
 // Of the refused requests of a caller, 20 a second have a line of their own, and one more line says
-// how many others there were, see More of [Entry]; the same holds for lists.
+// how many others there were, see More of [Entry]; the same holds for lists, and for failed calls that
+// have not left.
 type Trail struct {
 	Log       *Log
 	OnFailure Failure
@@ -70,7 +72,8 @@ type Trail struct {
 	// line they fail like others. Nil means that none is trusted.
 	Trusted func(server string) bool
 
-	readOnly sync.Map // *readOnlyTools by the name of a server
+	readOnly sync.Map    // *readOnlyTools by the name of a server
+	begins   atomic.Bool // Around is used: a call without a call.begin has not left
 }
 
 // callMethods are the requests that a server may act on; those with true only read.
@@ -112,6 +115,7 @@ func (t *Trail) Outer() mcp.Middleware {
 // writes the end. It belongs behind the policy: else each refused call has two lines, which wait for the
 // disk, and none of kind denied.
 func (t *Trail) Around(server string) mcp.Middleware {
+	t.begins.Store(true)
 	trusted := t.Trusted != nil && t.Trusted(server)
 	who := t.server(server)
 	kept, _ := t.readOnly.LoadOrStore(server, new(readOnlyTools))
@@ -510,7 +514,7 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		r.mu.Lock()
 		r.last = e
 		r.mu.Unlock()
-	case e.Kind == CallEnd:
+	case e.Kind == CallEnd && (begun || o.Outcome != middleware.Failed || !t.begins.Load()):
 		t.Log.Add(e)
 	default:
 		t.Log.addSome(e)

@@ -507,6 +507,7 @@ func (v *verifier) about(s *scanned) {
 		Lines    int64 `json:"lines"`
 		Cut      *Head `json:"cut"`
 		Gone     *Head `json:"gone"`
+		NoHead   bool  `json:"headMissing"`
 	}
 	if jsonx.Unmarshal(s.detail, &d) != nil {
 		return
@@ -516,6 +517,9 @@ func (v *verifier) about(s *scanned) {
 	}
 	if d.Lines > 0 {
 		v.noteAt(s.at, Incomplete, "%d lines were dropped before this one, because they could not be written", d.Lines)
+	}
+	if d.NoHead {
+		v.noteAt(s.at, Incomplete, "the file with the last checkpoint was missing when the log was opened, so a cut before this line cannot be found")
 	}
 	if d.Gone != nil && s.at.seq == v.report.First {
 		v.faultAt(s.at, Missing, "the file with the lines up to %d was removed, renamed or emptied while the log was open; verify it too if it was renamed", d.Gone.Seq)

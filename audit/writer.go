@@ -61,6 +61,12 @@ func (w *writer) open() (err error) {
 		return err
 	}
 	w.checked = time.Now()
+	next := "patchbay audit verify " + w.Log.path + " says more"
+	if cut, ok := detail["cut"].(Head); ok {
+		w.options.Logger.Error("audit log has lost its end", "file", w.Log.path, "line", cut.Seq, "next", next)
+	} else if detail["headMissing"] != nil {
+		w.options.Logger.Error("audit log has lost the copy of its last checkpoint, so a cut end cannot be found", "file", headPath(w.Log.path), "next", next)
+	}
 	return w.release()
 }
 
@@ -267,8 +273,10 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	if err := w.chain.write(m, w.options.Sync == SyncGroup); err != nil {
 		return err
 	}
-	if w.detail["gone"] != nil || w.detail["cut"] != nil {
-		w.options.Logger.Error("audit log was removed, renamed, replaced or cut while it was open, and is opened again", "file", w.Log.path, "detail", w.detail)
+	for _, lost := range []string{"gone", "cut"} {
+		if head, ok := w.detail[lost].(Head); ok {
+			w.options.Logger.Error("audit log was removed, renamed, replaced or cut while it was open, and is opened again", "file", w.Log.path, "line", head.Seq)
+		}
 	}
 	w.told, w.detail = dropped, nil
 	if w.chain.last != nil {
