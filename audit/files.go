@@ -195,16 +195,16 @@ func begun(text []byte) bool {
 	return false
 }
 
-// Check returns why Open cannot go on with the file at path. It is nil if there is no file. Check
-// changes nothing.
+// Check returns why Open cannot go on with the file at path, or with FILE.head beside it. It is nil if
+// there is neither. Check changes nothing.
 func Check(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err == nil {
 		_, err = endOf(f)
 		f.Close()
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		_, err = readHead(path)
 	}
 	if err != nil {
 		return fmt.Errorf("audit log: %w", err)

@@ -295,6 +295,18 @@ func TestOpenErrors(t *testing.T) {
 			t.Errorf("Open has changed %s", name)
 		}
 	}
+	for _, content := range []string{"x", "{}"} { // the copy of the last checkpoint
+		path := filepath.Join(dir, "new.jsonl")
+		if err := os.WriteFile(path+".head", []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := audit.Check(path); err == nil || !strings.Contains(err.Error(), path+".head is not a checkpoint") {
+			t.Errorf("Check with a bad head: %v", err)
+		}
+		if _, err := audit.Open(path, nil); err == nil || !strings.Contains(err.Error(), path+".head is not a checkpoint") {
+			t.Errorf("Open with a bad head: %v", err)
+		}
+	}
 	if _, err := audit.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Open of a folder: %v", err)
 	}
