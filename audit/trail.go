@@ -508,6 +508,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	e.Outcome, e.Code, e.Millis = string(o.Outcome), o.Code, r.earlier+millis(o.Duration)
 	if o.Outcome == middleware.Failed {
 		e.Fault = faults[outcome.Of(ctx, nil, o.Err).Cause]
+		if outcome.ShutDown(ctx) && (o.Err == nil || e.Fault == faults[outcome.Lost]) {
+			e.Fault, e.Reason = faults[outcome.Lost], "this program was stopped before the answer"
+		}
 	}
 	switch {
 	case r.held:

@@ -415,7 +415,13 @@ func (s *Server) ServeStdio(ctx context.Context) error {
 	defer restore()
 	who := callerOf(ctx)
 	who.Alone = true
-	err = s.serve(ctx, conn, who, s.tap("stdio"))
+	// The end of ctx shuts the server down, and is the cause of the end of its calls.
+	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(errShutdown) })()
+	if err = s.serve(serving, conn, who, s.tap("stdio")); errors.Is(err, ErrClosed) && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return errors.Join(err, s.Shutdown(end))

@@ -23,7 +23,7 @@ const (
 	Task      Outcome = "task"       // the call goes on as a task; [mcp.TaskConfig] reports its end to OnEnd
 	Denied    Outcome = "denied"     // by an [mcp.Denial]: no permission, refused by a policy, or over a rate limit
 	Canceled  Outcome = "canceled"   // the caller canceled the request, or has gone, and the request failed; the usual end of subscriptions/listen
-	Failed    Outcome = "error"      // a JSON-RPC error
+	Failed    Outcome = "error"      // a JSON-RPC error, or the server shut down before the answer
 )
 
 // Record describes a request that has ended.
@@ -54,7 +54,9 @@ func Observe(f func(ctx context.Context, r Record)) mcp.Middleware {
 			start := time.Now()
 			res, err := next.Handle(ctx, req)
 			r.Duration, r.Err = time.Since(start), err
-			r.Outcome, r.Code = outcomeOf(ctx, res, err)
+			if r.Outcome, r.Code = outcomeOf(ctx, res, err); r.Outcome == Failed && req.Method == "subscriptions/listen" && outcome.ShutDown(ctx) {
+				r.Outcome, r.Code = Canceled, 0
+			}
 			f(ctx, r)
 			return res, err
 		})
@@ -97,6 +99,7 @@ var outcomes = [...]Outcome{
 func outcomeOf(ctx context.Context, res mcp.Result, err error) (Outcome, int) {
 	e := outcome.Of(ctx, res, err)
 	switch {
+	case e.Cause == outcome.Lost:
 	case e.Failed() && (errors.Is(e.Ctx, context.Canceled) || e.Ctx != nil && e.Err):
 		return Canceled, 0
 	case e.Failed() && !e.Err: // a result with isError, after Limits.CallTimeout too

@@ -344,7 +344,7 @@ func (h *handler) failureOf(ctx context.Context, req *mcp.Request, res mcp.Resul
 		return "", 0
 	case canceled && req.Method == "subscriptions/listen":
 		return "", 0 // its usual end
-	case canceled:
+	case canceled && e.Cause != outcome.Lost: // Lost: the server shuts down
 		return errorCanceled, 0
 	case !e.Err:
 		failure = errorTool

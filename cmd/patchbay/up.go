@@ -161,7 +161,9 @@ func (c *upCmd) Run(a *app) error {
 	}
 	select {
 	case <-a.ctx.Done():
-		err = nil
+		if err = nil; c.Stdio {
+			within(closeTime, func() { <-served }) // the last calls have their lines in the logs
+		}
 	case err = <-served:
 	}
 	a.leave()

@@ -69,7 +69,7 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 		e.Cause = Denial
 	case tooLong(err), e.Ctx != nil && tooLong(context.Cause(ctx)):
 		e.Cause = Deadline
-	case e.Ctx != nil && shutDown(context.Cause(ctx)):
+	case ShutDown(ctx):
 		e.Cause = Lost
 	case e.Ctx != nil:
 		e.Cause = Caller
@@ -89,10 +89,10 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 // context.DeadlineExceeded too.
 func tooLong(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// shutDown reports whether the cause of the end of a context is that this process shuts down.
-func shutDown(cause error) bool {
+// ShutDown reports whether a context has ended because this process shuts down.
+func ShutDown(ctx context.Context) bool {
 	var down interface{ ShutDown() bool }
-	return errors.As(cause, &down) && down.ShutDown()
+	return ctx.Err() != nil && errors.As(context.Cause(ctx), &down) && down.ShutDown()
 }
 
 // unreached is an error that says that a request did not reach its server, such as that of a

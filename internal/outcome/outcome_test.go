@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -40,6 +41,8 @@ func TestOf(t *testing.T) {
 	defer cancelLate()
 	slow, cancelSlow := context.WithCancelCause(t.Context())
 	cancelSlow(&mcp.LimitError{Limit: time.Second})
+	down, shutDown := context.WithCancelCause(t.Context())
+	shutDown(engine.ErrShutdown)
 	failed, rpc := mcp.RawResult(`{"isError":true}`), mcp.Errorf(-32602, "no tool")
 	for _, tt := range []struct {
 		name  string
@@ -65,6 +68,8 @@ func TestOf(t *testing.T) {
 		{"callTimeout of the context", slow, nil, rpc, outcome.Deadline, -32602, middleware.Canceled, metrics.TimedOut},
 		{"a deadline of the network", live, nil, &url.Error{Op: "Post", Err: context.DeadlineExceeded}, outcome.Deadline, -32603, middleware.Failed, metrics.TimedOut},
 		{"canceled", gone, nil, rpc, outcome.Caller, -32602, middleware.Canceled, metrics.Canceled},
+		{"a shutdown", down, nil, rpc, outcome.Lost, -32602, middleware.Failed, metrics.TransportError},
+		{"isError after a shutdown", down, failed, nil, outcome.Lost, 0, middleware.Failed, metrics.TransportError},
 		{"cut off", live, nil, io.ErrUnexpectedEOF, outcome.Lost, -32603, middleware.Failed, metrics.TransportError},
 		{"no line in the audit log", live, nil, unlogged{rpc}, outcome.Unlogged, -32602, middleware.Failed, metrics.Unlogged},
 		{"a JSON-RPC error", live, nil, rpc, outcome.Server, -32602, middleware.Failed, metrics.ProtocolError},
