@@ -259,12 +259,13 @@ type record struct {
 
 	earlier float64 // milliseconds of earlier rounds
 
-	mu     sync.Mutex
-	uri    string // of a resource, with its query; guarded by mu
-	entry  Entry  // as far as it is known; guarded by mu
-	last   Entry  // the end of the last request if the record is held; guarded by mu
-	begins int    // lines call.begin and call.retry of the first server, in earlier rounds too; guarded by mu
-	inside int    // servers that have the call now; guarded by mu
+	mu      sync.Mutex
+	uri     string   // of a resource, with its query; guarded by mu
+	entry   Entry    // as far as it is known; guarded by mu
+	last    Entry    // the end of the last request if the record is held; guarded by mu
+	refusal *refusal // nil: there is none; guarded by mu
+	begins  int      // lines call.begin and call.retry of the first server, in earlier rounds too; guarded by mu
+	inside  int      // servers that have the call now; guarded by mu
 }
 
 // callKey is where a call keeps its id and its time over rounds of questions.
@@ -400,9 +401,6 @@ func (r *record) Decided(server string, d note.Decision) {
 		return
 	}
 	e := &r.entry
-	if !d.Allow {
-		e.Server = r.trail.server(server)
-	}
 	if e.Tool != "" && d.Tool != "" {
 		e.Tool = d.Tool
 	}
@@ -415,6 +413,22 @@ func (r *record) Decided(server string, d note.Decision) {
 		own.Effect = "allow"
 	}
 	e.Decision = &own
+	if d.Allow {
+		return
+	}
+	e.Server = r.trail.server(server)
+	// A resource that no server lists is asked for at each server.
+	if last := r.refusal; last != nil && (last.server == nil || last.server.Name != server) {
+		e.Server = nil
+	}
+	r.refusal = &refusal{e.Server, e.Decision}
+}
+
+// refusal is the last decision of a policy against a request. Its server is nil if there is another one
+// about another server.
+type refusal struct {
+	server   *Server
+	decision *Decision
 }
 
 // begin returns the line of a call that is about to leave, and whether another server passes it on.
@@ -476,6 +490,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	r := recordOf(ctx)
 	r.mu.Lock()
 	e, begun, uri := r.entry, r.begins > 0, r.uri
+	if o.Outcome == middleware.Denied && r.refusal != nil {
+		e.Server, e.Decision = r.refusal.server, r.refusal.decision
+	}
 	r.mu.Unlock()
 	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
 		call.Remember(callKey, jsonx.AppendString(nil, fmt.Sprint(e.Call, " ", r.earlier+millis(o.Duration))))

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	// The kept list may be out of date; the server then says that it does not have the resource.
 	owner := g.keptOwner(clientOf(ctx), uri)
 	if owner != nil {
-		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) {
+		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) || denied(err) {
 			return res, err
 		}
 	}
@@ -111,7 +112,8 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	// A server may serve resources that it does not list, such as those that a tool result links
 	// to. A read changes nothing, so the other servers are asked in turn.
 	ctx = context.WithValue(ctx, probing{}, true)
-	var failed error // the first error other than "not found"
+	var refused error // by middleware in front of a server, which may say "not found"
+	var failed error  // the first error other than "not found"
 	for _, up := range g.upstreams() {
 		if up == owner || up.unavailable() != nil {
 			continue
@@ -121,14 +123,23 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		if err == nil || !errors.As(err, &rpc) {
 			return res, err
 		}
-		if failed == nil && !hasNot(err) {
-			failed = err
+		switch {
+		case denied(err):
+			refused = cmp.Or(refused, err)
+		case !hasNot(err):
+			failed = cmp.Or(failed, err)
 		}
 	}
-	if failed != nil {
-		return nil, failed
+	if err := cmp.Or(failed, refused); err != nil {
+		return nil, err
 	}
 	return nil, mcp.ResourceNotFound(uri)
+}
+
+// denied reports whether middleware, such as a policy, has refused a request.
+func denied(err error) bool {
+	var d mcp.Denial
+	return errors.As(err, &d)
 }
 
 // hasNot reports whether a server says that it does not have what was requested.
