@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -125,13 +125,7 @@ func (t *Trail) Around(server string) mcp.Middleware {
 			h.readOnly = kept.(*readOnlyTools)
 		}
 		h.alone = t.Outer()(mcp.HandlerFunc(h.handle))
-		switch next := next.(type) {
-		case leaver:
-			return &leaving{h, next}
-		case interface{ PassesAll() }:
-			return &passing{h}
-		}
-		return h
+		return step.Like(next, h)
 	}
 }
 
@@ -151,34 +145,6 @@ type around struct {
 	readOnly *readOnlyTools // nil: the server is not trusted
 	next     mcp.Handler
 	alone    mcp.Handler // for requests without a record
-}
-
-// leaver is a handler that filters lists for a gateway, such as that of a policy.
-type leaver interface {
-	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
-}
-
-// leaving is a handler in front of a leaver.
-type leaving struct {
-	*around
-	leaver
-}
-
-// passing is a handler in front of one that changes no list.
-type passing struct{ *around }
-
-// PassesAll tells a gateway that lists are not changed, so that it encodes them once for all callers.
-func (passing) PassesAll() {}
-
-// Foreign tells a policy in front what it would see without the audit.
-func (h *around) Foreign() bool {
-	switch next := h.next.(type) {
-	case *mcp.Session:
-		return true
-	case interface{ Foreign() bool }:
-		return next.Foreign()
-	}
-	return false
 }
 
 // Handle writes a line before it passes a call on.

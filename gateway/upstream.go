@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
 	"net/url"
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -28,8 +28,8 @@ type upstream struct {
 	relisting relisting
 	around    mcp.Middleware // nil: no middleware
 	front     mcp.Handler    // what callers reach; nil: no middleware
-	leaver    leaver         // front, or nil if it does not implement leaver
-	onlooks   bool           // front implements onlooker
+	leaver    step.Leaver    // front, or nil if it is none
+	onlooks   bool           // front is a step.Onlooker
 	direct    mcp.Handler    // what callers of Gateway.Direct reach
 }
 
@@ -41,17 +41,6 @@ func (up *upstream) lists() changeSet {
 	return changeSet(up.pool.lists.Load())
 }
 
-// leaver is a handler of middleware that returns which entries of a list the caller of ctx may see,
-// as a bitmap: entry i stays if bit i%8 of byte i/8 is set. Two lists with the same serial, unless
-// it is zero, are equal.
-type leaver interface {
-	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
-}
-
-// onlooker is a handler of middleware that passes on every request and result unchanged, such as
-// that of package metrics. Lists and subscriptions bypass it.
-type onlooker interface{ PassesAll() }
-
 func newUpstream(g *Gateway, name string) *upstream {
 	g.around.CompareAndSwap(0, g.wrapper())
 	up := &upstream{g: g, name: name, prefix: prefixOf(name)}
@@ -60,9 +49,9 @@ func newUpstream(g *Gateway, name string) *upstream {
 		if around := g.Middleware(name); around != nil {
 			up.around = func(next mcp.Handler) mcp.Handler { return around(foreign{next}) }
 			up.front = up.around(mcp.HandlerFunc(up.behind))
-			up.leaver, _ = up.front.(leaver)
+			up.leaver, _ = up.front.(step.Leaver)
 			_, bare := up.front.(foreign)
-			_, passes := up.front.(onlooker)
+			_, passes := up.front.(step.Onlooker)
 			up.onlooks = passes && !bare
 			if !up.onlooks {
 				up.direct = mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -90,7 +79,7 @@ type foreign struct{ mcp.Handler }
 // Foreign marks the handler for package policy.
 func (foreign) Foreign() bool { return true }
 
-// PassesAll marks the handler for middleware that changes no list: see onlooker.
+// PassesAll marks the handler for middleware that changes no list.
 func (foreign) PassesAll() {}
 
 // handle answers a request from a caller in the server's own terms.

@@ -401,10 +401,9 @@ func (s *Server) implementation() Implementation {
 	return Implementation{Name: s.Name, Title: s.Title, Version: s.Version}
 }
 
-// ServeStdio serves the process's own standard streams until the client closes them, ctx ends or
-// Shutdown is called; then it shuts the server down, within 5 seconds. If the client closes the
-// connection, the error is nil. While it serves, os.Stdout is os.Stderr, so that a stray print
-// cannot corrupt the stream.
+// ServeStdio serves the process's own standard streams until the client closes them (the error is
+// nil), ctx ends or Shutdown is called; then it shuts the server down, within 5 seconds. While it
+// serves, os.Stdout is os.Stderr, so that a stray print cannot corrupt the stream.
 //
 // Specification: 2026-07-28, basic/transports/stdio.
 func (s *Server) ServeStdio(ctx context.Context) error {

@@ -3,12 +3,12 @@ package metrics
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
+	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -27,16 +27,7 @@ func (c *Counters) Front() mcp.Middleware {
 // One Server may wrap several handlers if they are connections to one server.
 func (c *Counters) Server(name string) mcp.Middleware {
 	s := c.server(name)
-	return func(next mcp.Handler) mcp.Handler {
-		w := watch{c, s, &s.callers, next}
-		switch next := next.(type) {
-		case leaver:
-			return &leaving{w, next}
-		case onlooker:
-			return &passing{w}
-		}
-		return &w
-	}
+	return func(next mcp.Handler) mcp.Handler { return step.Like(next, &watch{c, s, &s.callers, next}) }
 }
 
 // Upstream returns a middleware that counts what a server behind a gateway answers, and how long
@@ -45,7 +36,7 @@ func (c *Counters) Server(name string) mcp.Middleware {
 // such as those for names that the server does not list, are not counted.
 func (c *Counters) Upstream(name string) mcp.Middleware {
 	s := c.server(name)
-	return func(next mcp.Handler) mcp.Handler { return &passing{watch{c, s, &s.upstream, next}} }
+	return func(next mcp.Handler) mcp.Handler { return step.Passing(next, &watch{c, s, &s.upstream, next}) }
 }
 
 // Around returns the Middleware of a gateway: for each server it puts [Counters.Server] in front of
@@ -174,17 +165,6 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	return res, err
 }
 
-// Foreign tells a policy in front what it would see without the watch.
-func (h *watch) Foreign() bool {
-	switch next := h.next.(type) {
-	case *mcp.Session:
-		return true
-	case interface{ Foreign() bool }:
-		return next.Foreign()
-	}
-	return false
-}
-
 func (o *ending) ended(start time.Time) {
 	o.took = time.Since(start)
 	o.end = start.Add(o.took)
@@ -195,24 +175,4 @@ func (o *ending) ended(start time.Time) {
 func sizeOf(res mcp.Result) int {
 	raw, _ := res.(mcp.RawResult)
 	return len(raw)
-}
-
-// onlooker is a handler of middleware that passes on all requests and results unchanged. A gateway
-// treats lists as if it were not there.
-type onlooker interface{ PassesAll() }
-
-// passing is a watch in front of an onlooker or of a server.
-type passing struct{ watch }
-
-func (*passing) PassesAll() {}
-
-// leaver is a handler that filters lists for a gateway, such as that of a policy.
-type leaver interface {
-	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
-}
-
-// leaving is a watch in front of a leaver.
-type leaving struct {
-	watch
-	leaver
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
+	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -92,10 +93,7 @@ func observe(o *Options, kind oteltrace.SpanKind) mcp.Middleware {
 	return func(next mcp.Handler) mcp.Handler {
 		h := h // a middleware may wrap several handlers
 		h.next = next
-		if _, ok := next.(interface{ PassesAll() }); ok {
-			return &passing{h}
-		}
-		return &h
+		return step.Like(next, &h)
 	}
 }
 
@@ -108,23 +106,6 @@ type handler struct {
 	fixed  []attribute.KeyValue // of every span
 	next   mcp.Handler
 }
-
-// Foreign tells a policy in front what it would see without the middleware.
-func (h *handler) Foreign() bool {
-	switch next := h.next.(type) {
-	case *mcp.Session:
-		return true
-	case interface{ Foreign() bool }:
-		return next.Foreign()
-	}
-	return false
-}
-
-// passing is a handler in front of one that changes no list, for a gateway.
-type passing struct{ handler }
-
-// PassesAll marks a handler that changes no list.
-func (*passing) PassesAll() {}
 
 // Handle implements [mcp.Handler].
 func (h *handler) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, err error) {

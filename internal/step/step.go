@@ -1,0 +1,67 @@
+// Package step makes a middleware transparent for the gateway and the policy in front of it.
+//
+// A gateway encodes a list once for all callers if the middleware around a server changes no list, and a
+// policy trusts less of a server that is not part of the program. They find that out from methods of the
+// handler. [Like] gives a handler those of the one behind it.
+package step
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Leaver is a handler that filters lists for a gateway, such as that of a policy. Leaves returns which
+// entries of a list the caller of ctx may see, as a bitmap: entry i stays if bit i%8 of byte i/8 is
+// set. Two lists with the same serial, unless it is zero, are equal.
+type Leaver interface {
+	Leaves(ctx context.Context, method string, serial uint64, entries iter.Seq[json.RawMessage]) (left string)
+}
+
+// Onlooker is a handler that passes on every request and result unchanged. The lists and subscriptions
+// of a gateway bypass it.
+type Onlooker interface{ PassesAll() }
+
+// Like returns h, which passes requests on to next unchanged and returns its results, as a handler that
+// looks to a gateway and a policy as next does.
+func Like(next, h mcp.Handler) mcp.Handler {
+	l := like{h, next}
+	switch next := next.(type) {
+	case Leaver:
+		return &leaving{l, next}
+	case Onlooker:
+		return &passing{l}
+	}
+	return &l
+}
+
+// Passing is [Like] for a middleware directly in front of a server, whose lists nothing changes.
+func Passing(next, h mcp.Handler) mcp.Handler { return &passing{like{h, next}} }
+
+type like struct {
+	mcp.Handler
+	next mcp.Handler
+}
+
+// Foreign reports whether next is a server that is not part of the program.
+func (l *like) Foreign() bool {
+	switch next := l.next.(type) {
+	case *mcp.Session:
+		return true
+	case interface{ Foreign() bool }:
+		return next.Foreign()
+	}
+	return false
+}
+
+type leaving struct {
+	like
+	Leaver
+}
+
+type passing struct{ like }
+
+// PassesAll implements [Onlooker].
+func (*passing) PassesAll() {}
