@@ -243,6 +243,19 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 		wantTools(t, c, "a 2", `q" 2`, "other 7")
 	})
+	t.Run("the first call of a listed tool while it runs", func(t *testing.T) {
+		c := &metrics.Counters{Listed: func(server, tool string) bool { return tool == "a" }}
+		h := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
+			if tools := c.Read(metrics.Total).Servers[0].Tools; len(tools) != 1 || tools[0].Name != "a" || tools[0].Open != 1 {
+				t.Errorf("while the call runs, the tools are %+v", tools)
+			}
+			return mcp.RawResult(`{}`), nil
+		})
+		if _, err := c.Server("s")(h).Handle(t.Context(), call("a")); err != nil {
+			t.Fatal(err)
+		}
+		wantTools(t, c, "a 1")
+	})
 	t.Run("many", func(t *testing.T) {
 		c := new(metrics.Counters)
 		h := c.Server("s")(answer(mcp.RawResult(`{}`), nil))

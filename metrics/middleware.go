@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -129,10 +128,15 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		return h.next.Handle(ctx, req)
 	}
 	var s *series
-	var name json.RawMessage
+	var tool string // without a series
 	if number == 0 {
-		name = req.Param("name")
-		s = h.t.tool(name)
+		name := req.Param("name")
+		if s = h.t.tool(name); s == nil {
+			tool, _ = jsonx.Unquote(name)
+			if h.c.Listed != nil {
+				s = h.c.addTool(h.t, h.s.name, tool, OK)
+			}
+		}
 	}
 	unnamed := s == nil
 	if unnamed {
@@ -153,7 +157,6 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		o.ended(start)
 		o.took -= clock.Sum() - waited
 		if unnamed && number == 0 {
-			tool, _ := jsonx.Unquote(name)
 			if own := h.c.addTool(h.t, h.s.name, tool, o.kind); own != nil {
 				s = own
 			}
