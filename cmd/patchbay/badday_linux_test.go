@@ -36,6 +36,7 @@ func (s story) told() story {
 // refused. Every call is answered, and callers, metrics, spans and the audit log tell the same story.
 // Then somebody edits the log, and the edit is found.
 func TestBadDay(t *testing.T) {
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
 	c := new(collector)
 	addr, err := freeport.Addr()
 	if err != nil {

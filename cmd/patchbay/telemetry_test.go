@@ -128,6 +128,7 @@ func (c *collector) deployment(t *testing.T) string {
 // header of the first request.
 func TestOneTree(t *testing.T) {
 	runtimeFolder(t)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
 	c := newCollector(t)
 	behind := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, "--gateway", c.deployment(t))
 	front := startUp(t, map[string]any{"far": map[string]any{"url": behind.url}}, "--gateway", c.deployment(t))
@@ -175,6 +176,7 @@ func TestOneTree(t *testing.T) {
 // the spans that are left are sent.
 func TestBusyCollector(t *testing.T) {
 	runtimeFolder(t)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
 	c := newCollector(t)
 	c.busy.Store(true)
 	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}}, "--gateway", c.deployment(t))

@@ -71,13 +71,17 @@ func New(o Options) (*Exporter, error) {
 	setDefault(&o.Queue, 4096)
 	setDefault(&o.Batch, 512)
 	o.Batch = min(o.Batch, o.Queue)
-	setDefault(&o.Delay, 5*time.Second)
-	setDefault(&o.Interval, time.Minute)
 	if o.Resource == nil {
 		o.Resource = resource.Default()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Delay == 0 {
+		o.Delay = o.period("OTEL_BSP_SCHEDULE_DELAY", 5*time.Second)
+	}
+	if o.Interval == 0 {
+		o.Interval = o.period("OTEL_METRIC_EXPORT_INTERVAL", time.Minute)
 	}
 	client := http.Client{}
 	if o.Client != nil {

@@ -29,7 +29,7 @@ type Options struct {
 	Retry        time.Duration // of all attempts for one batch, with the waits between them; 0: 1 minute
 	Queue        int           // the maximum number of spans that wait; 0: 4096
 	Batch        int           // the maximum number of spans in a request; 0: 512
-	Delay        time.Duration // how long a span waits for others at most; 0: 5 seconds
+	Delay        time.Duration // how long a span waits for others at most; 0: OTEL_BSP_SCHEDULE_DELAY in milliseconds, else 5 seconds
 	Uncompressed bool          // requests are not compressed with gzip
 
 	// Client sends the requests, for instance with a TLS configuration of its own. Nil: one with the
@@ -42,7 +42,7 @@ type Options struct {
 	// Metrics returns the state of all metrics, with cumulative sums. It is called each Interval, and
 	// by Shutdown; nothing is sent if there are none, or if it panics. Nil: no metrics are sent.
 	Metrics  func() []Metric
-	Interval time.Duration // between two pushes of metrics; 0: 1 minute
+	Interval time.Duration // between two pushes of metrics; 0: OTEL_METRIC_EXPORT_INTERVAL in milliseconds, else 1 minute
 
 	// Resource describes the program in metrics; that of spans comes from their provider. Nil:
 	// resource.Default(), which reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
@@ -91,11 +91,9 @@ func FromEnvironment() (o Options, ok bool, err error) {
 		return Options{}, false, fmt.Errorf("%sCOMPRESSION: %q is not supported; use gzip or none", prefix, text.Short(v))
 	}
 	if v := os.Getenv(prefix + "TIMEOUT"); v != "" {
-		ms, err := strconv.Atoi(v)
-		if err != nil || ms <= 0 || ms > 1e9 {
+		if o.Timeout, ok = milliseconds(v); !ok {
 			return Options{}, false, fmt.Errorf("%sTIMEOUT: %q is not a number of milliseconds, such as 10000", prefix, text.Short(v))
 		}
-		o.Timeout = time.Duration(ms) * time.Millisecond
 	}
 	for member := range strings.SplitSeq(os.Getenv(prefix+"HEADERS"), ",") {
 		if strings.TrimSpace(member) == "" {
@@ -112,6 +110,27 @@ func FromEnvironment() (o Options, ok bool, err error) {
 		o.Headers[name] = value
 	}
 	return o, true, nil
+}
+
+// milliseconds reads a number of milliseconds from 1 to 1e9.
+func milliseconds(v string) (time.Duration, bool) {
+	ms, err := strconv.Atoi(v)
+	return time.Duration(ms) * time.Millisecond, err == nil && ms > 0 && ms <= 1e9
+}
+
+// period returns the time that a variable has, otherwise if it is not set. A value that is not valid is
+// logged: the variable may be meant for another program.
+func (o *Options) period(variable string, otherwise time.Duration) time.Duration {
+	v := os.Getenv(variable)
+	if v == "" {
+		return otherwise
+	}
+	d, ok := milliseconds(v)
+	if !ok {
+		o.Logger.Warn(variable+" is not a number of milliseconds, such as 5000", "value", text.Short(v), "used", otherwise)
+		return otherwise
+	}
+	return d
 }
 
 // base checks an endpoint, and returns it without a slash at the end.

@@ -537,3 +537,49 @@ func TestFromEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// The variables of OpenTelemetry say how long spans and metrics wait, unless the options do. Wrong ones
+// are logged.
+func TestPeriods(t *testing.T) {
+	for _, tt := range []struct {
+		name, delay, interval  string
+		options                otlp.Options
+		spans, metrics, logged string
+	}{
+		{"nothing", "", "", otlp.Options{}, "5s", "1m0s", ""},
+		{"variables", "200", "300", otlp.Options{}, "200ms", "300ms", ""},
+		{"options", "200", "300", otlp.Options{Delay: time.Second, Interval: 2 * time.Second}, "1s", "2s", ""},
+		{"wrong variables", "1s", "-3", otlp.Options{}, "5s", "1m0s", "OTEL_BSP_SCHEDULE_DELAY is not a number of milliseconds, such as 5000"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("OTEL_BSP_SCHEDULE_DELAY", tt.delay)
+			t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", tt.interval)
+			synctest.Test(t, func(t *testing.T) {
+				var said strings.Builder
+				o, c, began := tt.options, new(collector), time.Now()
+				o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+				o.Metrics = func() []otlp.Metric {
+					return []otlp.Metric{{Name: "m", Kind: otlp.Gauge, Points: []otlp.Point{{Value: 1}}}}
+				}
+				_, p := start(t, c, o)
+				end(p, 1)
+				time.Sleep(70 * time.Second)
+				first := map[string]string{}
+				for _, r := range c.got() {
+					if first[r.path] == "" {
+						first[r.path] = r.at.Sub(began).String()
+					}
+				}
+				if first["/v1/traces"] != tt.spans || first["/v1/metrics"] != tt.metrics {
+					t.Errorf("the first requests come after %v, want %s and %s", first, tt.spans, tt.metrics)
+				}
+				if !strings.Contains(said.String(), tt.logged) || tt.logged == "" && said.Len() > 0 {
+					t.Errorf("logged %q, want %q", said.String(), tt.logged)
+				}
+				if err := p.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
