@@ -1,5 +1,5 @@
-// Package audit keeps a log of calls in which every later change shows: lines of canonical JSON,
-// each with the hash of the line before it, and signed checkpoints.
+// Package audit keeps a log of calls in which every later change shows: lines of canonical JSON
+// (with escapes for what controls a terminal), each with the hash of the line before it, and signed checkpoints.
 //
 //	key, err := audit.LoadKey("audit.key") // makes the key if the file is missing
 //	if err != nil {

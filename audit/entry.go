@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -275,7 +276,7 @@ func clipped(s string, limit int) string {
 	size, cut := 0, 0 // bytes in the line; end of the text that leaves room for the mark
 	for i, r := range s {
 		switch {
-		case r < ' ':
+		case r < ' ', text.Obeyed(r):
 			size += len(`\u0000`)
 		case r == '"' || r == '\\':
 			size += 2

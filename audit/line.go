@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // line is an [Entry] as it will stand in a file, without what joins it to the chain.
@@ -17,7 +18,7 @@ type line struct {
 	hash, prev, seq int    // where in text the member and the values belong
 }
 
-// encode returns the line of an entry. It writes what [jsonx.Marshal] writes, in less time.
+// encode returns the line of an entry. It writes what [jsonx.Marshal] writes, with escapes, in less time.
 func (e *Entry) encode() (l line, err error) {
 	at, err := appendTime(nil, e.Time)
 	if err != nil {
@@ -106,7 +107,21 @@ func (e *Entry) encode() (l line, err error) {
 	b = str(b, "trace", e.Trace)
 	b = strconv.AppendInt(name(b, "v"), int64(e.V), 10)
 	l.text = append(b, '}')
+	l.escape()
 	return l, nil
+}
+
+// escape makes the line safe to show on a terminal: [text.Escape].
+func (l *line) escape() {
+	if text.Plain(l.text) {
+		return
+	}
+	out, from := make([]byte, 0, len(l.text)+64), 0
+	for _, at := range []*int{&l.hash, &l.prev, &l.seq} {
+		out = text.Escape(out, string(l.text[from:*at]))
+		from, *at = *at, len(out)
+	}
+	l.text = text.Escape(out, string(l.text[from:]))
 }
 
 // size is the number of bytes that the line will have in a file.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // TestLineIsMarshal compares lines with what package jsonx makes of entries whose fields are set at
@@ -37,7 +39,7 @@ func TestLineIsMarshal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want = append(want, '\n'); !bytes.Equal(got, want) {
+		if want = append(text.Escape(nil, string(want)), '\n'); !bytes.Equal(got, want) {
 			t.Fatalf("got  %s\nwant %s", got, want)
 		}
 		if hash := hashOf(before.Hash, jsonx.Without(nil, bytes.TrimSpace(got), "hash")); hash != head.Hash {
@@ -46,6 +48,27 @@ func TestLineIsMarshal(t *testing.T) {
 		if len(got) > l.size() {
 			t.Fatalf("%d bytes, more than size says, %d", len(got), l.size())
 		}
+	}
+}
+
+// A terminal shows a line without obeying it, and a reader gets the texts as they were.
+func TestLineOnTerminal(t *testing.T) {
+	const bad = "a\u009b2J\u202eb\u2066\u2028\x1b\x7f"
+	e := Entry{Kind: CallEnd, Node: bad, Tool: bad, Server: &Server{Name: bad}, Principal: &Principal{ID: bad}, Detail: json.RawMessage(`{"x":"` + "\u009b" + `"}`), Time: time.Unix(0, 0).UTC(), V: 1}
+	l, err := e.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _, _ := l.join(nil, nil, Head{1, genesis})
+	if bytes.ContainsFunc(raw, text.Obeyed) {
+		t.Errorf("the line has control characters: %q", raw)
+	}
+	got, err := decode(bytes.TrimSpace(raw))
+	if err != nil || got.Tool != bad || got.Server.Name != bad || string(got.Detail) != `{"x":"\u009b"}` {
+		t.Errorf("%v, %+v", err, got)
+	}
+	if s := clipped(strings.Repeat("\u009b", 1000), 200); len(text.Escape(nil, s)) > 200 {
+		t.Errorf("a clipped text has %d bytes in a line", len(text.Escape(nil, s)))
 	}
 }
 
@@ -58,7 +81,7 @@ func TestLineOfBadTime(t *testing.T) {
 
 // fill sets the fields of a struct at random.
 func fill(t *testing.T, random *rand.Rand, likely float64, v reflect.Value) {
-	texts := []string{"", "tool", `a "quoted" \ text`, "Grüße, 世界\n\u2028", "<b>&"}
+	texts := []string{"", "tool", `a "quoted" \ text`, "Grüße, 世界\n\u2028", "<b>&", "\u009b2J\u202e\x7f"}
 	for i := range v.NumField() {
 		field := v.Field(i)
 		if !field.CanSet() || random.Float64() > likely {
@@ -66,7 +89,7 @@ func fill(t *testing.T, random *rand.Rand, likely float64, v reflect.Value) {
 		}
 		switch value := field.Addr().Interface().(type) {
 		case *json.RawMessage:
-			*value = json.RawMessage(`{"hash":"x","prev":"","seq":0}`)
+			*value = json.RawMessage(`{"hash":"x` + "\u2066" + `","prev":"","seq":0}`)
 			continue
 		case *time.Time:
 			continue

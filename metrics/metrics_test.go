@@ -440,7 +440,7 @@ func TestShutdown(t *testing.T) {
 // The text has every metric, with escaped names, in the form that the request accepts.
 func TestText(t *testing.T) {
 	c := &metrics.Counters{Version: "1.2", Upstreams: func() []metrics.Upstream {
-		return []metrics.Upstream{{Name: "a\"b\\\n\xff", State: "ready", Restarts: 2}}
+		return []metrics.Upstream{{Name: "a\"b\\\n\xff\x1b\u009b\u202e", State: "ready", Restarts: 2}}
 	}}
 	h := c.Front()(c.Server("a\"b")(answer(mcp.RawResult(`{"isError":true}`), nil)))
 	h.Handle(t.Context(), call("t"))
@@ -462,7 +462,7 @@ func TestText(t *testing.T) {
 		`patchbay_call_duration_seconds_bucket{server="a\"b",mcp_method_name="tools/call",gen_ai_tool_name="t",le="+Inf"} 1` + "\n",
 		`patchbay_call_errors_total{server="a\"b",mcp_method_name="tools/call",gen_ai_tool_name="t",error_type="tool_error"} 1` + "\n",
 		`mcp_server_operation_errors_total{mcp_method_name="tools/call",error_type="tool_error"} 1` + "\n",
-		`patchbay_upstream_state{server="a\"b\\\n` + "\uFFFD" + `",state="ready"} 1` + "\n",
+		`patchbay_upstream_state{server="a\"b\\\n` + "\uFFFD" + `\\u001b\\u009b\\u202e",state="ready"} 1` + "\n",
 		`# TYPE patchbay_upstream_restarts_total counter` + "\n",
 	} {
 		if !strings.Contains(plain, want) {

@@ -6,10 +6,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // ServeHTTP answers GET with the counts since the start as text for Prometheus: OpenMetrics 1.0.0 if
 // the request accepts it, otherwise the text format 0.0.4. [Metrics] lists the names.
+//
+// A character of a label that a terminal obeys, such as ESC, is written as the text \u001b.
 //
 // It has no access control: serve it on a listener of its own, or behind your own.
 func (c *Counters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -139,6 +143,7 @@ func (p *page) label(names, values []string) {
 		if len(p.labels) > 0 {
 			p.labels = append(p.labels, ',')
 		}
+		v = string(text.Escape(nil, v)) // /metrics is read on terminals too
 		p.labels = append(append(append(p.labels, names[i]...), `="`...), escapes.Replace(v)...)
 		p.labels = append(p.labels, '"')
 	}

@@ -12,6 +12,7 @@
 //     request that is refused before, by authentication for instance. Event streams have a line at
 //     their end.
 //   - Arguments, results, the texts of errors and credentials are never written.
+//   - Characters that a terminal obeys are written as \u escapes.
 //   - Each line of a file is whole, also after the disk was full.
 //   - Requests do not wait for the file. If it cannot be written, lines are lost: the first fault is
 //     reported, and a line with "lost" counts them when the file can be written again.
@@ -254,7 +255,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 func (l *Log) write(list ...line) {
 	for _, out := range list {
 		if raw, err := json.Marshal(out); err == nil { // no member of it can fail
-			l.lines.add(append(raw, '\n'))
+			l.lines.add(append(text.Escape(nil, string(raw)), '\n'))
 		}
 	}
 }

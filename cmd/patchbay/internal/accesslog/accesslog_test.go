@@ -76,7 +76,7 @@ func TestLines(t *testing.T) {
 			}
 			s.CallTool(t.Context(), "say", map[string]any{"word": "secret text"})
 			s.CallTool(t.Context(), "fail", nil)
-			s.CallTool(t.Context(), "no\nsuch", nil)
+			s.CallTool(t.Context(), "no\nsuch\u009b\u202e", nil)
 			s.ReadResource(t.Context(), "x://user:secret@host/page?token=secret#secret")
 			s.Close()
 			hs.Close()
@@ -94,7 +94,7 @@ func TestLines(t *testing.T) {
 				head + `,"caller":"apikey#alice","http":"DELETE /mcp","status":4\d\d,"ms":[0-9.]+,"outcome":"error"}$`,
 				head + who + `,"status":200,"method":"tools/call","tool":"say","ms":[0-9.]+,"outcome":"ok"}$`,
 				head + who + `,"status":200,"method":"tools/call","tool":"fail","ms":[0-9.]+,"outcome":"tool error"}$`,
-				head + who + `,"status":[24]00,"method":"tools/call","tool":"no\\nsuch","ms":[0-9.]+,"outcome":"error","code":-32602}$`,
+				head + who + `,"status":[24]00,"method":"tools/call","tool":"no\\nsuch\\u009b\\u202e","ms":[0-9.]+,"outcome":"error","code":-32602}$`,
 				head + who + `,"status":200,"method":"resources/read","uri":"x://[^"]*host/page[^"]*","ms":[0-9.]+,"outcome":"ok"}$`,
 			} {
 				if n := len(regexp.MustCompile(want).FindAllString(got, -1)); n != 1 {
