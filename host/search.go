@@ -5,13 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/toolsearch"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -162,133 +161,25 @@ func properties(schema json.RawMessage) (props []property, required []string) {
 	return props, s.Required
 }
 
-// Weights of a query word by the place where it occurs.
-const (
-	inName        = 5.0
-	inTitle       = 3.0
-	inDescription = 1.5
-	inArgument    = 1.5
-	inServer      = 1.0
-	inAbout       = 0.5 // the description of an argument
-)
-
-// search returns the tools that match a query, the best first. A word counts by the best place
-// where it occurs, half if it only shares a prefix with a word there, and more if few tools have
-// it. The score also grows with the number of words that match.
+// search returns the tools that match a query, the best first.
 func search(tools []Tool, query string, most int) []Tool {
-	asked := wordsOf(query)
-	slices.Sort(asked)
-	asked = slices.Compact(asked)
-	if len(asked) > 50 {
-		asked = asked[:50]
-	}
-	type hit struct {
-		at    int
-		each  []float64 // for each word asked
-		found int
-		score float64
-	}
-	hits := make([]hit, len(tools))
-	having := make([]int, len(asked))
+	all := make([]toolsearch.Tool, len(tools))
 	for i, t := range tools {
-		places := placesOf(t)
-		hits[i] = hit{at: i, each: make([]float64, len(asked))}
-		for j, word := range asked {
-			if hits[i].each[j] = weight(places, word); hits[i].each[j] > 0 {
-				hits[i].found++
-				having[j]++
-			}
+		title := t.Title
+		if t.Annotations != nil {
+			title += " " + t.Annotations.Title
 		}
-	}
-	for i := range hits {
-		for j, w := range hits[i].each {
-			if w > 0 {
-				hits[i].score += w * math.Log(1+float64(len(tools))/float64(having[j]))
-			}
+		var args strings.Builder
+		props, _ := properties(t.InputSchema)
+		for _, p := range props {
+			fmt.Fprintln(&args, p.name, p.about)
 		}
-		hits[i].score *= float64(hits[i].found)
+		all[i] = toolsearch.Tool{Name: t.Tool.Name, Title: title, Description: t.Description, Arguments: t.Server + " " + args.String()}
 	}
-	hits = slices.DeleteFunc(hits, func(h hit) bool { return h.found == 0 })
-	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	var out []Tool
-	for _, h := range hits[:min(len(hits), most)] {
-		out = append(out, tools[h.at])
+	for _, hit := range toolsearch.New(all).Find(query, most) {
+		out = append(out, tools[hit.Tool])
 	}
-	return out
-}
-
-// placesOf returns the words of a tool with their weights.
-func placesOf(t Tool) map[string]float64 {
-	places := map[string]float64{}
-	put := func(text string, w float64) {
-		for _, word := range wordsOf(text) {
-			places[word] = max(places[word], w)
-		}
-	}
-	put(t.Tool.Name, inName)
-	put(t.Title, inTitle)
-	if t.Annotations != nil {
-		put(t.Annotations.Title, inTitle)
-	}
-	put(t.Description, inDescription)
-	put(t.Server, inServer)
-	props, _ := properties(t.InputSchema)
-	for _, p := range props {
-		put(p.name, inArgument)
-		put(p.about, inAbout)
-	}
-	return places
-}
-
-func weight(places map[string]float64, asked string) float64 {
-	best := places[asked]
-	if len(asked) < 3 {
-		return best
-	}
-	for word, w := range places {
-		if w/2 > best && (strings.HasPrefix(word, asked) || len(word) >= 3 && strings.HasPrefix(asked, word)) {
-			best = w / 2
-		}
-	}
-	return best
-}
-
-// wordsOf returns the words of a text in lower case, without plural endings. It splits names:
-// "addToCart" and "add_to_cart" are three words each.
-func wordsOf(text string) []string {
-	if len(text) > 20_000 {
-		text = text[:20_000]
-	}
-	var out []string
-	var word []rune
-	end := func() {
-		if len(word) == 0 {
-			return
-		}
-		w := strings.ToLower(string(word))
-		switch {
-		case len(w) > 4 && strings.HasSuffix(w, "ies"):
-			w = w[:len(w)-3] + "y"
-		case len(w) > 3 && strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss"):
-			w = w[:len(w)-1]
-		}
-		out = append(out, w)
-		word = word[:0]
-	}
-	small := false // the previous rune was a lower-case letter or a digit
-	for _, r := range text {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			end()
-		case unicode.IsUpper(r) && small:
-			end()
-			fallthrough
-		default:
-			word = append(word, r)
-		}
-		small = unicode.IsLower(r) || unicode.IsDigit(r)
-	}
-	end()
 	return out
 }
 

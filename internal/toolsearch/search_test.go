@@ -1,4 +1,4 @@
-package search_test
+package toolsearch_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/patchbay-dev/patchbay/gateway/search"
+	"github.com/patchbay-dev/patchbay/internal/toolsearch"
 )
 
 // lines returns the lines of a file that are not comments.
@@ -26,12 +26,12 @@ func lines(t testing.TB, path string) (out []string) {
 }
 
 // tools returns 3,200 tools: those of testdata, and others of trades that nobody asks about.
-func tools(t testing.TB) (out []search.Tool) {
+func tools(t testing.TB) (out []toolsearch.Tool) {
 	t.Helper()
 	for _, line := range lines(t, "testdata/tools.txt") {
 		name, rest, _ := strings.Cut(line, ": ")
 		at := strings.LastIndex(rest, " (")
-		out = append(out, search.Tool{Name: name, Description: rest[:at], Arguments: strings.Trim(rest[at:], " ()")})
+		out = append(out, toolsearch.Tool{Name: name, Description: rest[:at], Arguments: strings.Trim(rest[at:], " ()")})
 	}
 	trades := strings.Fields("clinic museum farm library harbor brewery bakery orchestra zoo theater forest mine airport school court bank insurer factory lab observatory nursery winery dairy laundry hospital")
 	objects := strings.Fields("patient exhibit field loan berth barrel oven score animal stage stand shaft gate class docket vault policy line sample lens bed cask herd machine ward")
@@ -43,7 +43,7 @@ func tools(t testing.TB) (out []search.Tool) {
 		for _, trade := range trades {
 			for _, v := range verbs {
 				if len(out) < 3200 {
-					out = append(out, search.Tool{Name: trade + "_" + v.name + "_" + object, Description: fmt.Sprintf(v.text, object, trade), Arguments: "id, fields, cursor"})
+					out = append(out, toolsearch.Tool{Name: trade + "_" + v.name + "_" + object, Description: fmt.Sprintf(v.text, object, trade), Arguments: "id, fields, cursor"})
 				}
 			}
 		}
@@ -59,7 +59,7 @@ var word = regexp.MustCompile(`[a-z0-9]+`)
 // Of 50 questions that share no word with the name of their tool, nine of ten find it among the
 // first five of 3,200.
 func TestQuestions(t *testing.T) {
-	x := search.New(tools(t))
+	x := toolsearch.New(tools(t))
 	found, asked := 0, 0
 	for _, line := range lines(t, "testdata/questions.txt") {
 		name, question, _ := strings.Cut(line, " | ")
@@ -97,7 +97,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	x := search.New([]search.Tool{
+	x := toolsearch.New([]toolsearch.Tool{
 		{Name: "readFile", Description: "Reads the content of a file.", Arguments: "path"},
 		{Name: "list_folders", Title: "Folders", Description: "What is in a place"},
 		{Name: "größe_messen", Description: "Misst die Länge eines Gegenstands"},
@@ -115,13 +115,14 @@ func TestFind(t *testing.T) {
 		"celsius to kelvin":  "convert",
 		"Länge":              "größe_messen",
 		"open the documents": "readFile",
+		"of":                 "readFile", // nothing but words that say nothing
 	} {
 		hits := x.Find(query, 3)
 		if len(hits) == 0 || hits[0].Name != want {
 			t.Errorf("%q finds %v, want %s first", query, hits, want)
 		}
 	}
-	for _, query := range []string{"", "   ", "the of and", "?!", "xyzzy", strings.Repeat("\x00\xff", 10)} {
+	for _, query := range []string{"", "   ", "?!", "xyzzy", strings.Repeat("\x00\xff", 10)} {
 		if hits := x.Find(query, 3); len(hits) > 0 {
 			t.Errorf("%q finds %v", query, hits)
 		}
@@ -131,7 +132,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("at most %d: %v", n, hits)
 		}
 	}
-	if hits := search.New(nil).Find("file", 3); len(hits) > 0 {
+	if hits := toolsearch.New(nil).Find("file", 3); len(hits) > 0 {
 		t.Errorf("no tools: %v", hits)
 	}
 }
@@ -139,7 +140,7 @@ func TestFind(t *testing.T) {
 // Long texts and queries are cut, and do not slow a search down by more than their part counts.
 func TestLongTexts(t *testing.T) {
 	long := strings.Repeat("wörd ", 1<<20)
-	x := search.New([]search.Tool{{Name: "a", Description: long + "end"}, {Name: "b", Description: "end"}})
+	x := toolsearch.New([]toolsearch.Tool{{Name: "a", Description: long + "end"}, {Name: "b", Description: "end"}})
 	if hits := x.Find("end", 2); len(hits) != 1 || hits[0].Name != "b" {
 		t.Errorf("%v", hits)
 	}
@@ -152,7 +153,7 @@ func FuzzFind(f *testing.F) {
 	f.Add("read a file", "readFile", "Reads")
 	f.Add("İstanbul ", "\xff", "ﬀ")
 	f.Fuzz(func(t *testing.T, query, name, description string) {
-		x := search.New([]search.Tool{{Name: name, Description: description}, {Name: "b", Description: name}})
+		x := toolsearch.New([]toolsearch.Tool{{Name: name, Description: description}, {Name: "b", Description: name}})
 		first := x.Find(query, 5)
 		for range 3 {
 			if again := x.Find(query, 5); fmt.Sprint(again) != fmt.Sprint(first) {
@@ -168,7 +169,7 @@ func FuzzFind(f *testing.F) {
 }
 
 func BenchmarkFind(b *testing.B) {
-	x := search.New(tools(b))
+	x := toolsearch.New(tools(b))
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(x.Find("the client was billed twice, give them their money back", 5)) != 5 {
@@ -181,6 +182,6 @@ func BenchmarkNew(b *testing.B) {
 	all := tools(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		search.New(all)
+		toolsearch.New(all)
 	}
 }

@@ -1,6 +1,6 @@
-// Package search finds tools by what they do, for a model that does not see the list of all tools.
+// Package toolsearch finds tools by what they do, for a model that does not see the list of all tools.
 //
-//	index := search.New(tools)
+//	index := toolsearch.New(tools)
 //	for _, hit := range index.Find("give the client the money back", 5) {
 //		fmt.Println(hit.Name)
 //	}
@@ -12,7 +12,7 @@
 //     needs no model and no network.
 //   - The same tools and the same query give the same hits, in the same order.
 //   - An Index does not change after New; it is safe for concurrent use.
-package search
+package toolsearch
 
 import (
 	"cmp"
@@ -36,14 +36,14 @@ type Hit struct {
 	Score float64 // above 0; only comparable with other hits of the same query
 }
 
-// What a word counts for in each part of a tool.
+// The weights of a word in the parts of a tool.
 const (
 	inName        = 2.5
 	inTitle       = 2
 	inDescription = 1.5
 	inArguments   = 0.5
 
-	maxText = 4 << 10 // of a part; what follows is not looked at
+	maxText = 4 << 10 // of a part: bytes that are looked at
 )
 
 // The usual constants of BM25: how soon further occurrences of a word cease to count, and how much
@@ -53,7 +53,7 @@ const (
 	lengths    = 0.5
 )
 
-// What a word counts for that is not the one of the query.
+// The weights of words that are not the one of the query.
 const (
 	likeWord     = 0.6
 	beginning    = 0.5 // the word of the query begins a longer one, or the other way round
@@ -87,10 +87,8 @@ func New(tools []Tool) *Index {
 		counts := map[string]float32{}
 		add := func(text string, weight float32) {
 			split(text[:min(len(text), maxText)], func(word string) {
-				if !words().stop[word] {
-					counts[stem(word)] += weight
-					x.sizes[i] += weight
-				}
+				counts[stem(word)] += weight
+				x.sizes[i] += weight
 			})
 		}
 		add(t.Name, inName)
@@ -118,12 +116,19 @@ func New(tools []Tool) *Index {
 // Find returns the tools that fit a query best, at most n, the best first. It returns none if no
 // word of the query fits. Of a query it sees the first 4 KiB and the first 64 words.
 func (x *Index) Find(query string, n int) []Hit {
-	var terms []string
+	var terms, stops []string
 	split(query[:min(len(query), maxText)], func(word string) {
-		if w := stem(word); !words().stop[word] && !slices.Contains(terms, w) && len(terms) < maxWords {
-			terms = append(terms, w)
+		list := &terms
+		if words().stop[word] {
+			list = &stops
+		}
+		if w := stem(word); !slices.Contains(*list, w) && len(*list) < maxWords {
+			*list = append(*list, w)
 		}
 	})
+	if terms == nil {
+		terms = stops // they may be a name
+	}
 	scores := make([]float64, len(x.names))
 	best := make([]float64, len(x.names)) // of one term
 	matched := make([]int, len(x.names))
