@@ -1,0 +1,132 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/wildcard"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
+	"github.com/patchbay-dev/patchbay/policy"
+)
+
+// View is a part of a handler. The fields must not change after Middleware.
+type View struct {
+	// Name is in logs, and in the lines of an audit log as the rule of a refusal: view "NAME".
+	Name string
+
+	// Tools, Prompts and Resources are the names, and the URIs or URI templates, of what the view
+	// has. In each "*" stands for any text. A nil list has nothing, unless all three are nil: then
+	// the view has everything.
+	Tools, Prompts, Resources []string
+
+	// For reports whether the caller of ctx may use the view. Nil: everybody may.
+	For func(ctx context.Context) bool
+
+	// Changes are other forms of tools, by their names in the handler behind the view, see
+	// [middleware.Tools]. Tools has those names too.
+	Changes map[string]middleware.ToolChange
+
+	// Instructions are those of the view, instead of those of the handler, which may be about what the
+	// view does not have. With everything in the view, empty means those of the handler.
+	Instructions string
+
+	// Search, if not nil, offers tools that find and call those of the view, instead of these.
+	Search *Search
+
+	// Logger gets refusals, at Info. Nil means none.
+	Logger *slog.Logger
+}
+
+// Check returns an error that says what is wrong with the fields, such as two tools that Changes give
+// one name.
+func (v *View) Check() (err error) {
+	defer func() {
+		if p := recover(); p != nil { // of middleware.Tools
+			if err, _ = p.(error); err == nil {
+				err = fmt.Errorf("%v", p)
+			}
+		}
+	}()
+	if v.Name == "" {
+		return errors.New("view: a view needs a name")
+	}
+	if v.Search != nil && v.Search.Budget < 0 {
+		return fmt.Errorf("view %q: a budget of %d bytes; give a positive number", v.Name, v.Search.Budget)
+	}
+	middleware.Tools(v.Changes)
+	return nil
+}
+
+// Middleware returns the middleware that makes the view of a handler. It panics with the error of
+// Check.
+func (v *View) Middleware() mcp.Middleware {
+	if err := v.Check(); err != nil {
+		panic(err)
+	}
+	steps := []mcp.Middleware{v.limit}
+	if v.Search != nil {
+		steps = append(steps, v.Search.middleware)
+	}
+	if v.Changes != nil {
+		steps = append(steps, middleware.Tools(v.Changes))
+	}
+	if !v.everything() {
+		steps = append(steps, policy.Foreign(v.Name, true, policy.Func(v.decide), v.Logger))
+	}
+	return func(next mcp.Handler) mcp.Handler {
+		for _, step := range slices.Backward(steps) {
+			next = step(next)
+		}
+		return next
+	}
+}
+
+func (v *View) everything() bool { return v.Tools == nil && v.Prompts == nil && v.Resources == nil }
+
+// limit refuses callers who may not use the view, and answers server/discover.
+func (v *View) limit(next mcp.Handler) mcp.Handler {
+	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		if v.For != nil && !v.For(ctx) {
+			return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "you may not use the view %q; ask the operator of this server", text.Short(v.Name))
+		}
+		res, err := next.Handle(ctx, req)
+		if err != nil || req.Method != "server/discover" || v.everything() && v.Instructions == "" && v.Search == nil {
+			return res, err
+		}
+		raw := jsonx.Without(nil, res.JSON(), "instructions")
+		instructions := v.Instructions
+		if v.Search != nil && instructions == "" {
+			instructions = searchInstructions
+		}
+		if instructions != "" {
+			raw = jsonx.With(nil, raw, "instructions", jsonx.AppendString(nil, instructions))
+		}
+		return mcp.RawResult(raw), nil
+	})
+}
+
+// decide is the policy of the view.
+func (v *View) decide(_ context.Context, a *policy.Access) policy.Decision {
+	var patterns []string
+	switch a.Kind {
+	case mcp.KindTool:
+		patterns = v.Tools
+	case mcp.KindPrompt:
+		patterns = v.Prompts
+	case mcp.KindResource:
+		patterns = v.Resources
+	}
+	name := a.Name
+	if name == "" {
+		name = a.Template // without both it is a task of an unknown tool, which may be outside of the view
+	}
+	allow := name != "" && slices.ContainsFunc(patterns, func(pattern string) bool { return wildcard.Match(pattern, name) })
+	return policy.Decision{Allow: allow, Rule: fmt.Sprintf("view %q", v.Name)}
+}
