@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,11 @@ func (unsent) Unsent() bool { return true }
 // offers reports whether callers may see a feature (Source.Offers).
 func (up *upstream) offers(k *listKind, id string) bool {
 	return k != listTools || up.pool == nil || up.pool.src.Offers == nil || up.pool.src.Offers(id)
+}
+
+// Has reports whether the gateway has a server of that name.
+func (g *Gateway) Has(server string) bool {
+	return slices.ContainsFunc(g.upstreams(), func(up *upstream) bool { return up.name == server })
 }
 
 // Lists reports whether a server lists a tool, by the server's own name for it, as far as the gateway

@@ -118,7 +118,7 @@ type reached struct {
 
 // useless are the members of gateway.yaml that have no effect on a verb.
 var useless = map[string][]string{
-	"serve": {"servers", "ready"}, "run": {"listen", "auth", "ready"}, "chat": {"listen", "auth", "ready"},
+	"serve": {"servers", "ready", "views"}, "bridge": {"views"}, "run": {"listen", "auth", "ready", "views"}, "chat": {"listen", "auth", "ready", "views"},
 }
 
 // memberFlags are the flags that set the same as members.
@@ -150,7 +150,7 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 			return excludes(member, flag)
 		}
 	}
-	for _, member := range []string{"listen.http", "listen.cert", "auth"} {
+	for _, member := range []string{"listen.http", "listen.cert", "auth", "views"} {
 		if r != nil && r.stdio && f.Has(member) {
 			return excludes(member, "--stdio")
 		}

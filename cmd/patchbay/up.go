@@ -109,10 +109,19 @@ func (c *upCmd) Run(a *app) error {
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.known)
-	h.front = &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: h.gateway, Logger: a.logger(), OnSession: h.counters.Session}
-	if h.front.OnFrame, err = a.recorder(); err != nil {
+	onFrame, err := a.recorder()
+	if err != nil {
 		return err
 	}
+	front := func(handler mcp.Handler) *mcp.Server {
+		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.counters.Session, OnFrame: onFrame}
+	}
+	views := made.Views(h.gateway, func(handler mcp.Handler) *mcp.Server {
+		srv := front(handler)
+		srv.HTTP = h.front.HTTP
+		return srv
+	})
+	h.front = front(views.All())
 	var w *listen.Endpoint
 	if c.Stdio {
 		if err := a.inFront(h.front, made); err != nil {
@@ -123,6 +132,7 @@ func (c *upCmd) Run(a *app) error {
 			return a.explainTaken(c.HTTP, err)
 		}
 		h.url = w.URL
+		w.Below(views.Below)
 		if w.SSE != "" {
 			p.notes = append(p.notes, "clients of 2024-11-05, over HTTP+SSE: "+w.SSE)
 		}

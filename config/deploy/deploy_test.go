@@ -92,7 +92,15 @@ func TestFaults(t *testing.T) {
 		{"servers: ${DEPLOY_TEST_NONE}", "1:10: servers needs the variable DEPLOY_TEST_NONE, which is not set; set it, or write ${DEPLOY_TEST_NONE:-default}"},
 		{"servers: ${input:x}", "1:10: servers has a ${ that is not a variable"},
 		{"servers: &a x", "1:10: servers: anchors and aliases are not supported"},
-		{"views: {}", "1:1: views is not supported yet; remove it"},
+		{"guards: []", "1:1: guards is not supported yet; remove it"},
+		{"views: {}", "1:8: views is empty; remove it"},
+		{"views: {a/b: {}}", `1:9: the view "a/b" cannot be part of a URL`},
+		{"views: {a: {tool: x}}", `1:13: views.a has no member "tool"; did you mean "tools"?`},
+		{"views: {a: {mode: find}}", `1:19: views.a.mode cannot be "find"`},
+		{"views: {a: {budget: 1MB}}", "1:12: views.a.budget needs the mode search; add mode: search"},
+		{"views: {a: {mode: search, budget: 10 tokens}}", `1:35: views.a.budget is "10B", out of bounds`},
+		{"views: {a: {rename: [x]}}", "1:21: views.a.rename must be a mapping"},
+		{"views: {a: {changes: {t: {arguments: x}}}}", "1:38: views.a.changes.t.arguments must be a mapping of arguments to their values"},
 		{"listen: {admin: x}", "1:10: listen.admin is not supported yet; remove it"},
 		{"listen: {htp: x}", `1:10: listen has no member "htp"; did you mean "http"?`},
 		{"listen: {key: x}", "1:9: listen.key needs listen.cert; add cert:"},
@@ -137,7 +145,7 @@ func TestFaults(t *testing.T) {
 
 // All faults are reported at once, in the order of the file.
 func TestAllFaults(t *testing.T) {
-	_, err := deploy.Parse("g", []byte("record: {}\nviews: {}\naudit: {sync: x}\n"))
+	_, err := deploy.Parse("g", []byte("record: {}\nguards: {}\naudit: {sync: x}\n"))
 	var bad deploy.Problems
 	if !errors.As(err, &bad) || len(bad) != 4 || bad[0].Line != 1 || bad[1].Line != 2 || bad[3].Line != 3 {
 		t.Errorf("the faults are %v, want four in order", err)

@@ -30,6 +30,7 @@ type File struct {
 	Audit     *Audit     // nil: none
 	Telemetry *Telemetry // nil: none
 	Record    *Record    // nil: none
+	Views     []View     // in the order of the file
 
 	Warnings Problems // in the order of the file
 	Files    []string // the files that values of the form {file: PATH} were read from
@@ -136,7 +137,7 @@ func (f *File) Changed(from *File) (members []string) {
 		from = &File{Ready: Ready{Wait: defaultWait}}
 	}
 	now, was := reflect.ValueOf(f).Elem(), reflect.ValueOf(from).Elem()
-	for _, name := range []string{"Servers", "Listen", "Auth", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record"} {
+	for _, name := range []string{"Servers", "Listen", "Auth", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record", "Views"} {
 		a, b := now.FieldByName(name), was.FieldByName(name)
 		if reflect.DeepEqual(a.Interface(), b.Interface()) {
 			continue

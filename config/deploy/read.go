@@ -16,7 +16,7 @@ import (
 )
 
 // later are members that this version does not support yet.
-var later = []string{"views", "budgets", "guards", "approval", "vault", "cluster", "lock", "listen.admin"}
+var later = []string{"budgets", "guards", "approval", "vault", "cluster", "lock", "listen.admin"}
 
 const (
 	maxItems = 1000 // of a list or a mapping
@@ -74,6 +74,7 @@ func (r *reader) read(data []byte) {
 		"audit":     r.audit,
 		"telemetry": r.telemetry,
 		"record":    r.record,
+		"views":     r.views,
 	})
 }
 

@@ -6,9 +6,8 @@
 //
 // # Guarantees
 //
-//   - What is not in the view cannot be told from what does not exist: in lists, calls, prompts,
-//     completions, resources, subscriptions and tasks. Instructions and the views of others name
-//     nothing of it.
+//   - Nothing outside of the view can be told from something that does not exist: in lists, calls,
+//     prompts, completions, resources, subscriptions and tasks. Instructions do not name it.
 //   - A View adds no rights: policies, limits and audit of the handler behind it see the inner call.
 //   - With [Search], the inner call is the request that the caller would have made itself: its
 //     questions, progress, cancellation and tasks work as without.

@@ -100,8 +100,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// What is outside of a view is answered like what does not exist, with every method, and
-// with search too.
+// Names outside of a view are answered like names that do not exist, with every method, and with
+// search too.
 func TestOutsideIsAbsent(t *testing.T) {
 	for name, v := range map[string]*view.View{
 		"listed": {Name: "small", Tools: []string{"kb_search"}, Prompts: []string{"kb_ask"}, Resources: []string{"kb:*"}},

@@ -69,7 +69,7 @@ var forbidden = []struct {
 	{"launch", []string{"./servers", "./cmd", "./host", "./policy", "./limit", "./mcptest", "./internal/listen", "./internal/health", "./internal/engine", "./internal/transport", "./internal/revision"}, "it opens servers for any program, which brings its built-in ones along"},
 	{"cmd/patchbay/internal/doctor", []string{"./host", "./gateway", "./servers", "./policy", "./limit", "./auth", "./internal/engine", "./internal/transport"}, "it goes the way to a server that launch goes, and no other"},
 	{"cmd/patchbay/internal/accesslog", []string{"./config", "./launch", "./gateway", "./host"}, "requests are logged, whoever serves them"},
-	{"cmd/patchbay/internal/chain", []string{"./gateway", "./host", "./launch", "./servers", "./internal/engine", "./internal/transport"}, "it makes middlewares, whatever they are put around"},
+	{"cmd/patchbay/internal/chain", []string{"./gateway/.", "./host", "./launch", "./servers", "./internal/engine", "./internal/transport"}, "it makes middlewares, whatever they are put around"},
 	{"cmd/patchbay/internal/arguments", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "words and schemas, whoever calls"},
 	{"cmd/patchbay/internal/terminal", []string{"./config", "./launch", "./gateway", "./host", "./auth"}, "it asks and says, whatever it is about"},
 	{"cmd/patchbay/internal/answers", []string{"./config", "./launch", "./gateway", "./host", "./cmd/patchbay/internal/terminal"}, "it answers without a person"},
@@ -98,7 +98,8 @@ var forbidden = []struct {
 	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
 	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},
 	{"internal/tlsfiles", []string{"./mcp", "./auth", "./config", "./internal/listen", "./internal/transport"}, "files are read, whoever listens or connects"},
-	{"gateway", []string{"./host", "./policy", "./limit", "./metrics", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
+	{"gateway/view", []string{"./gateway/.", "./host", "./limit", "./metrics", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/bridge", "./internal/transport"}, "a view is middleware, whatever it is put around"},
+	{"gateway/.", []string{"./host", "./policy", "./limit", "./metrics", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }
 
 // sdk lists the dependencies, outside of the standard library and the module, of the packages

@@ -24,6 +24,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -76,6 +77,8 @@ type Endpoint struct {
 	Mux *http.ServeMux // for further paths, which neither the guard nor the limiter protects
 
 	srv      *mcp.Server
+	find     func(path string) *mcp.Server // of further servers; nil: there are none
+	further  sync.Map                      // http.Handler by *mcp.Server, of those that were found
 	listener net.Listener
 	options  Options
 	http     *http.Server
@@ -103,6 +106,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 		e.SSE = strings.TrimSuffix(e.URL, Path) + ssePath
 	}
 	e.Mux.HandleFunc("/", elsewhere)
+	e.Mux.HandleFunc(Path+"/", e.below)
 	e.http = &http.Server{
 		Handler: hop.Refuse(boundBodies(e.Mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
@@ -117,13 +121,56 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 // Guarded reports whether callers need a credential.
 func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 
+// Below serves further servers below [Path]: find returns the server of what follows it and a slash, nil
+// if there is none. Each is a resource of its own for clients that log in. It is called before Serve.
+func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
+
+// below answers a request to a path below the endpoint.
+func (e *Endpoint) below(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, Path+"/")
+	var srv *mcp.Server
+	if e.find != nil {
+		srv = e.find(path)
+	}
+	if srv == nil {
+		web.BoundBody(w, r)
+		if e.find == nil {
+			elsewhere(w, r)
+			return
+		}
+		e.protected("http", http.HandlerFunc(elsewhere), e.options.Guard).ServeHTTP(w, r)
+		return
+	}
+	h, ok := e.further.Load(srv)
+	if !ok {
+		h, _ = e.further.LoadOrStore(srv, e.protected("http", srv, e.guardOf(path)))
+	}
+	h.(http.Handler).ServeHTTP(w, r)
+}
+
+// guardOf returns the guard of a path below the endpoint.
+func (e *Endpoint) guardOf(path string) *auth.Guard {
+	g := e.options.Guard
+	if g == nil || g.Resource == nil {
+		return g
+	}
+	resource := *g.Resource
+	resource.Resource = strings.TrimSuffix(resource.Resource, "/") + "/" + path
+	return &auth.Guard{Verifiers: g.Verifiers, Resource: &resource, Scopes: g.Scopes, Implied: g.Implied, Anonymous: g.Anonymous, Realm: g.Realm, Logger: g.Logger}
+}
+
 // handle serves a path behind the limiter and the guard.
 func (e *Endpoint) handle(transport, path string, h http.Handler) {
+	e.Mux.Handle(path, e.protected(transport, h, e.options.Guard))
+}
+
+// protected puts the limiter, a guard, and what Options put around them in front of a handler.
+func (e *Endpoint) protected(transport string, h http.Handler, guard *auth.Guard) http.Handler {
 	if e.options.Behind != nil {
 		h = e.options.Behind(h)
 	}
-	if e.options.Guard != nil {
-		h = e.options.Guard.Protect(h)
+	if guard != nil {
+		h = guard.Protect(h)
 	}
 	if e.options.Limit != nil {
 		h = e.options.Limit(h)
@@ -131,7 +178,7 @@ func (e *Endpoint) handle(transport, path string, h http.Handler) {
 	if e.options.Around != nil {
 		h = e.options.Around(transport, h)
 	}
-	e.Mux.Handle(path, h)
+	return h
 }
 
 // Serve serves in the background; the channel receives the error that ended it.
@@ -140,7 +187,16 @@ func (e *Endpoint) Serve() <-chan error { return web.Serve(e.http, e.listener) }
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
-	if err := web.End(ctx, d, e.srv.Shutdown, e.http); err != nil {
+	shutdown := func(ctx context.Context) error {
+		var all sync.WaitGroup
+		e.further.Range(func(srv, _ any) bool {
+			all.Go(func() { _ = srv.(*mcp.Server).Shutdown(ctx) })
+			return true
+		})
+		defer all.Wait()
+		return e.srv.Shutdown(ctx)
+	}
+	if err := web.End(ctx, d, shutdown, e.http); err != nil {
 		return fmt.Errorf("shut down within %v: %w", d, err)
 	}
 	return nil
@@ -151,7 +207,13 @@ func (e *Endpoint) handleMetadata(g *auth.Guard) {
 	const wellKnown = "/.well-known/oauth-protected-resource"
 	metadata := g.Protect(http.HandlerFunc(elsewhere))
 	e.Mux.Handle(wellKnown, metadata)
-	e.Mux.Handle(wellKnown+"/", metadata)
+	e.Mux.HandleFunc(wellKnown+"/", func(w http.ResponseWriter, r *http.Request) {
+		if path, below := strings.CutPrefix(r.URL.Path, wellKnown+Path+"/"); below && e.find != nil && e.find(path) != nil {
+			e.guardOf(path).Protect(http.HandlerFunc(elsewhere)).ServeHTTP(w, r)
+			return
+		}
+		metadata.ServeHTTP(w, r)
+	})
 	// A proxy passes on the host name that clients use.
 	if u, err := url.Parse(g.Resource.Resource); err == nil {
 		tcp, ok := e.listener.Addr().(*net.TCPAddr)
@@ -165,11 +227,11 @@ func elsewhere(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "the MCP endpoint is at "+Path, http.StatusNotFound)
 }
 
-// boundBodies bounds the bodies of requests to all paths except the endpoint, which does that
-// itself.
+// boundBodies bounds the bodies of requests to all paths except the endpoint and those below it, which do
+// that themselves.
 func boundBodies(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != Path {
+		if r.URL.Path != Path && !strings.HasPrefix(r.URL.Path, Path+"/") {
 			web.BoundBody(w, r)
 		}
 		h.ServeHTTP(w, r)

@@ -93,6 +93,8 @@ type Chain struct {
 	trail     *audit.Trail                 // nil: none
 	teams     atomic.Pointer[deploy.Teams] // nil: none
 	followed  followed
+	front     []mcp.Middleware // that Front or Own has returned
+	views     *Views           // nil: none
 	about     func(server string) Server
 }
 
@@ -268,7 +270,8 @@ func (c *Chain) open(to step, at place) ([]mcp.Middleware, error) {
 		}
 	}
 	c.begun()
-	return c.list(spansIn, to, at), nil
+	c.front = c.list(spansIn, to, at)
+	return c.front, nil
 }
 
 func (c *Chain) openLog() error {

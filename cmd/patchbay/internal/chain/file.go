@@ -46,6 +46,7 @@ func (c *check) values(p *Program) {
 		c.report("telemetry.headers", (&otlp.Options{Endpoint: "http://localhost", Headers: f.Telemetry.Headers}).Check())
 	}
 	c.audit()
+	c.views(p)
 	if f.Record != nil {
 		c.report("record.dir", folder(f.Record.Dir))
 	}
@@ -168,6 +169,9 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 	began, talk := c.config.File, c.program.Talk
 	last := began
 	live := []string{"ready", "teams"}
+	if c.views != nil {
+		live = append(live, "views")
+	}
 	if slices.Equal(began.Limits, c.config.Limits) {
 		live = append(live, "limits")
 	}
@@ -194,6 +198,9 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 				c.limits.now.Store(l)
 			}
 			c.teams.Store(&f.Teams)
+			if c.views != nil {
+				c.views.set(f)
+			}
 			apply(f.Ready)
 			c.configured("changed", map[string]string{"gateway": f.Digest, "changed": strings.Join(changed, ", ")})
 			if len(now) > 0 {

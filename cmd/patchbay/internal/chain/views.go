@@ -1,0 +1,194 @@
+package chain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/gateway/view"
+	"github.com/patchbay-dev/patchbay/internal/principal"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/middleware"
+	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/policy/rules"
+)
+
+// condition returns the condition of a view on its callers, written as in the rules of a policy.
+func condition(text string) (func(ctx context.Context) bool, error) {
+	if text == "" {
+		return nil, nil
+	}
+	file, err := json.Marshal(map[string]any{"rules": []map[string]string{{"name": "for", "when": text, "effect": "allow"}}})
+	if err != nil {
+		return nil, err
+	}
+	set, err := rules.Parse("for", file)
+	var faults rules.Problems
+	if errors.As(err, &faults) && len(faults) > 0 {
+		return nil, errors.New(faults[0].Text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) bool {
+		p := auth.From(ctx)
+		if id := principal.From(ctx); p == nil && id != "" {
+			p = &auth.Principal{ID: id}
+		}
+		return set.Decide(ctx, &policy.Access{Principal: p, Method: "server/discover", Kind: "method", Name: "server/discover"}).Allow
+	}, nil
+}
+
+// viewOf makes a view of the file.
+func viewOf(v *deploy.View, p *Program) (*view.View, error) {
+	admitted, err := condition(v.For)
+	if err != nil {
+		return nil, fmt.Errorf("for: %w", err)
+	}
+	out := &view.View{Name: v.Name, For: admitted, Tools: v.Tools, Prompts: v.Prompts, Resources: v.Resources, Instructions: v.Instructions, Logger: p.Logger}
+	if len(v.Changes) > 0 {
+		out.Changes = map[string]middleware.ToolChange{}
+	}
+	for _, c := range v.Changes {
+		out.Changes[c.Tool] = middleware.ToolChange{Hidden: c.Hidden, Name: c.Name, Title: c.Title, Description: c.Description, Arguments: c.Arguments}
+	}
+	if v.Search {
+		out.Search = &view.Search{Budget: int(v.Budget)}
+	}
+	return out, out.Check()
+}
+
+// views checks the views of the file.
+func (c *check) views(p *Program) {
+	for i := range c.file.Views {
+		v := &c.file.Views[i]
+		if _, err := viewOf(v, p); err != nil {
+			member := "views." + v.Name
+			if text, isCondition := strings.CutPrefix(err.Error(), "for: "); isCondition {
+				c.fault(member+".for", "write it like '\"support\" in principal.roles'", "%s.for: %s", member, text)
+				continue
+			}
+			c.fault(member, "", "%s: %v", member, err)
+		}
+	}
+}
+
+// Gateway is what views are made of: a gateway.Gateway.
+type Gateway interface {
+	mcp.Handler
+	Direct(server string) mcp.Handler
+	Has(server string) bool
+	Changed()
+}
+
+// Views serves the views of gateway.yaml, and single servers, below the endpoint of a gateway: VIEW at
+// /mcp/v/VIEW and SERVER, without the prefix of its name, at /mcp/s/SERVER. With views in the file only
+// those are served, and the one named [deploy.AllView] at the endpoint itself; single servers too if that
+// view has everything, for the same callers.
+type Views struct {
+	chain   *Chain
+	gateway Gateway
+	front   func(h mcp.Handler) *mcp.Server // makes the server of a path
+
+	now     atomic.Pointer[viewSet]
+	mu      sync.Mutex
+	servers map[string]*mcp.Server // by path; guarded by mu
+}
+
+// viewSet is the views of one reading of the file.
+type viewSet struct {
+	file  []deploy.View
+	views map[string]mcp.Handler // by name; nil: the file has none, and everything is served
+	all   *view.View             // for single servers; nil: they are not served
+}
+
+// Views makes what is served at the endpoint of a gateway and below. The function front makes the server
+// of each path; the middlewares in front are added to it.
+func (c *Chain) Views(gw Gateway, front func(h mcp.Handler) *mcp.Server) *Views {
+	v := &Views{chain: c, gateway: gw, front: front, servers: map[string]*mcp.Server{}}
+	c.views = v
+	v.set(c.config.File)
+	return v
+}
+
+// set serves the views of a file from the next request on.
+func (v *Views) set(f *deploy.File) {
+	next := &viewSet{all: &view.View{Name: deploy.AllView}}
+	if f != nil && f.Views != nil {
+		next = &viewSet{file: f.Views, views: map[string]mcp.Handler{}}
+		for i := range f.Views {
+			made, err := viewOf(&f.Views[i], &v.chain.program)
+			if err != nil { // it was checked when the file was read
+				continue
+			}
+			next.views[made.Name] = made.Middleware()(v.gateway)
+			if f.Views[i].Everything() && !f.Views[i].Search && made.Name == deploy.AllView && made.Changes == nil {
+				next.all = made
+			}
+		}
+	}
+	if before := v.now.Swap(next); before != nil && !reflect.DeepEqual(before.file, next.file) {
+		v.gateway.Changed()
+	}
+}
+
+// All is the handler of the endpoint itself.
+func (v *Views) All() mcp.Handler { return v.handler(deploy.AllView) }
+
+// handler returns the handler of a view, whatever the file says of it at each request.
+func (v *Views) handler(name string) mcp.Handler {
+	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		now := v.now.Load()
+		if now.views == nil && name == deploy.AllView {
+			return v.gateway.Handle(ctx, req)
+		}
+		if h := now.views[name]; h != nil {
+			return h.Handle(ctx, req)
+		}
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "this server has no view %q; ask its operator for the URL", name)
+	})
+}
+
+// single returns the handler of one server.
+func (v *Views) single(name string) mcp.Handler {
+	server := v.gateway.Direct(name)
+	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		all := v.now.Load().all
+		if all == nil || all.For != nil && !all.For(ctx) {
+			return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "this server does not offer %q alone; ask its operator for the URL", name)
+		}
+		return server.Handle(ctx, req)
+	})
+}
+
+// Below returns the server of a path below the endpoint, such as "v/support" and "s/jira"; nil: there is
+// none.
+func (v *Views) Below(path string) *mcp.Server {
+	kind, name, _ := strings.Cut(path, "/")
+	now := v.now.Load()
+	var h mcp.Handler
+	switch {
+	case kind == "v" && now.views[name] != nil:
+		h = v.handler(name)
+	case kind == "s" && now.all != nil && v.gateway.Has(name):
+		h = v.single(name)
+	default:
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.servers[path] == nil {
+		srv := v.front(h)
+		srv.Use(v.chain.front...)
+		v.servers[path] = srv
+	}
+	return v.servers[path]
+}

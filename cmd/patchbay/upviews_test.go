@@ -1,0 +1,140 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// Each view has a path of its own, with what it says and for whom. A change of the file counts at once,
+// and who listens is told; the audit log names the view that refused a call.
+func TestUpViews(t *testing.T) {
+	const teams = "auth: [apikeys:keys.jsonl]\naudit: {file: audit.jsonl}\nteams: {from: principal.id, members: {dev: [apikey#ada]}}\n"
+	r, log, header := audited(t, teams+`views:
+  ours: {for: principal.id == "apikey#ada", tools: ["a_*"], rename: {a_args: count}}
+  theirs: {for: '"lead" in principal.roles', tools: ["*"]}
+  search: {tools: ["*"], mode: search}
+`, map[string]any{"a": stubServer(t), "b": stubServer(t)})
+	dial := func(path string) (*mcp.Session, error) {
+		return (&mcp.Client{Name: "desk", Version: "1", Header: header}).Dial(t.Context(), r.url+path)
+	}
+	tools := func(path string) string {
+		s, err := dial(path)
+		if err != nil {
+			return err.Error()
+		}
+		defer s.Close()
+		var names []string
+		for tool, err := range s.Tools(t.Context()) {
+			if err != nil {
+				return err.Error()
+			}
+			names = append(names, tool.Name)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for path, want := range map[string]string{
+		"/v/ours":   "^[^b]*\\bcount\\b[^b]*$",
+		"/v/theirs": `may not use the view \\?"theirs`,
+		"/v/search": "^call_tool describe_tool find_tools$",
+		"/v/none":   "404",
+		"/s/a":      "404",
+		"":          `no view \\?"all`,
+	} {
+		if got := tools(path); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%q has %s, want %s", path, got, want)
+		}
+	}
+	s, err := dial("/v/ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if res, err := s.CallTool(t.Context(), "count", map[string]any{"count": 1}); err != nil || res.IsError {
+		t.Errorf("the tool of the view: %v, %v", res, err)
+	}
+	outside, absent := "", ""
+	if _, err := s.CallTool(t.Context(), "b_args", map[string]any{"count": 1}); err != nil {
+		outside = strings.ReplaceAll(err.Error(), "b_args", "NAME")
+	}
+	if _, err := s.CallTool(t.Context(), "x_args", map[string]any{"count": 1}); err != nil {
+		absent = strings.ReplaceAll(err.Error(), "x_args", "NAME")
+	}
+	if outside == "" || outside != absent {
+		t.Errorf("outside of the view: %s; absent: %s", outside, absent)
+	}
+
+	// Without a credential nothing is told but where to log in.
+	res, err := http.Get(r.url + "/v/ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a credential: %s", res.Status)
+	}
+
+	file := filepath.Join(filepath.Dir(log), "gateway.yaml")
+	write := func(views string) {
+		t.Helper()
+		if err := os.WriteFile(file+"~", []byte(teams+views), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+"~", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("views:\n  ours: {tools: [b_args]}\n  all: {}\n")
+	r.stderr.await(t, "changed views")
+	for path, want := range map[string]string{"/v/ours": "^b_args$", "": `a_args.*b_args`, "/s/a": `^[^_]*\bargs\b`, "/v/theirs": "404"} {
+		if got := tools(path); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("after the change %q has %s, want %s", path, got, want)
+		}
+	}
+	if _, err := s.CallTool(t.Context(), "b_args", map[string]any{"count": 1}); err != nil {
+		t.Errorf("the session of before: %v", err)
+	}
+	write("views:\n  ours: {for: principal.rols == 1}\n")
+	r.stderr.await(t, "views.ours.for")
+
+	r.stop(t)
+	denied := false
+	for e := range audit.Read(log) {
+		denied = denied || e.Kind == audit.Denied && e.Tool == "b_args" && e.Decision != nil && e.Decision.Rule == `view "ours"`
+	}
+	if !denied {
+		text, _ := os.ReadFile(log)
+		t.Errorf("no line says that the view refused b_args:\n%s", text)
+	}
+}
+
+// Each view is a resource of its own for clients that log in.
+func TestUpViewsMetadata(t *testing.T) {
+	runtimeFolder(t)
+	path := filepath.Join(t.TempDir(), "gateway.yaml")
+	if err := os.WriteFile(path, []byte("auth: ['jwt:http://127.0.0.1:1,audience=x']\nviews: {small: {tools: ['*']}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startUp(t, map[string]any{"a": stubServer(t)}, "--gateway", path)
+	base := strings.TrimSuffix(r.url, "/mcp")
+	for at, want := range map[string]string{"/mcp": "/mcp", "/mcp/v/small": "/mcp/v/small"} {
+		res, err := http.Get(base + "/.well-known/oauth-protected-resource" + at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if !strings.Contains(string(text), `"resource":"`+base+want+`"`) {
+			t.Errorf("the metadata at %s is %s", at, text)
+		}
+	}
+}
