@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -468,7 +470,7 @@ func TestMTLS(t *testing.T) {
 	}
 }
 
-// Refusals are logged without the credential, at most once a second.
+// Refusals are logged without the credential, each reason at most once a second.
 func TestRefusalsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
@@ -490,6 +492,43 @@ func TestRefusalsAreLogged(t *testing.T) {
 		}
 		if strings.Contains(text, expired) || strings.Contains(text, strings.Split(expired, ".")[2]) {
 			t.Errorf("the log has the token:\n%s", text)
+		}
+	})
+}
+
+// The refusals of one caller do not hide those of another, and many reasons do not fill the log. Refused
+// gets each of them.
+func TestReasonsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		codes := map[string]int{}
+		_, entry := auth.NewAPIKey("alice")
+		g := &auth.Guard{
+			Verifiers: []auth.Verifier{&auth.APIKeys{Keys: []auth.APIKey{entry}}}, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+			Refused: func(_ *http.Request, code string, err error) {
+				if codes[code]++; err == nil {
+					t.Errorf("%s without an error", code)
+				}
+			},
+		}
+		bad := func(id string) { request(t, g, "POST", "/mcp", "Authorization", "Bearer pb_"+id+"_secret") }
+		for range 5 {
+			bad("carl")
+		}
+		bad("dora")
+		if text := logged.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "carl") || !strings.Contains(text, "dora") || !strings.Contains(text, "more=4") {
+			t.Errorf("the log is\n%s", text)
+		}
+		for i := range 1000 {
+			bad(fmt.Sprint("key", i))
+		}
+		if n := strings.Count(logged.String(), "\n"); n != 8 {
+			t.Errorf("the log has %d lines in a second:\n%s", n, logged.String())
+		}
+		request(t, g, "POST", "/mcp")
+		request(t, g, "POST", "/mcp?access_token=x")
+		if want := map[string]int{"invalid_token": 1006, "unauthorized": 1, "invalid_request": 1}; !maps.Equal(codes, want) {
+			t.Errorf("Refused got %v, want %v", codes, want)
 		}
 	})
 }

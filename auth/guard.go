@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,8 +68,15 @@ type Guard struct {
 	// Realm names the server in the password dialog of a browser. Empty: "MCP".
 	Realm string
 
-	// Logger gets the reasons of refusals, at most one line a second. If nil, nothing is logged.
+	// Logger gets the reasons of refusals: a second has at most one line about each, and 8 lines. The
+	// attribute more counts the refusals without a line since the last one. If nil, nothing is logged.
 	Logger *slog.Logger
+
+	// Refused is called for each request that is not admitted, before it is answered, with the error
+	// code of the answer: unauthorized (there is no credential), invalid_token, invalid_request,
+	// insufficient_scope, temporarily_unavailable or server_error. The error says why, without the
+	// credential; the client does not see it. It may be nil.
+	Refused func(r *http.Request, code string, err error)
 
 	once   sync.Once
 	fault  error     // of the fields
@@ -77,8 +85,8 @@ type Guard struct {
 	tokens bool      // what a Bearer challenge asks for is taken
 
 	mu     sync.Mutex
-	logged time.Time // when a refusal was last logged; guarded by mu
-	quiet  int       // refusals since then; guarded by mu
+	logged map[string]time.Time // when reasons were logged, within the last logEvery; guarded by mu
+	quiet  int                  // refusals without a line since the last line; guarded by mu
 }
 
 // Methods that a Guard looks for in the verifiers of this package.
@@ -159,7 +167,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.Check(); err != nil {
 			g.log("requests are refused because of the configuration", r, err)
-			answerRefusal(w, http.StatusInternalServerError, "server_error")
+			g.answer(w, r, http.StatusInternalServerError, "server_error", err)
 			return
 		}
 		if g.at.serves(r) {
@@ -276,7 +284,10 @@ func (g *Guard) identify(r *http.Request) (*Principal, error) {
 	return nil, ErrNoCredential
 }
 
-var errUnknown = errors.New("no verifier accepts this kind of credential")
+var (
+	errUnknown = errors.New("no verifier accepts this kind of credential")
+	errMissing = errors.New("the request has no credential")
+)
 
 // admit adds the implied scopes to those of a principal, and checks the scopes that every caller
 // must have.
@@ -333,22 +344,23 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case err == ErrNoCredential:
 		g.challenge(h, r.RequestURI, "", g.Scopes)
-		answerRefusal(w, http.StatusUnauthorized, "unauthorized")
+		g.answer(w, r, http.StatusUnauthorized, "unauthorized", errMissing)
 		return
 	case errors.As(err, &no):
-		g.log("caller refused", r, fmt.Errorf("%q: %w", text.Short(no.who.ID), err))
+		err = fmt.Errorf("%q: %w", text.Short(no.who.ID), err)
+		g.log("caller refused", r, err)
 		g.challenge(h, r.RequestURI, oauth.InsufficientScope, no.Scopes)
-		answerRefusal(w, http.StatusForbidden, oauth.InsufficientScope)
+		g.answer(w, r, http.StatusForbidden, oauth.InsufficientScope, err)
 		return
 	case errors.Is(err, errMalformed):
 		g.challenge(h, r.RequestURI, "invalid_request", g.Scopes)
-		answerRefusal(w, http.StatusBadRequest, "invalid_request")
+		g.answer(w, r, http.StatusBadRequest, "invalid_request", err)
 	case errors.Is(err, ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		h.Set("Retry-After", "5")
-		answerRefusal(w, http.StatusServiceUnavailable, "temporarily_unavailable")
+		g.answer(w, r, http.StatusServiceUnavailable, "temporarily_unavailable", err)
 	default:
 		g.challenge(h, r.RequestURI, "invalid_token", g.Scopes)
-		answerRefusal(w, http.StatusUnauthorized, "invalid_token")
+		g.answer(w, r, http.StatusUnauthorized, "invalid_token", err)
 	}
 	g.log("credential refused", r, err)
 }
@@ -361,6 +373,14 @@ const refusalTime = 5 * time.Second
 // which a changed file is read, it is less than 2 seconds.
 const checkEvery = time.Second
 
+// answer refuses a request, and reports that.
+func (g *Guard) answer(w http.ResponseWriter, r *http.Request, status int, code string, err error) {
+	if g.Refused != nil {
+		g.Refused(r, code, err)
+	}
+	answerRefusal(w, status, code)
+}
+
 // answerRefusal writes a body for people, and for programs that read no headers.
 func answerRefusal(w http.ResponseWriter, status int, code string) {
 	body := append(jsonx.AppendString([]byte(`{"error":`), code), '}')
@@ -369,23 +389,29 @@ func answerRefusal(w http.ResponseWriter, status int, code string) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// logEvery is the time between two lines about refusals: refused callers must not be able to fill
-// the log.
-const logEvery = time.Second
+// Refused callers can neither fill the log nor hide the reasons of others.
+const (
+	logEvery   = time.Second // between two lines with the same reason
+	maxReasons = 8           // lines within that time
+)
 
 func (g *Guard) log(what string, r *http.Request, err error) {
 	if g.Logger == nil {
 		return
 	}
-	now := time.Now()
+	now, reason := time.Now(), what+": "+err.Error()
 	g.mu.Lock()
-	if now.Sub(g.logged) < logEvery {
+	maps.DeleteFunc(g.logged, func(_ string, at time.Time) bool { return now.Sub(at) >= logEvery })
+	if _, again := g.logged[reason]; again || len(g.logged) == maxReasons {
 		g.quiet++
 		g.mu.Unlock()
 		return
 	}
+	if g.logged == nil {
+		g.logged = map[string]time.Time{}
+	}
 	more := g.quiet
-	g.logged, g.quiet = now, 0
+	g.logged[reason], g.quiet = now, 0
 	g.mu.Unlock()
 	g.Logger.Warn(what, "client", r.RemoteAddr, "err", err, "more", more)
 }

@@ -60,6 +60,7 @@ type Counters struct {
 	lists   [15]atomic.Int64                   // bytes of the last list that a client got, as methods
 	policy  pairs                              // decisions by effect and rule
 	teams   pairs                              // calls of tools by kind and team
+	refused pairs                              // requests by the error code of their answer, and nothing
 	servers atomic.Pointer[map[string]*server] // a change makes a new map
 	tools   atomic.Int64                       // number of tools with counts of their own
 

@@ -49,6 +49,12 @@ func (c *Counters) Decided(allow bool, rule string) {
 	c.policy.count(effect, rule).Add(1)
 }
 
+// Refused counts a request that was not admitted, by the error code of its answer. It is for
+// [auth.Guard.Refused].
+//
+// [auth.Guard.Refused]: https://pkg.go.dev/github.com/patchbay-dev/patchbay/auth#Guard
+func (c *Counters) Refused(code string) { c.refused.count(code, "").Add(1) }
+
 const maxPairs = 1000
 
 // pairs are counts by two labels. The zero value is empty.

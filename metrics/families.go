@@ -93,6 +93,13 @@ var metrics = []struct {
 			}
 			return []Sample{{Value: float64(n)}}
 		}},
+	{Metric{"patchbay_auth_refused_total", "counter", "", []string{"error_type"}, "Requests without a valid credential, by the error of their answer."},
+		func(s *state) (out []Sample) {
+			for _, r := range s.refused {
+				out = append(out, Sample{Labels: r.Labels[:1], Value: r.Value})
+			}
+			return out
+		}},
 	{Metric{"patchbay_policy_decisions_total", "counter", "", []string{"effect", "rule"}, "Decisions of the policy about requests, by the rule that decided; no rule: the default."},
 		func(s *state) []Sample { return s.decisions }},
 	{Metric{"patchbay_audit_lag_seconds", "gauge", "seconds", nil, "How long the last write of the audit log took."},
@@ -155,6 +162,7 @@ type state struct {
 	sessions                  []row // of clients, by revision
 	connections, waits        []row // by server
 	lists, decisions, teams   []Sample
+	refused                   []Sample
 	servers                   []Upstream
 	audit                     *AuditLog // nil: none
 }
@@ -168,7 +176,7 @@ type row struct {
 // state reads the counters.
 func (c *Counters) state() *state {
 	now := time.Now()
-	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples()}
+	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples(), refused: c.refused.samples()}
 	if c.Upstreams != nil {
 		out.servers = c.upstreams()
 	}

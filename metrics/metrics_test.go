@@ -505,6 +505,7 @@ func TestFamilies(t *testing.T) {
 	c.Decided(true, "devs")
 	c.Decided(true, "devs")
 	c.Decided(false, "")
+	c.Refused("invalid_token")
 	c.Front()(answer(mcp.RawResult(`{"tools":[]}`), nil)).Handle(t.Context(), &mcp.Request{Method: "tools/list"})
 	session, end := context.WithCancel(t.Context())
 	c.Session(session)
@@ -537,6 +538,7 @@ func TestFamilies(t *testing.T) {
 			"patchbay_list_bytes[tools/list]":             "12 0",
 			"patchbay_policy_decisions_total[allow devs]": "2 0",
 			"patchbay_policy_decisions_total[deny ]":      "1 0",
+			"patchbay_auth_refused_total[invalid_token]":  "1 0",
 		} {
 			if got[name] != want {
 				missing = fmt.Sprintf("%s is %q, want %q, in %v", name, got[name], want, got)

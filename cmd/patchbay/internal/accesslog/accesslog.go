@@ -11,7 +11,8 @@
 //   - Each request of MCP that reaches the middleware has one line, so all but pings. So has each HTTP
 //     request that is refused before, by authentication for instance. Event streams have a line at
 //     their end.
-//   - Arguments, results, the texts of errors and credentials are never written.
+//   - Arguments, results, credentials and the texts of errors are never written, but for the reason why a
+//     credential is refused.
 //   - Characters that a terminal obeys are written as \u escapes.
 //   - Each line of a file is whole, also after the disk was full.
 //   - Requests do not wait for the file. If it cannot be written, lines are lost: the first fault is
@@ -62,13 +63,14 @@ type line struct {
 	URI       string             `json:"uri,omitempty"` // of the resource, without its user, the values of its query and its fragment
 	MS        float64            `json:"ms"`
 	Outcome   middleware.Outcome `json:"outcome"`
-	Code      int                `json:"code,omitempty"` // of the JSON-RPC error
+	Code      int                `json:"code,omitempty"`   // of the JSON-RPC error
+	Reason    string             `json:"reason,omitempty"` // why the credential is refused
 }
 
 // exchange is an HTTP request in the contexts of the requests of MCP that it carries.
 type exchange struct {
 	transport, address string
-	caller             atomic.Pointer[string]
+	caller, reason     atomic.Pointer[string]
 
 	mu     sync.Mutex
 	logged bool   // a request of MCP has a line; guarded by mu
@@ -178,6 +180,14 @@ func (l *Log) Caller(next http.Handler) http.Handler {
 	})
 }
 
+// Refused notes why a credential is refused, for the line of [Log.Handler].
+func Refused(r *http.Request, err error) {
+	if e, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
+		reason := text.Short(err.Error())
+		e.reason.Store(&reason)
+	}
+}
+
 // Handler returns a handler that writes a line for each HTTP request that is refused before it is one
 // of MCP, and for each event stream. The transport is "http" or "sse".
 func (l *Log) Handler(transport string, next http.Handler) http.Handler {
@@ -197,6 +207,9 @@ func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 			out := line{Time: now(), Transport: transport, Address: e.address, HTTP: text.Clip(r.Method, maxMethod) + " " + text.Short(r.URL.Path), Status: answer.status, MS: milliseconds(time.Since(start)), Outcome: middleware.OK}
 			if id := e.caller.Load(); id != nil {
 				out.Caller = *id
+			}
+			if reason := e.reason.Load(); reason != nil {
+				out.Reason = *reason
 			}
 			switch {
 			case answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden || answer.status == http.StatusTooManyRequests:

@@ -52,7 +52,10 @@ func TestLines(t *testing.T) {
 				return in.Rest, nil
 			})
 			srv.Use(log.Middleware())
-			guard := &auth.Guard{Verifiers: []auth.Verifier{&auth.APIKeys{Keys: []auth.APIKey{entry}}}}
+			guard := &auth.Guard{
+				Verifiers: []auth.Verifier{&auth.APIKeys{Keys: []auth.APIKey{entry}}},
+				Refused:   func(r *http.Request, _ string, err error) { Refused(r, err) },
+			}
 			hs := httptest.NewServer(log.Handler("http", guard.Protect(log.Caller(srv))))
 			defer hs.Close()
 
@@ -90,7 +93,7 @@ func TestLines(t *testing.T) {
 			}
 			const head, who = `(?m)^{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","transport":"http","address":"127\.0\.0\.1"`, `,"caller":"apikey#alice","id":"\d+"`
 			for _, want := range []string{
-				head + `,"http":"POST /mcp","status":401,"ms":[0-9.]+,"outcome":"denied"}$`,
+				head + `,"http":"POST /mcp","status":401,"ms":[0-9.]+,"outcome":"denied","reason":"the request has no credential"}$`,
 				head + `,"caller":"apikey#alice","http":"DELETE /mcp","status":4\d\d,"ms":[0-9.]+,"outcome":"error"}$`,
 				head + who + `,"status":200,"method":"tools/call","tool":"say","ms":[0-9.]+,"outcome":"ok"}$`,
 				head + who + `,"status":200,"method":"tools/call","tool":"fail","ms":[0-9.]+,"outcome":"tool error"}$`,

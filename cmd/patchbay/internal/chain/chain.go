@@ -21,6 +21,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
@@ -293,13 +294,22 @@ func (c *Chain) openLog() error {
 	return nil
 }
 
-// Listen sets the options of a listener that belong to the chain. It is called after Front or Own.
+// Listen sets the options of a listener, and of its guard, that belong to the chain. It is called after
+// Front or Own.
 func (c *Chain) Listen(o *listen.Options) {
 	switch {
 	case c.log != nil:
 		o.Around, o.Behind = c.log.Handler, c.log.Caller
 	case c.trail != nil:
 		o.Around = accesslog.Note
+	}
+	if o.Guard != nil {
+		o.Guard.Refused = func(r *http.Request, code string, err error) {
+			accesslog.Refused(r, err)
+			if c.counters != nil {
+				c.counters.Refused(code)
+			}
+		}
 	}
 	if c.limits != nil {
 		o.Limit = c.limits.protect
