@@ -219,6 +219,15 @@ func (a *APIKeys) known() (map[string]*APIKey, error) {
 	})
 }
 
+// Fault returns why File, as it is now, is not, or not all, in use: it cannot be read, is gone, or has
+// invalid lines, which follow in lines of their own. It returns nil if there is no fault.
+func (a *APIKeys) Fault() error {
+	if _, err := a.known(); err != nil {
+		return err
+	}
+	return a.file.fault()
+}
+
 func (a *APIKeys) check(string) error {
 	if a.File == "" && a.Keys == nil {
 		return fmt.Errorf("APIKeys: neither Keys nor File is set")

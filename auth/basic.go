@@ -69,6 +69,15 @@ const (
 	hashingWait = 5 * time.Second
 )
 
+// Fault returns why File, as it is now, is not, or not all, in use: it cannot be read, is gone, or has
+// invalid lines, which follow in lines of their own. It returns nil if there is no fault.
+func (b *Basic) Fault() error {
+	if _, err := b.known(); err != nil {
+		return err
+	}
+	return b.file.fault()
+}
+
 // Verify implements [Verifier].
 func (b *Basic) Verify(r *http.Request) (*Principal, error) {
 	c, err := credentialOf(r)

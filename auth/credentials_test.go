@@ -273,10 +273,19 @@ func TestAPIKeyFileIsReadAgain(t *testing.T) {
 		if err := (&auth.Guard{Verifiers: []auth.Verifier{v}}).Check(); err == nil {
 			t.Error("a file that is not there was let pass")
 		}
+		fault := func(want string) {
+			t.Helper()
+			faults := (&auth.Guard{Verifiers: []auth.Verifier{known(nil), v}}).Faults()
+			if want == "" && faults == nil || want != "" && len(faults) == 1 && strings.Contains(faults[0].Error(), want) {
+				return
+			}
+			t.Errorf("the faults are %v, want %q", faults, want)
+		}
 		write("# keys\n\n" + line(entry1))
 		if !good(key1) || good(key2) {
 			t.Error("the first is good and the second is not")
 		}
+		fault("")
 		write(line(entry1) + line(entry2))
 		if !good(key1) || !good(key2) {
 			t.Error("after the file was changed both are good")
@@ -285,16 +294,27 @@ func TestAPIKeyFileIsReadAgain(t *testing.T) {
 		if !good(key1) || good(key2) || !strings.Contains(logged.String(), "line 1") {
 			t.Errorf("key 1 after a bad line is refused, key 2 is accepted, or the log does not name the line: %q", logged.String())
 		}
+		fault(path + " has faults; the rest of it is in use\nline 1")
 		write(line(entry2))
 		if good(key1) || !good(key2) {
 			t.Error("a key that was taken out is no good")
 		}
+		fault("")
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 		if good(key2) {
 			t.Error("a file that is gone has no keys")
 		}
+		fault(path + " is gone; its credentials are refused")
+		if good(key2); strings.Count(logged.String(), "is gone") != 1 {
+			t.Errorf("the log is\n%s", logged.String())
+		}
+		write(line(entry2))
+		if !good(key2) {
+			t.Error("the key of the new file is refused")
+		}
+		fault("")
 	})
 }
 

@@ -108,6 +108,19 @@ func (g *Guard) Check() error {
 	return g.fault
 }
 
+// Faults returns what the method Fault of each verifier that has one returns, as [APIKeys.Fault] does,
+// without nil: the files of credentials that are not, or not all, in use.
+func (g *Guard) Faults() (faults []error) {
+	for _, v := range g.Verifiers {
+		if f, ok := v.(interface{ Fault() error }); ok {
+			if err := f.Fault(); err != nil {
+				faults = append(faults, err)
+			}
+		}
+	}
+	return faults
+}
+
 func (g *Guard) prepare() {
 	var issuers []string
 	for _, v := range g.Verifiers {

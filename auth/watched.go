@@ -20,6 +20,8 @@ type watched[T any] struct {
 	state  fs.FileInfo // of the file that value is from; nil: it was not there; guarded by mu
 	value  T           // guarded by mu
 	waited int         // looks at a file that is being written; guarded by mu
+	faults error       // why value is not all of the file; guarded by mu
+	unread error       // why the last look has not read the file; guarded by mu
 }
 
 const (
@@ -44,11 +46,13 @@ func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, e
 	content, state, err := w.read(path)
 	switch {
 	case errors.Is(err, errAsBefore):
+		w.unread = nil
 		return w.value, nil
 	case errors.Is(err, errBeingWritten):
 		w.looked = now.Add(writeTime - lookEvery)
 		return w.value, nil
 	case err != nil && w.loaded:
+		w.unread = fmt.Errorf("%w; its earlier content stays in use", err)
 		if log != nil {
 			log.Warn("the file cannot be read; its earlier content stays in use", "err", err)
 		}
@@ -56,8 +60,14 @@ func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, e
 	case err != nil:
 		return w.value, err
 	}
+	gone := path != "" && state == nil
 	v, err := parse(content)
-	if err != nil && path != "" {
+	w.faults, w.unread = nil, nil
+	switch {
+	case gone:
+		w.faults = fmt.Errorf("%s is gone; its credentials are refused", path)
+	case err != nil && path != "":
+		w.faults = fmt.Errorf("%s has faults; the rest of it is in use\n%w", path, err)
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	switch {
@@ -65,9 +75,21 @@ func (w *watched[T]) get(path string, log *slog.Logger, parse func([]byte) (T, e
 		return v, err
 	case err != nil && log != nil:
 		log.Warn("the file has faults; the rest of it is in use", "err", err)
+	case gone && w.state != nil && log != nil:
+		log.Warn("the file is gone; its credentials are refused", "file", path)
 	}
 	w.loaded, w.state, w.value = true, state, v
 	return v, nil
+}
+
+// fault returns why the content of the file is not, or not all, in use, after a get.
+func (w *watched[T]) fault() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unread != nil {
+		return w.unread
+	}
+	return w.faults
 }
 
 var (

@@ -49,6 +49,10 @@ type Counters struct {
 	// Audit returns the state of the audit log of the calls. Nil: there is none.
 	Audit func() AuditLog
 
+	// Faults returns the number of changed files that are not, or not all, in use. Nil: there are no
+	// such files.
+	Faults func() int
+
 	// Version of the program, for Prometheus. Empty: unknown.
 	Version string
 

@@ -108,6 +108,8 @@ var metrics = []struct {
 		func(s *state) []Sample { return s.ofAudit(func(a *AuditLog) float64 { return float64(a.Queued) }) }},
 	{Metric{"patchbay_audit_lines_dropped_total", "counter", "", nil, "Lines that the audit log has lost."},
 		func(s *state) []Sample { return s.ofAudit(func(a *AuditLog) float64 { return float64(a.Dropped) }) }},
+	{Metric{"patchbay_config_faults", "gauge", "", nil, "Changed files of the configuration that are not, or not all, in use."},
+		func(s *state) []Sample { return s.faults }},
 	{Metric{"patchbay_upstream_state", "gauge", "", []string{"server", "state"}, "1 for the current state of a server."},
 		func(s *state) (out []Sample) {
 			for _, u := range s.servers {
@@ -162,7 +164,7 @@ type state struct {
 	sessions                  []row // of clients, by revision
 	connections, waits        []row // by server
 	lists, decisions, teams   []Sample
-	refused                   []Sample
+	refused, faults           []Sample
 	servers                   []Upstream
 	audit                     *AuditLog // nil: none
 }
@@ -182,6 +184,9 @@ func (c *Counters) state() *state {
 	}
 	if c.Audit != nil {
 		out.audit = c.audit()
+	}
+	if c.Faults != nil {
+		out.faults = []Sample{{Value: float64(c.faults())}}
 	}
 	add := func(to *[]row, s *series, labels ...string) {
 		t := new(tally)

@@ -35,6 +35,11 @@ func (c *Counters) audit() *AuditLog {
 	return &state
 }
 
+func (c *Counters) faults() (n int) {
+	defer c.recovered("Faults")
+	return c.Faults()
+}
+
 // recovered stops a panic, and logs the first of each function. It must be deferred itself.
 func (c *Counters) recovered(field string) {
 	v := recover()

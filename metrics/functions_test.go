@@ -25,6 +25,7 @@ func TestFunctionPanics(t *testing.T) {
 		Team:      func(context.Context) string { panic("team") },
 		Upstreams: func() []metrics.Upstream { panic("upstreams") },
 		Audit:     func() metrics.AuditLog { panic("audit") },
+		Faults:    func() int { panic("faults") },
 		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	good := c.Front()(c.Server("s")(answer(mcp.RawResult(`{}`), nil)))
@@ -42,7 +43,7 @@ func TestFunctionPanics(t *testing.T) {
 			t.Errorf("HTTP %d", w.Code)
 		}
 	}
-	for _, field := range []string{"Listed", "Owner", "Team", "Upstreams", "Audit"} {
+	for _, field := range []string{"Listed", "Owner", "Team", "Upstreams", "Audit", "Faults"} {
 		if n := strings.Count(log.String(), "in=Counters."+field+" "); n != 1 {
 			t.Errorf("the log has %d lines about %s, want 1:\n%s", n, field, log.String())
 		}

@@ -499,6 +499,7 @@ func TestText(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	c := &metrics.Counters{Audit: func() metrics.AuditLog { return metrics.AuditLog{Lag: 4 * time.Millisecond, Queued: 5, Dropped: 6} }}
 	c.Team = func(context.Context) string { return "dev" }
+	c.Faults = func() int { return 2 }
 	c.Front()(answer(mcp.RawResult(`{"isError":true}`), nil)).Handle(t.Context(), call("t"))
 	c.Closed("db", 90*time.Second)
 	c.Waited("db", 3*time.Millisecond)
@@ -536,6 +537,7 @@ func TestFamilies(t *testing.T) {
 			"patchbay_audit_lines_queued[]":               "5 0",
 			"patchbay_audit_lines_dropped_total[]":        "6 0",
 			"patchbay_list_bytes[tools/list]":             "12 0",
+			"patchbay_config_faults[]":                    "2 0",
 			"patchbay_policy_decisions_total[allow devs]": "2 0",
 			"patchbay_policy_decisions_total[deny ]":      "1 0",
 			"patchbay_auth_refused_total[invalid_token]":  "1 0",

@@ -156,7 +156,7 @@ func (e *Endpoint) guardOf(path string) *auth.Guard {
 	}
 	resource := *g.Resource
 	resource.Resource = strings.TrimSuffix(resource.Resource, "/") + "/" + path
-	return &auth.Guard{Verifiers: g.Verifiers, Resource: &resource, Scopes: g.Scopes, Implied: g.Implied, Anonymous: g.Anonymous, Realm: g.Realm, Logger: g.Logger}
+	return &auth.Guard{Verifiers: g.Verifiers, Resource: &resource, Scopes: g.Scopes, Implied: g.Implied, Anonymous: g.Anonymous, Realm: g.Realm, Logger: g.Logger, Refused: g.Refused}
 }
 
 // handle serves a path behind the limiter and the guard.

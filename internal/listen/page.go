@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // Page serves one path over plain HTTP, on a listener of its own, without authentication.
@@ -19,11 +20,14 @@ type Page struct {
 
 // NewPage puts a handler behind a listener, at a path. Connections and headers have the bounds of
 // the package. On loopback, requests for the names of other hosts are refused, and so are those of
-// web pages everywhere.
+// web pages everywhere, except for a link that a person follows.
 func NewPage(l net.Listener, path string, h http.Handler, log *slog.Logger) *Page {
 	guard, mux := new(web.Guard), http.NewServeMux()
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if guard.Admit(w, r, "GET") {
+		switch {
+		case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document": // such as an image
+			web.Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, "requests from pages of other sites are refused here")
+		case guard.Admit(w, r, "GET"):
 			h.ServeHTTP(w, r)
 		}
 	})

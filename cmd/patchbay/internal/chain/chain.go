@@ -30,6 +30,7 @@ import (
 	"syscall"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
@@ -94,8 +95,9 @@ type Chain struct {
 	trail     *audit.Trail                 // nil: none
 	teams     atomic.Pointer[deploy.Teams] // nil: none
 	followed  followed
-	front     []mcp.Middleware // that Front or Own has returned
-	views     *Views           // nil: none
+	guard     atomic.Pointer[auth.Guard] // nil: callers need no credential
+	front     []mcp.Middleware           // that Front or Own has returned
+	views     *Views                     // nil: none
 	about     func(server string) Server
 }
 
@@ -130,10 +132,11 @@ func New(c Config, p Program) (*Chain, error) {
 }
 
 // Count adds counters to the chain: in front, around each server, and behind a gateway directly in
-// front of it. They count the decisions of the policy too, have the state of the audit log, and are
-// sent with the telemetry. It is called before the other methods.
+// front of it. They count the decisions of the policy too, have the state of the audit log and of
+// the followed files, and are sent with the telemetry. It is called before the other methods.
 func (c *Chain) Count(counters *metrics.Counters) {
 	c.counters, counters.Logger = counters, c.program.Logger
+	counters.Faults = func() int { return len(c.unapplied()) }
 	if c.rules != nil {
 		c.rules.counters = counters
 	}
@@ -304,6 +307,7 @@ func (c *Chain) Listen(o *listen.Options) {
 		o.Around = accesslog.Note
 	}
 	if o.Guard != nil {
+		c.guard.Store(o.Guard)
 		o.Guard.Refused = func(r *http.Request, code string, err error) {
 			accesslog.Refused(r, err)
 			if c.counters != nil {

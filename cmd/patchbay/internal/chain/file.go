@@ -22,12 +22,15 @@ import (
 // Load reads the deployment that a gateway.yaml describes, and checks its values as up uses them: the
 // files it names, addresses, credentials and limits. Its faults are [deploy.Problems]. File names in
 // the SPECs of Auth are absolute.
-func (p *Program) Load(path string) (*deploy.File, error) {
+func (p *Program) Load(path string) (*deploy.File, error) { return p.load(path, nil) }
+
+// load is Load. It does not check the SPECs of Auth that are in use: their verifiers follow their files.
+func (p *Program) load(path string, inUse []string) (*deploy.File, error) {
 	f, err := deploy.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &check{file: f}
+	c := &check{file: f, inUse: inUse}
 	c.values(p)
 	if err := c.sorted(); err != nil {
 		return nil, err
@@ -76,6 +79,7 @@ func inOrder(a, b deploy.Problem) int { return cmp.Or(a.Line-b.Line, a.Column-b.
 // check collects the faults of a deployment.
 type check struct {
 	file   *deploy.File
+	inUse  []string // SPECs of Auth that are not checked
 	faults deploy.Problems
 }
 
@@ -146,6 +150,9 @@ func (c *check) auth(p *Program) {
 		member := fmt.Sprintf("auth[%d]", i)
 		text = listen.InFolder(c.file.Dir(), text)
 		c.file.Auth[i] = text
+		if slices.Contains(c.inUse, text) {
+			continue
+		}
 		v, err := listen.Verifier(text, p.Logger)
 		if err == nil {
 			err = (&auth.Guard{Verifiers: []auth.Verifier{v}, Resource: &auth.ResourceMetadata{Resource: "https://localhost/mcp"}, Logger: p.Logger}).Check()
@@ -164,7 +171,8 @@ const helpAuth = "patchbay help auth"
 
 // followFile follows the gateway.yaml of the chain until ctx ends. Changed teams, and changed limits
 // unless those of a flag are in use, count from the next request on; apply gets a changed ready member.
-// For other changes it prints that they need a restart.
+// For other changes it prints that they need a restart. Faults in the
+// files of credentials that are in use do not count here: see [auth.Guard.Faults].
 func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 	began, talk := c.config.File, c.program.Talk
 	last := began
@@ -176,8 +184,11 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 		live = append(live, "limits")
 	}
 	c.follow(ctx, began.Path, func() follow.Look {
+		if g := c.guard.Load(); g != nil {
+			g.Faults() // logs new ones
+		}
 		also := began.Files
-		f, err := c.program.Load(began.Path)
+		f, err := c.program.load(began.Path, began.Auth)
 		if err != nil {
 			look := faulty(began.Path, "the gateway is unchanged", err)
 			look.Also = also

@@ -3,21 +3,26 @@ package chain
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/testcert"
 	"github.com/patchbay-dev/patchbay/limit"
+	"github.com/patchbay-dev/patchbay/metrics"
 )
 
 func write(t *testing.T, path, text string) {
@@ -214,12 +219,16 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (l *lines) await(t *testing.T, want string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		l.mu.Lock()
-		text := l.text.String()
-		l.mu.Unlock()
+		text := l.String()
 		switch {
 		case strings.Contains(text, want):
 			return
@@ -341,5 +350,74 @@ func TestFlagLimitsStay(t *testing.T) {
 	said.await(t, "changes of limits need a restart")
 	if c.limits.now.Load() != before {
 		t.Error("the file has replaced the limits of the flag")
+	}
+}
+
+// Faults of a file of keys are in the state until they are mended, and keep no change of gateway.yaml from
+// being used.
+func TestKeyFaults(t *testing.T) {
+	dir := t.TempDir()
+	path, keys := filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "keys.jsonl")
+	_, entry := auth.NewAPIKey("carl")
+	line, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, keys, string(line)+"\n")
+	write(t, path, "auth: [\"apikeys:keys.jsonl\"]\n")
+	p, _ := program()
+	said := new(lines)
+	p.Talk = &terminal.Talk{W: said}
+	began, err := p.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{File: began}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := listen.Verifier(began.Auth[0], p.Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := &auth.Guard{Verifiers: []auth.Verifier{v}}
+	if err := guard.Check(); err != nil {
+		t.Fatal(err)
+	}
+	counters := new(metrics.Counters)
+	c.Count(counters)
+	c.Listen(&listen.Options{Guard: guard})
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { c.Follow(ctx, nil, func(deploy.Ready) {}) })
+	defer following.Wait()
+	defer cancel()
+	state := func(want ...string) {
+		t.Helper()
+		var r health.Report
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if c.Report(&r); slices.EqualFunc(r.Unapplied, want, strings.HasPrefix) {
+				break
+			} else if time.Now().After(end) {
+				t.Fatalf("not in use: %q, want %q", r.Unapplied, want)
+			}
+		}
+		if got := counters.Faults(); got != len(want) {
+			t.Errorf("%d faults are counted, want %d", got, len(want))
+		}
+	}
+	state()
+	if err := os.Remove(keys); err != nil {
+		t.Fatal(err)
+	}
+	state(keys + " is gone; its credentials are refused")
+	write(t, path, "auth: [\"apikeys:keys.jsonl\"]\nlimits: [1/s]\n")
+	said.await(t, "changed limits")
+	write(t, keys, "{\n"+string(line)+"\n{\n")
+	state(keys + " has faults; the rest of it is in use: line 1: ")
+	write(t, keys, string(line)+"\n")
+	state()
+	if text := said.String(); strings.Contains(text, "unchanged") {
+		t.Errorf("the person reads\n%s", text)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // Report adds the state of the chain to that of a program: the telemetry, the audit log, and the
 // changed files that are not in use. While calls are refused for the audit log, the program is failing.
 func (c *Chain) Report(r *health.Report) {
-	r.Telemetry, r.Unapplied = c.Telemetry(), c.followed.list()
+	r.Telemetry, r.Unapplied = c.Telemetry(), c.unapplied()
 	if c.trail == nil {
 		return
 	}
@@ -29,6 +29,17 @@ func (c *Chain) Report(r *health.Report) {
 	if c.trail.OnFailure == audit.Refuse {
 		r.State, r.Reason = health.Failing, "calls are refused, because the audit log cannot be written"
 	}
+}
+
+// unapplied returns why changed files are not, or not all, in use, each in one line.
+func (c *Chain) unapplied() []string {
+	list := c.followed.list()
+	if g := c.guard.Load(); g != nil {
+		for _, err := range g.Faults() {
+			list = append(list, inLine(err.Error()))
+		}
+	}
+	return list
 }
 
 // followed has the followed files whose content is not in use.
@@ -45,7 +56,15 @@ func (f *followed) set(path, fault string) {
 		delete(f.faults, path)
 		return
 	}
-	first, others, _ := strings.Cut(strings.TrimPrefix(fault, "patchbay: "), "\n")
+	if f.faults == nil {
+		f.faults = map[string]string{}
+	}
+	f.faults[path] = inLine(strings.TrimPrefix(fault, "patchbay: "))
+}
+
+// inLine returns the first reason of a fault, whose further lines are reasons, and the number of others.
+func inLine(fault string) string {
+	first, others, _ := strings.Cut(fault, "\n")
 	if others != "" {
 		lines := strings.Split(others, "\n")
 		first += ": " + strings.TrimSpace(lines[0])
@@ -53,10 +72,7 @@ func (f *followed) set(path, fault string) {
 			first += fmt.Sprintf(" (and %d more)", more)
 		}
 	}
-	if f.faults == nil {
-		f.faults = map[string]string{}
-	}
-	f.faults[path] = first
+	return first
 }
 
 // list returns the reasons in the order of the paths.
