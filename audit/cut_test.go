@@ -15,6 +15,7 @@ import (
 func TestHeadMissing(t *testing.T) {
 	path, key := filepath.Join(t.TempDir(), "audit.jsonl"), testKey(t)
 	var told bytes.Buffer
+	changed := ""
 	run := func() {
 		t.Helper()
 		l, err := Open(path, &Options{Key: key, Logger: slog.New(slog.NewTextHandler(&told, nil))})
@@ -24,16 +25,19 @@ func TestHeadMissing(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
+		changed = l.Stats().Changed
 	}
 	run()
 	run()
-	if told.Len() > 0 {
+	if told.Len() > 0 || changed != "" {
 		t.Errorf("an intact log: %s", told.String())
 	}
 	if err := os.Remove(headPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	run()
+	if run(); !strings.Contains(changed, "last checkpoint") {
+		t.Errorf("the Log says that it was changed: %q", changed)
+	}
 	run()
 	if got := told.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, headPath(path)) {
 		t.Errorf("the Logger has %q, want one error", got)
@@ -82,7 +86,7 @@ func TestCutIsTold(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := told.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "while it was open") || strings.Contains(got, "map[") {
+	if got := told.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, "while it was open") || strings.Contains(got, "map[") || !strings.Contains(l.Stats().Changed, "while it was open") {
 		t.Errorf("cut while open: the Logger has %q", got)
 	}
 	cut()

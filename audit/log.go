@@ -112,6 +112,7 @@ type Log struct {
 	written, dropped atomic.Int64
 	lag              atomic.Int64 // nanoseconds that the last group took
 	fault            atomic.Pointer[error]
+	changed          atomic.Pointer[string] // how others have changed the log; nil: no change was found
 }
 
 // queued is a line that is not written yet.
@@ -294,6 +295,7 @@ type Stats struct {
 	Queued  int           // lines that wait
 	Lag     time.Duration // of the last group: the time that writing took
 	Err     error         // of the last group; nil: it was written
+	Changed string        // how others have changed the log: a cut end, a missing FILE.head; empty: this Log has found no change
 }
 
 // Stats returns the state of the log.
@@ -304,6 +306,9 @@ func (l *Log) Stats() Stats {
 	s := Stats{Lines: l.written.Load(), Dropped: l.dropped.Load(), Queued: queued, Lag: time.Duration(l.lag.Load())}
 	if err := l.fault.Load(); err != nil {
 		s.Err = *err
+	}
+	if what := l.changed.Load(); what != nil {
+		s.Changed = *what
 	}
 	return s
 }

@@ -63,11 +63,17 @@ func (w *writer) open() (err error) {
 	w.checked = time.Now()
 	next := "patchbay audit verify " + w.Log.path + " says more"
 	if cut, ok := detail["cut"].(Head); ok {
-		w.options.Logger.Error("audit log has lost its end", "file", w.Log.path, "line", cut.Seq, "next", next)
+		w.found("audit log has lost its end", "file", w.Log.path, "line", cut.Seq, "next", next)
 	} else if detail["headMissing"] != nil {
-		w.options.Logger.Error("audit log has lost the copy of its last checkpoint, so a cut end cannot be found", "file", headPath(w.Log.path), "next", next)
+		w.found("audit log has lost the copy of its last checkpoint, so a cut end cannot be found", "file", headPath(w.Log.path), "next", next)
 	}
 	return w.release()
+}
+
+// found logs that the log was changed by others, and keeps that for Stats.
+func (w *writer) found(what string, args ...any) {
+	w.options.Logger.Error(what, args...)
+	w.changed.Store(&what)
 }
 
 // acquire makes the file of a shared log this process's own, until release.
@@ -275,7 +281,7 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	}
 	for _, lost := range []string{"gone", "cut"} {
 		if head, ok := w.detail[lost].(Head); ok {
-			w.options.Logger.Error("audit log was removed, renamed, replaced or cut while it was open, and is opened again", "file", w.Log.path, "line", head.Seq)
+			w.found("audit log was removed, renamed, replaced or cut while it was open, and is opened again", "file", w.Log.path, "line", head.Seq)
 		}
 	}
 	w.told, w.detail = dropped, nil

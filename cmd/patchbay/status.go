@@ -165,5 +165,8 @@ func auditLine(s *health.Audit) string {
 	if s.Error != "" {
 		line += "\n" + oneLine(s.Error)
 	}
+	if s.Changed != "" {
+		line += "\n" + s.Changed + "; patchbay audit verify " + s.File + " says more"
+	}
 	return line
 }

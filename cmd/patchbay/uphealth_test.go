@@ -387,3 +387,11 @@ func TestUpWithoutSocket(t *testing.T) {
 	r := startUp(t, map[string]any{"all": map[string]any{"builtin": "everything"}})
 	r.stderr.await(t, `warning: patchbay status cannot find this program: the path \S+ has 1\d\d bytes.*; set XDG_RUNTIME_DIR to a shorter folder`)
 }
+
+// Status names a log that others have changed, and the next step.
+func TestStatusOfChangedLog(t *testing.T) {
+	got := auditLine(&health.Audit{File: "a.jsonl", Lines: 3, Changed: "audit log has lost its end"})
+	if want := "(audit log a.jsonl, 3 lines)\naudit log has lost its end; patchbay audit verify a.jsonl says more"; got != want {
+		t.Errorf("status shows %q, want %q", got, want)
+	}
+}

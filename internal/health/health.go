@@ -57,6 +57,7 @@ type Audit struct {
 	Dropped int64   `json:"dropped,omitempty"` // that are lost
 	Lag     float64 `json:"lagMs"`             // that the last lines took to be written
 	Error   string  `json:"error,omitempty"`   // of the last lines; empty: they were written
+	Changed string  `json:"changed,omitempty"` // how others have changed the log, as found since the start
 }
 
 // Telemetry says how much telemetry a gateway has sent since its start.

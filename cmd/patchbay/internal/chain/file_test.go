@@ -421,3 +421,30 @@ func TestKeyFaults(t *testing.T) {
 		t.Errorf("the person reads\n%s", text)
 	}
 }
+
+// A log that others have changed is named in the state.
+func TestChangedLog(t *testing.T) {
+	dir := t.TempDir()
+	path, log := filepath.Join(dir, "gateway.yaml"), filepath.Join(dir, "a.jsonl")
+	write(t, path, "audit: {file: a.jsonl, key: a.key}\n")
+	for _, want := range []string{"", "has lost the copy of its last checkpoint"} {
+		p, _ := program()
+		f, err := p.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(Config{File: f}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r health.Report
+		c.Report(&r)
+		c.Close()
+		if got := r.Audit.Changed; want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("the log is changed: %q, want %q", got, want)
+		}
+		if err := os.Remove(log + ".head"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

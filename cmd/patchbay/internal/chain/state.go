@@ -21,7 +21,7 @@ func (c *Chain) Report(r *health.Report) {
 		return
 	}
 	s := c.trail.Log.Stats()
-	r.Audit = &health.Audit{File: c.auditFile, Lines: s.Lines, Queued: s.Queued, Dropped: s.Dropped, Lag: float64(s.Lag.Microseconds()) / 1000}
+	r.Audit = &health.Audit{File: c.auditFile, Lines: s.Lines, Queued: s.Queued, Dropped: s.Dropped, Lag: float64(s.Lag.Microseconds()) / 1000, Changed: s.Changed}
 	if s.Err == nil {
 		return
 	}
