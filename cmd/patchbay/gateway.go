@@ -57,7 +57,7 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 	}
 	var warnings deploy.Problems
 	if err == nil {
-		warnings = f.Warnings
+		warnings = append(f.Warnings, a.distrusted(f)...)
 	}
 	if a.JSON {
 		listed := func(list deploy.Problems) []gatewayProblem {
@@ -86,6 +86,23 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 		a.print("warning: " + a.shown(w.String()))
 	}
 	return nil
+}
+
+// distrusted returns the warning that up would not start with the mcp.json that it finds, because the
+// person has not agreed to it.
+func (a *app) distrusted(f *deploy.File) deploy.Problems {
+	if f.Servers != "" {
+		return nil
+	}
+	read, err := a.inspectConfig()
+	if err != nil || read.file == nil {
+		return nil
+	}
+	if yes, err := a.agreed(read.file); err != nil || yes {
+		return nil
+	}
+	path := here(read.file.Path)
+	return deploy.Problems{f.Problem("servers", path+" is not trusted yet, so up does not start", "add servers: "+path+", or run patchbay config trust "+shell([]string{path}))}
 }
 
 // deployment reads and checks a gateway.yaml.

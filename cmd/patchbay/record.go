@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -85,6 +86,9 @@ func (a *app) openFolder() (err error) {
 		Redactor: a.secrets.Redactor(),
 		OnFault:  func(err error) { a.talk.Always("patchbay: warning: --record " + visible(err.Error())) },
 	})
+	if f := a.deployed; err != nil && f != nil && f.Has("record.dir") {
+		return &fault{code: exitUsage, err: deploy.Problems{f.Problem("record.dir", "record.dir: "+err.Error(), "name a folder that can be written")}}
+	}
 	if err != nil {
 		return usagef("--record: %w", err).hint("--record DIR of a folder that can be written")
 	}

@@ -170,6 +170,10 @@ func (c *check) audit() {
 	if a.Key == "" {
 		return
 	}
+	if filepath.Clean(a.Key) == filepath.Clean(a.File) {
+		c.fault("audit.key", "name another file", "audit.key and audit.file are the same file")
+		return
+	}
 	if err = audit.CheckKey(a.Key); err == nil {
 		if _, err = os.Stat(a.Key); errors.Is(err, fs.ErrNotExist) { // it is made at the start
 			err = writable(a.Key)

@@ -65,6 +65,7 @@ func TestLoadFaults(t *testing.T) {
 		{"audit: {file: mcp.json/audit.jsonl}", "1:15: audit.file: "},
 		{"audit: {file: mcp.json}", "1:15: audit.file: "},
 		{"audit:\n  file: a\n  key: mcp.json", "3:8: audit.key: "},
+		{"audit: {file: x, key: x}", "1:23: audit.key and audit.file are the same file; name another file"},
 		{"record: {dir: a/b}", ""},
 		{"record: {dir: mcp.json}", "1:15: record.dir: "},
 		{"listen: {metrics: '127.0.0.1:x'}", "1:19: listen.metrics: "},
