@@ -121,7 +121,7 @@ func (c *upCmd) Run(a *app) error {
 		srv.HTTP = h.front.HTTP
 		return srv
 	})
-	h.front = front(views.All())
+	h.views, h.front = views, front(views.All())
 	var w *listen.Endpoint
 	if c.Stdio {
 		if err := a.inFront(h.front, made); err != nil {
@@ -133,6 +133,7 @@ func (c *upCmd) Run(a *app) error {
 		}
 		h.url = w.URL
 		w.Below(views.Below)
+		p.notes = append(p.notes, views.Notes(w.URL)...)
 		if w.SSE != "" {
 			p.notes = append(p.notes, "clients of 2024-11-05, over HTTP+SSE: "+w.SSE)
 		}
@@ -213,6 +214,7 @@ type upServer struct {
 	about    sync.Map // chain.Server by name
 	spoken   sync.Map // mcp.Revision by name, of servers that were ready
 	chain    *chain.Chain
+	views    *chain.Views
 	board    *board.Board
 	counters *metrics.Counters
 	ending   atomic.Bool
@@ -341,7 +343,7 @@ func (h *upServer) show(ctx context.Context) error {
 		a.print("(" + a.shown(note) + ")")
 	}
 	a.print("")
-	paste := rerun.Gateway{URL: h.url, File: h.path, Guarded: h.guarded, Stdio: h.stdio}
+	paste := rerun.Gateway{URL: h.views.URL(h.url), File: h.path, Guarded: h.guarded, Stdio: h.stdio}
 	for _, line := range paste.Lines() {
 		a.print(a.shown(line))
 	}

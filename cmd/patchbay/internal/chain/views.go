@@ -143,6 +143,26 @@ func (v *Views) set(f *deploy.File) {
 // All is the handler of the endpoint itself.
 func (v *Views) All() mcp.Handler { return v.handler(deploy.AllView) }
 
+// URL returns the URL to give to hosts: that of the endpoint, or of the first view if nothing is served
+// there.
+func (v *Views) URL(endpoint string) string {
+	now := v.now.Load()
+	if now.views == nil || now.views[deploy.AllView] != nil || len(now.file) == 0 {
+		return endpoint
+	}
+	return endpoint + "/v/" + now.file[0].Name
+}
+
+// Notes returns a line for people about each view.
+func (v *Views) Notes(endpoint string) (lines []string) {
+	for _, one := range v.now.Load().file {
+		if one.Name != deploy.AllView {
+			lines = append(lines, "view "+one.Name+": "+endpoint+"/v/"+one.Name)
+		}
+	}
+	return lines
+}
+
 // handler returns the handler of a view, whatever the file says of it at each request.
 func (v *Views) handler(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
