@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -431,6 +432,9 @@ func (p *pool) status() Status {
 	}
 	if raw, ok := jsonx.LookupPath(p.info, "_meta", "io.modelcontextprotocol/serverInfo"); ok {
 		_ = jsonx.Unmarshal(raw, &s.Server) // only for display
+		for _, shown := range []*string{&s.Server.Name, &s.Server.Title, &s.Server.Version} {
+			*shown = text.Clip(*shown, maxShown)
+		}
 	}
 	p.turnsInto(&s)
 	for _, c := range p.clients {
@@ -458,6 +462,9 @@ func (p *pool) status() Status {
 	}
 	return s
 }
+
+// maxShown bounds the name, title and version of a server in a [Status], in bytes.
+const maxShown = 100
 
 // count returns the number of features of a kind, or -1 if it is unknown; mu is held.
 func (p *pool) count(k *listKind) int {

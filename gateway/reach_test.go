@@ -118,3 +118,24 @@ func toolNames(t *testing.T, s *mcp.Session) (names []string) {
 	}
 	return names
 }
+
+// A long name of a server is cut in the status.
+func TestStatusOfLongName(t *testing.T) {
+	long := strings.Repeat("n", 1<<20)
+	srv := &mcp.Server{Name: long, Version: long}
+	states := make(chan gateway.Status, 1000)
+	g := &gateway.Gateway{Name: "gw", OnStatus: func(s gateway.Status) { states <- s }}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Run(ctx, gateway.Source{Name: "a", Open: func(ctx context.Context) (gateway.Upstream, error) {
+			return (&mcp.Client{Name: "gw", Version: "1"}).Open(ctx, srv)
+		}})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	wantState(t, states, gateway.Ready, "")
+	if s := g.Status()[0].Server; len(s.Name) > 110 || len(s.Version) > 110 || s.Name == "" {
+		t.Errorf("the name has %d bytes, the version %d", len(s.Name), len(s.Version))
+	}
+}

@@ -206,7 +206,7 @@ type Status struct {
 	// lists: a read goes to that server. At most 100.
 	Shadowed []string
 
-	Server   mcp.Implementation // as it describes itself, if known
+	Server   mcp.Implementation // as it describes itself, if known; name, title and version have at most 100 bytes and "…"
 	Revision mcp.Revision       // that it speaks; empty if unknown
 }
 
