@@ -71,15 +71,18 @@ type Writer struct {
 	finished chan struct{}     // closed when the goroutine ends
 
 	mu      sync.Mutex
-	queue   []Frame       // guarded by mu
-	queued  uint64        // guarded by mu; frames that ever entered queue
-	written uint64        // guarded by mu; frames handed to the sink
-	bytes   int64         // guarded by mu; of the frames queued and not written
-	lost    int           // guarded by mu; dropped since the last frame queued
-	dropped int           // guarded by mu; dropped in all
-	closed  bool          // guarded by mu
-	err     error         // guarded by mu; first error of the sink
-	changed chan struct{} // guarded by mu; closed and replaced on every change
+	queue   []Frame          // guarded by mu
+	shares  map[string]int64 // guarded by mu; of the queue, by connection: see share
+	queued  uint64           // guarded by mu; frames that entered queue, without those dropped from it
+	written uint64           // guarded by mu; frames handed to the sink
+	bytes   int64            // guarded by mu; of the frames queued and not written
+	lost    int              // guarded by mu; dropped since the last frame queued
+	dropped int              // guarded by mu; dropped in all
+	stuckAt uint64           // guarded by mu; written+1 at the last drop: Record waits only if it has changed
+	noisy   string           // guarded by mu; the connection with most of the queue at the first drop
+	closed  bool             // guarded by mu
+	err     error            // guarded by mu; first error of the sink
+	changed chan struct{}    // guarded by mu; closed and replaced on every change
 }
 
 // NewWriter returns a writer to w; opts may be nil. w is used by one goroutine
@@ -125,7 +128,7 @@ func newWriter(o WriterOptions, take func(Frame) error) *Writer {
 		o.MaxWait = defaultMaxWait
 	}
 	t := &Writer{
-		omitTime: o.OmitTime, take: take,
+		omitTime: o.OmitTime, take: take, shares: map[string]int64{},
 		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait, onFault: o.OnFault,
 		finished: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -133,7 +136,8 @@ func newWriter(o WriterOptions, take func(Frame) error) *Writer {
 	return t
 }
 
-// Record queues a frame to be written. It keeps no reference to the frame's Msg, Raw or HTTP, and
+// Record queues a frame to be written. If the queue is full, it drops a frame of the connection that has
+// most of the queue. It keeps no reference to the frame's Msg, Raw or HTTP, and
 // waits at most [WriterOptions.MaxWait]. [Writer.Err] and [Writer.Close] return its errors. After
 // Close it does nothing.
 func (t *Writer) Record(f Frame) {
@@ -167,7 +171,7 @@ func (t *Writer) Record(f Frame) {
 func (t *Writer) enqueue(f Frame) (fault error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.full(f) && t.maxWait > 0 && t.lost == 0 {
+	if t.full(f) && t.maxWait > 0 && t.stuckAt != t.written+1 {
 		timeout := time.NewTimer(t.maxWait)
 		defer timeout.Stop()
 		for waiting := true; waiting && t.full(f); {
@@ -181,24 +185,98 @@ func (t *Writer) enqueue(f Frame) (fault error) {
 			t.mu.Lock()
 		}
 	}
+	before := t.dropped
+	for t.full(f) && t.makeRoom(f) {
+	}
 	switch {
 	case t.closed:
 	case t.err != nil:
 		t.dropped++
+		return nil
 	case t.full(f):
-		t.lost++
-		if t.dropped++; t.dropped == 1 {
-			fault = fmt.Errorf("%w: the sink is slower than the wire", ErrDropped)
+		if t.dropped == 0 {
+			t.noisy = t.loudest()
 		}
+		t.lost++
+		t.dropped++
+		t.stuckAt = t.written + 1
 	default:
 		f.Lost += t.lost
 		t.lost = 0
 		t.queue = append(t.queue, f)
 		t.queued++
 		t.bytes += size(f)
+		t.shares[f.Conn] += t.share(f)
 		t.signal()
 	}
+	if before == 0 && t.dropped > 0 {
+		fault = fmt.Errorf("%w: %s", ErrDropped, t.slow())
+	}
 	return fault
+}
+
+// makeRoom drops the newest queued frame of the connection with most of the queue, if that has still
+// more of it afterwards than the connection of f would have. It reports whether it did. The caller
+// holds mu.
+func (t *Writer) makeRoom(f Frame) bool {
+	loudest := t.loudest()
+	if loudest == f.Conn {
+		return false
+	}
+	for i, out := range slices.Backward(t.queue) {
+		if out.Conn != loudest {
+			continue
+		}
+		if t.shares[loudest]-t.share(out) < t.shares[f.Conn]+t.share(f) {
+			return false
+		}
+		if t.dropped == 0 {
+			t.noisy = loudest
+		}
+		t.queue = slices.Delete(t.queue, i, i+1)
+		if i < len(t.queue) {
+			t.queue[i].Lost += out.Lost + 1
+		} else {
+			t.lost += out.Lost + 1
+		}
+		t.dropped++
+		t.stuckAt = t.written + 1
+		t.queued--
+		t.release(out)
+		return true
+	}
+	return false
+}
+
+// share returns the part of the queue that a frame takes: its bytes, and those that are a frame's when
+// the queue is full of small ones. The caller holds mu.
+func (t *Writer) share(f Frame) int64 { return size(f) + t.maxBytes/int64(t.maxCount) }
+
+// release gives back the part of the queue that a frame takes. The caller holds mu.
+func (t *Writer) release(f Frame) {
+	t.bytes -= size(f)
+	if t.shares[f.Conn] -= t.share(f); t.shares[f.Conn] <= 0 {
+		delete(t.shares, f.Conn)
+	}
+}
+
+// loudest returns the connection that has most of the queue. The caller holds mu.
+func (t *Writer) loudest() (conn string) {
+	most := int64(0)
+	for name, share := range t.shares {
+		if share > most {
+			conn, most = name, share
+		}
+	}
+	return conn
+}
+
+// slow says why frames are dropped. The caller holds mu.
+func (t *Writer) slow() string {
+	if t.noisy == "" {
+		return "the sink is slower than the wire"
+	}
+	return "the sink is slower than the wire; most frames that waited were of " + t.noisy
 }
 
 // full reports whether f must wait. The caller holds mu.
@@ -247,11 +325,11 @@ func (t *Writer) writeLoop() {
 			err := t.take(f)
 			t.mu.Lock()
 			t.written++
-			t.bytes -= size(f)
+			t.release(f)
 			if err != nil {
 				t.err = err
 				t.dropped += t.waiting() + 1
-				t.written, t.bytes, t.queue = t.queued, 0, nil
+				t.written, t.bytes, t.queue, t.shares = t.queued, 0, nil, nil
 			}
 			fault := t.err
 			t.signal()
@@ -283,7 +361,7 @@ func cut(f Frame, most int) Frame {
 	return f
 }
 
-// next waits for frames and returns all that are queued, or nil when closed.
+// next waits for frames and returns the first that are queued, or nil when closed.
 func (t *Writer) next() []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,8 +371,14 @@ func (t *Writer) next() []Frame {
 		<-changed
 		t.mu.Lock()
 	}
-	batch := t.queue
-	t.queue = nil
+	const most = 64 // the others stay in the queue, where makeRoom finds them
+	if len(t.queue) <= most {
+		batch := t.queue
+		t.queue = nil
+		return batch
+	}
+	batch := slices.Clone(t.queue[:most])
+	t.queue = slices.Delete(t.queue, 0, most)
 	return batch
 }
 
@@ -304,8 +388,8 @@ func (t *Writer) Flush() error {
 	timeout := time.NewTimer(closeGrace)
 	defer timeout.Stop()
 	t.mu.Lock()
-	for target := t.queued; t.written < target; {
-		changed, n := t.changed, target-t.written
+	for target := t.queued; t.written < min(target, t.queued); {
+		changed, n := t.changed, min(target, t.queued)-t.written
 		t.mu.Unlock()
 		select {
 		case <-changed:
@@ -331,9 +415,16 @@ func (t *Writer) Err() error {
 	case t.err != nil:
 		return fmt.Errorf("%w; %d %w", t.err, t.dropped, ErrDropped)
 	case t.dropped > 0:
-		return fmt.Errorf("%d %w: the sink is slower than the wire", t.dropped, ErrDropped)
+		return fmt.Errorf("%d %w: %s", t.dropped, ErrDropped, t.slow())
 	}
 	return nil
+}
+
+// Dropped returns the number of frames that are missing so far.
+func (t *Writer) Dropped() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dropped
 }
 
 // Close writes the queue and returns [Writer.Err]. It waits for the sink at most five seconds,

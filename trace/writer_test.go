@@ -96,6 +96,44 @@ func TestWriterDropsWhenTheSinkIsSlow(t *testing.T) {
 	})
 }
 
+// A noisy connection loses its own frames, not those of others, and the fault names it.
+func TestWriterIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var out bytes.Buffer
+		var fault error
+		w := trace.NewWriter(writerFunc(func(b []byte) (int, error) {
+			<-release
+			return out.Write(b)
+		}), &trace.WriterOptions{MaxQueued: 200, MaxWait: -1, OmitTime: true, OnFault: func(err error) { fault = err }})
+		for i := range 2000 {
+			w.Record(trace.Frame{Dir: trace.In, Conn: "noisy", Msg: fmt.Appendf(nil, "%d", i)})
+			if i%50 == 0 {
+				w.Record(trace.Frame{Dir: trace.In, Conn: "quiet", Msg: fmt.Appendf(nil, "%d", i)})
+			}
+		}
+		close(release)
+		err := w.Close()
+		if err == nil || fault == nil || !strings.Contains(err.Error(), "noisy") || !strings.Contains(fault.Error(), "noisy") {
+			t.Errorf("Close = %v, the fault is %v; want both with the name of the connection", err, fault)
+		}
+		quiet, lost, all := 0, 0, 0
+		for f, err := range trace.Read(&out) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all++
+			lost += f.Lost
+			if f.Conn == "quiet" {
+				quiet++
+			}
+		}
+		if quiet != 40 || all != 200 || lost > w.Dropped() || w.Dropped() != 2040-200 {
+			t.Errorf("%d frames of 40 of the quiet connection, %d of all, %d marked and %d counted as lost", quiet, all, lost, w.Dropped())
+		}
+	})
+}
+
 func TestWriterBoundsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

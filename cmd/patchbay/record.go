@@ -105,9 +105,10 @@ func (a *app) recordState() *health.Record {
 	if a.folder == nil {
 		return nil
 	}
-	r := &health.Record{Dir: a.record.Dir}
-	if err := a.folder.Err(); err != nil {
-		r.Error = err.Error()
+	state := a.folder.State()
+	r := &health.Record{Dir: a.record.Dir, Lost: state.Lost}
+	if state.Fault != nil {
+		r.Error = state.Fault.Error()
 	}
 	return r
 }

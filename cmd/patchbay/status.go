@@ -125,9 +125,13 @@ func (a *app) showUp(r *health.Report, now time.Time) {
 		a.print(a.shown(auditLine(r.Audit)))
 	}
 	if r.Record != nil {
-		a.print(a.shown("(frames " + r.Record.Dir + ")"))
+		lost := ""
+		if r.Record.Lost > 0 {
+			lost = fmt.Sprintf(", %d lost", r.Record.Lost)
+		}
+		a.print(a.shown("(frames " + r.Record.Dir + lost + ")"))
 		if r.Record.Error != "" {
-			a.print(a.shown(oneLine(r.Record.Error)))
+			a.print(a.shown("frames are not recorded: " + oneLine(r.Record.Error)))
 		}
 	}
 	a.print("")

@@ -46,7 +46,8 @@ type Report struct {
 // Record is the state of a recording of all frames.
 type Record struct {
 	Dir   string `json:"dir"`
-	Error string `json:"error,omitempty"` // of the last write, and how many frames are missing
+	Lost  int64  `json:"lost,omitempty"`  // frames that are missing since the start
+	Error string `json:"error,omitempty"` // of the last write; empty: it succeeded
 }
 
 // Audit is the state of the audit log of a gateway.

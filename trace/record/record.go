@@ -63,9 +63,6 @@ func Open(dir string, opts *Options) (*Folder, error) {
 		return nil, fmt.Errorf("record frames: MaxFile is %d bytes and MaxBytes, of all files, %d; give a MaxFile of an eighth of MaxBytes at most, or 0", o.MaxFile, o.MaxBytes)
 	}
 	o.MaxFile = min(cmp.Or(o.MaxFile, defaultFile), max(o.MaxBytes/filesOfAll, 1))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("record frames: %w", err)
-	}
 	s := &sink{Options: o, dir: dir, now: time.Now}
 	s.run = s.now().UTC().Format("150405") + "-" + strings.ToLower(rand.Text()[:6])
 	if err := s.begin(s.now().UTC()); err != nil {
@@ -86,6 +83,21 @@ func (f *Folder) Flush() error { return errors.Join(f.w.Flush(), f.s.missing()) 
 // Err returns an error that wraps [trace.ErrDropped] if frames are missing, with their number; nil
 // if none are.
 func (f *Folder) Err() error { return errors.Join(f.w.Err(), f.s.missing()) }
+
+// State is the state of a recording.
+type State struct {
+	Lost  int64 // frames that are missing since Open
+	Fault error // of the last write; nil: it succeeded
+}
+
+// State returns the state of the recording now.
+func (f *Folder) State() State {
+	s := State{Lost: f.s.missed.Load() + int64(f.w.Dropped())}
+	if fault := f.s.fault.Load(); fault != nil {
+		s.Fault = *fault
+	}
+	return s
+}
 
 // Close writes what is queued, at most for five seconds, ends the file, and returns [Folder.Err].
 func (f *Folder) Close() error {
@@ -111,6 +123,7 @@ type sink struct {
 	lost    int          // lines lost since the last that was written
 	missed  atomic.Int64 // lines lost in all
 	retryAt time.Time
+	fault   atomic.Pointer[error] // of the last attempt to write; nil: none
 
 	create func(path string) (sinkFile, error) // nil: os.OpenFile; tests change it
 }
@@ -131,11 +144,13 @@ func (s *sink) Write(line []byte) (int, error) {
 	}
 	if err := s.write(line, now); err != nil {
 		s.retryAt = now.Add(retryTime)
+		s.fault.Store(&err)
 		if s.lose(); s.lost == 1 && s.OnFault != nil {
 			s.OnFault(fmt.Errorf("frames are not recorded, and the next attempt is in %v: %w", retryTime, err))
 		}
-	} else {
+	} else if s.lost > 0 {
 		s.lost = 0
+		s.fault.Store(nil)
 	}
 	return len(line), nil
 }
@@ -186,9 +201,12 @@ func withLost(line []byte, n int) []byte {
 	return append(f.Append(nil), '\n')
 }
 
-// begin begins a file, and deletes old ones.
+// begin begins a file, in a new folder if there is none, and deletes old files.
 func (s *sink) begin(now time.Time) error {
 	if err := s.end(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
 	s.prune(now)

@@ -178,6 +178,14 @@ func TestRemoved(t *testing.T) {
 	*now = now.Add(lookTime)
 	s.Write(line(3))
 	names, frames := files(t, s.dir)
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(lookTime)
+	s.Write(line(4)) // the folder is made again
+	if again, frames := files(t, s.dir); len(again) != 1 || len(frames) != 1 {
+		t.Errorf("after the folder was removed: files %q with %d frames", again, len(frames))
+	}
 	if got := strings.Join(names, " "); got != "kept.jsonl trace-2026-11-23-090000-abcdef-0003.jsonl" || len(frames) != 2 {
 		t.Errorf("files %s with %d frames, want 2 with one frame each", got, len(frames))
 	}
@@ -214,6 +222,10 @@ func TestFullDisk(t *testing.T) {
 	}
 	*now = now.Add(2 * retryTime)
 	s.Write(line(6)) // still full
+	f := &Folder{s: s, w: trace.NewWriter(s, nil)}
+	if st := f.State(); st.Lost != 5 || st.Fault == nil {
+		t.Errorf("the state of a full disk is %+v, want 5 lost frames and a fault", st)
+	}
 	if len(faults) != 1 || s.missing() == nil || !errors.Is(s.missing(), trace.ErrDropped) {
 		t.Errorf("faults %v, missing %v, want one fault", faults, s.missing())
 	}
@@ -224,6 +236,9 @@ func TestFullDisk(t *testing.T) {
 	_, frames := files(t, s.dir)
 	if len(frames) != 4 || frames[2].Lost != 5 || frames[3].Lost != 0 {
 		t.Errorf("%d frames, want 4, the third with 5 lost: %+v", len(frames), frames)
+	}
+	if st := f.State(); st.Lost != 5 || st.Fault != nil {
+		t.Errorf("the state of a disk that has room again is %+v, want 5 lost frames and no fault", st)
 	}
 	room = 0
 	s.Write(line(9))
