@@ -116,7 +116,7 @@ func (c *upCmd) Run(a *app) error {
 	front := func(handler mcp.Handler) *mcp.Server {
 		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.counters.Session, OnFrame: onFrame}
 	}
-	views := made.Views(h.gateway, func(handler mcp.Handler) *mcp.Server {
+	views := made.Views(h.gateway, gateway.Name, func(handler mcp.Handler) *mcp.Server {
 		srv := front(handler)
 		srv.HTTP = h.front.HTTP
 		return srv

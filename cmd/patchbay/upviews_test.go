@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -117,6 +118,43 @@ func TestUpViews(t *testing.T) {
 	if !denied {
 		text, _ := os.ReadFile(log)
 		t.Errorf("no line says that the view refused b_args:\n%s", text)
+	}
+}
+
+// Limits of a tool count its calls by every way together: under another name, by call_tool, and at the
+// server alone.
+func TestUpViewsLimits(t *testing.T) {
+	r, _, header := audited(t, "auth: [apikeys:keys.jsonl]\nlimits: ['tool:a_args=2/h']\nviews:\n  renamed: {rename: {a_args: count}}\n  search: {mode: search}\n  all: {}\n",
+		map[string]any{"a": stubServer(t), "b": stubServer(t)})
+	call := func(path, tool string, args any) string {
+		s, err := (&mcp.Client{Name: "desk", Version: "1", Header: header}).Dial(t.Context(), r.url+path)
+		if err != nil {
+			return err.Error()
+		}
+		defer s.Close()
+		if res, err := s.CallTool(t.Context(), tool, args); err != nil || res.IsError {
+			return fmt.Sprint(res, err)
+		}
+		return "ok"
+	}
+	one := map[string]any{"count": 1}
+	for i, c := range []struct {
+		path, tool string
+		args       any
+		want       string
+	}{
+		{"/v/renamed", "count", one, "ok"},
+		{"/v/search", "call_tool", map[string]any{"name": "a_args", "arguments": one}, "ok"},
+		{"/s/a", "args", one, "than 2/h"},
+		{"/v/search", "call_tool", map[string]any{"name": "a_args", "arguments": one}, "than 2/h"},
+		{"/v/renamed", "count", one, "than 2/h"},
+		{"", "a_args", one, "than 2/h"},
+		{"/s/b", "args", one, "ok"},
+		{"", "b_args", one, "ok"},
+	} {
+		if got := call(c.path, c.tool, c.args); !strings.Contains(got, c.want) {
+			t.Errorf("call %d, of %s at %q: %s, want %s", i, c.tool, c.path, got, c.want)
+		}
 	}
 }
 

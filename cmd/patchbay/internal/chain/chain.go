@@ -3,6 +3,8 @@
 //
 //	spans → access log → counters → audit → limits → (gateway or host) → counters → policy → audit → counters → spans → server
 //
+// Views of gateway.yaml stand in front of the limits, which so count calls under the names of the gateway.
+//
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
 // [Chain.Host] around each of its servers. [Program.Load] reads the deployment that gateway.yaml describes,
@@ -204,7 +206,7 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 		return c.trail.Outer()
 	case s == beginning && c.trail != nil:
 		return c.trail.Around(at.server)
-	case s == limiting && c.limits != nil:
+	case s == limiting && c.limits != nil && c.views == nil: // behind views, which change names
 		return c.limits.limit
 	case s == ruling && c.rules != nil && at.foreign:
 		return policy.Foreign(at.server, at.Trusted, c.rules, c.program.Logger)

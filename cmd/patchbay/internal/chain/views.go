@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway/view"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -92,10 +93,13 @@ type Gateway interface {
 // Views serves the views of gateway.yaml, and single servers, below the endpoint of a gateway: VIEW at
 // /mcp/v/VIEW and SERVER, without the prefix of its name, at /mcp/s/SERVER. With views in the file only
 // those are served, and the one named [deploy.AllView] at the endpoint itself; single servers too if that
-// view has everything, for the same callers.
+// view has everything, for the same callers. Limits are behind the views: those of tools count calls under
+// the names that the gateway has, however a view calls them.
 type Views struct {
 	chain   *Chain
 	gateway Gateway
+	limited mcp.Handler // the gateway, behind the limits
+	name    func(server, feature string) string
 	front   func(h mcp.Handler) *mcp.Server // makes the server of a path
 
 	now     atomic.Pointer[viewSet]
@@ -110,13 +114,22 @@ type viewSet struct {
 	all   *view.View             // for single servers; nil: they are not served
 }
 
-// Views makes what is served at the endpoint of a gateway and below. The function front makes the server
-// of each path; the middlewares in front are added to it.
-func (c *Chain) Views(gw Gateway, front func(h mcp.Handler) *mcp.Server) *Views {
-	v := &Views{chain: c, gateway: gw, front: front, servers: map[string]*mcp.Server{}}
+// Views makes what is served at the endpoint of a gateway and below; it is called before Front. The
+// function name gives the gateway's name of a feature of a server, and front makes the server of each
+// path; the middlewares in front are added to it.
+func (c *Chain) Views(gw Gateway, name func(server, feature string) string, front func(h mcp.Handler) *mcp.Server) *Views {
+	v := &Views{chain: c, gateway: gw, limited: c.limit(gw), name: name, front: front, servers: map[string]*mcp.Server{}}
 	c.views = v
 	v.set(c.config.File)
 	return v
+}
+
+// limit puts the limits in front of a handler.
+func (c *Chain) limit(h mcp.Handler) mcp.Handler {
+	if c.limits == nil {
+		return h
+	}
+	return c.limits.limit(h)
 }
 
 // set serves the views of a file from the next request on.
@@ -129,7 +142,7 @@ func (v *Views) set(f *deploy.File) {
 			if err != nil { // it was checked when the file was read
 				continue
 			}
-			next.views[made.Name] = made.Middleware()(v.gateway)
+			next.views[made.Name] = made.Middleware()(v.limited)
 			if f.Views[i].Everything() && !f.Views[i].Search && made.Name == deploy.AllView && made.Changes == nil {
 				next.all = made
 			}
@@ -168,7 +181,7 @@ func (v *Views) handler(name string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		now := v.now.Load()
 		if now.views == nil && name == deploy.AllView {
-			return v.gateway.Handle(ctx, req)
+			return v.limited.Handle(ctx, req)
 		}
 		if h := now.views[name]; h != nil {
 			return h.Handle(ctx, req)
@@ -177,7 +190,7 @@ func (v *Views) handler(name string) mcp.Handler {
 	})
 }
 
-// single returns the handler of one server.
+// single returns the handler of one server. Limits see the names that the gateway has.
 func (v *Views) single(name string) mcp.Handler {
 	server := v.gateway.Direct(name)
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -185,7 +198,13 @@ func (v *Views) single(name string) mcp.Handler {
 		if all == nil || all.For != nil && !all.For(ctx) {
 			return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "this server does not offer %q alone; ask its operator for the URL", name)
 		}
-		return server.Handle(ctx, req)
+		counted := req
+		if own, err := jsonx.Unquote(req.Param("name")); err == nil && (req.Method == "tools/call" || req.Method == "prompts/get") {
+			counted = &mcp.Request{Method: req.Method, Params: jsonx.With(nil, req.Params, "name", jsonx.AppendString(nil, v.name(name, own)))}
+		}
+		return v.chain.limit(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+			return server.Handle(ctx, req)
+		})).Handle(ctx, counted)
 	})
 }
 
