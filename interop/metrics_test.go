@@ -22,6 +22,8 @@ func TestMetricsParse(t *testing.T) {
 		return []metrics.Upstream{{Name: odd, State: "needs login", Connections: 1, Restarts: 3, MemoryBytes: 1 << 40}}
 	}}
 	c.Audit = func() metrics.AuditLog { return metrics.AuditLog{} }
+	c.Faults = func() int { return 1 }
+	c.Refused("invalid_token")
 	c.Team = func(context.Context) string { return odd }
 	h := c.Front()(c.Around(nil)(odd)(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 		if string(req.Param("name")) == `"bad"` {
