@@ -158,6 +158,22 @@ func TestUpViewsLimits(t *testing.T) {
 	}
 }
 
+// Requests that a view refuses count for the limit of their caller.
+func TestUpViewsRefusalsAreLimited(t *testing.T) {
+	r, _, header := audited(t, "auth: [apikeys:keys.jsonl]\nlimits: [10/h]\nviews: {small: {tools: ['b_*']}}\n", map[string]any{"a": stubServer(t)})
+	s, err := (&mcp.Client{Name: "desk", Version: "1", Header: header}).Dial(t.Context(), r.url+"/v/small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 11 {
+		_, err = s.CallTool(t.Context(), "a_args", map[string]any{"count": 1})
+	}
+	if err == nil || !strings.Contains(err.Error(), "than 10/h") {
+		t.Errorf("after 11 refusals: %v", err)
+	}
+}
+
 // Each view is a resource of its own for clients that log in.
 func TestUpViewsMetadata(t *testing.T) {
 	runtimeFolder(t)

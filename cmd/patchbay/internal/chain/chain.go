@@ -3,7 +3,7 @@
 //
 //	spans → access log → counters → audit → limits → (gateway or host) → counters → policy → audit → counters → spans → server
 //
-// Views of gateway.yaml stand in front of the limits, which so count calls under the names of the gateway.
+// Limits of tools are behind the views of gateway.yaml, and so count calls under the names of the gateway.
 //
 // Begin with [New]. A server of this program takes [Chain.Own]; a gateway takes [Chain.Front] in front
 // and [Chain.Around] around each of its servers; a host, which nothing is in front of, takes
@@ -113,7 +113,7 @@ func New(c Config, p Program) (*Chain, error) {
 	}
 	if l != nil || c.File != nil {
 		out.limits = &limits{}
-		out.limits.now.Store(l)
+		out.limits.set(l)
 	}
 	if c.Policy != "" {
 		if out.rules, err = openRules(c.Policy); err != nil {
@@ -206,7 +206,7 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 		return c.trail.Outer()
 	case s == beginning && c.trail != nil:
 		return c.trail.Around(at.server)
-	case s == limiting && c.limits != nil && c.views == nil: // behind views, which change names
+	case s == limiting && c.limits != nil:
 		return c.limits.limit
 	case s == ruling && c.rules != nil && at.foreign:
 		return policy.Foreign(at.server, at.Trusted, c.rules, c.program.Logger)

@@ -206,7 +206,7 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 				if err != nil {
 					return faulty(f.Path, "the gateway is unchanged", err)
 				}
-				c.limits.now.Store(l)
+				c.limits.set(l)
 			}
 			c.teams.Store(&f.Teams)
 			if c.views != nil {

@@ -39,8 +39,30 @@ func newLimiter(specs []string, overHTTP bool) (*limit.Limiter, error) {
 	return l, nil
 }
 
-// limits is a limiter that can be replaced while requests run.
-type limits struct{ now atomic.Pointer[limit.Limiter] } // nil: no limits
+// limits is a limiter that can be replaced while requests run. Behind views it is in two: the limits of
+// tools count the names that the gateway has, which a view may change, and the others are in front.
+type limits struct {
+	now   atomic.Pointer[limit.Limiter] // nil: no limits
+	tools atomic.Pointer[limit.Limiter] // those of tools if they are apart; nil: there are none
+	apart bool                          // set before the first request
+}
+
+// set replaces the limits; nil: there are none.
+func (l *limits) set(by *limit.Limiter) {
+	if !l.apart || by == nil || by.Tools == nil {
+		l.now.Store(by)
+		l.tools.Store(nil)
+		return
+	}
+	l.now.Store(&limit.Limiter{Caller: by.Caller, Concurrent: by.Concurrent, Address: by.Address, Proxies: by.Proxies})
+	l.tools.Store(&limit.Limiter{Tools: by.Tools})
+}
+
+// split takes the limits of tools apart, for limitTools.
+func (l *limits) split() {
+	l.apart = true
+	l.set(l.now.Load())
+}
 
 // limited is a handler behind a limiter.
 type limited struct {
@@ -49,10 +71,15 @@ type limited struct {
 }
 
 // limit is the middleware.
-func (l *limits) limit(next mcp.Handler) mcp.Handler {
+func (l *limits) limit(next mcp.Handler) mcp.Handler { return limitBy(&l.now, next) }
+
+// limitTools is the middleware of the limits of tools that are apart.
+func (l *limits) limitTools(next mcp.Handler) mcp.Handler { return limitBy(&l.tools, next) }
+
+func limitBy(now *atomic.Pointer[limit.Limiter], next mcp.Handler) mcp.Handler {
 	var last atomic.Pointer[limited]
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		by := l.now.Load()
+		by := now.Load()
 		if by == nil {
 			return next.Handle(ctx, req)
 		}

@@ -93,12 +93,12 @@ type Gateway interface {
 // Views serves the views of gateway.yaml, and single servers, below the endpoint of a gateway: VIEW at
 // /mcp/v/VIEW and SERVER, without the prefix of its name, at /mcp/s/SERVER. With views in the file only
 // those are served, and the one named [deploy.AllView] at the endpoint itself; single servers too if that
-// view has everything, for the same callers. Limits are behind the views: those of tools count calls under
+// view has everything, for the same callers. Limits of tools are behind the views and count calls under
 // the names that the gateway has, however a view calls them.
 type Views struct {
 	chain   *Chain
 	gateway Gateway
-	limited mcp.Handler // the gateway, behind the limits
+	limited mcp.Handler // the gateway, behind the limits of tools
 	name    func(server, feature string) string
 	front   func(h mcp.Handler) *mcp.Server // makes the server of a path
 
@@ -118,18 +118,21 @@ type viewSet struct {
 // function name gives the gateway's name of a feature of a server, and front makes the server of each
 // path; the middlewares in front are added to it.
 func (c *Chain) Views(gw Gateway, name func(server, feature string) string, front func(h mcp.Handler) *mcp.Server) *Views {
-	v := &Views{chain: c, gateway: gw, limited: c.limit(gw), name: name, front: front, servers: map[string]*mcp.Server{}}
+	if c.limits != nil {
+		c.limits.split()
+	}
+	v := &Views{chain: c, gateway: gw, limited: c.limitTools(gw), name: name, front: front, servers: map[string]*mcp.Server{}}
 	c.views = v
 	v.set(c.config.File)
 	return v
 }
 
-// limit puts the limits in front of a handler.
-func (c *Chain) limit(h mcp.Handler) mcp.Handler {
+// limitTools puts the limits of tools in front of a handler.
+func (c *Chain) limitTools(h mcp.Handler) mcp.Handler {
 	if c.limits == nil {
 		return h
 	}
-	return c.limits.limit(h)
+	return c.limits.limitTools(h)
 }
 
 // set serves the views of a file from the next request on.
@@ -202,7 +205,7 @@ func (v *Views) single(name string) mcp.Handler {
 		if own, err := jsonx.Unquote(req.Param("name")); err == nil && (req.Method == "tools/call" || req.Method == "prompts/get") {
 			counted = &mcp.Request{Method: req.Method, Params: jsonx.With(nil, req.Params, "name", jsonx.AppendString(nil, v.name(name, own)))}
 		}
-		return v.chain.limit(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+		return v.chain.limitTools(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
 			return server.Handle(ctx, req)
 		})).Handle(ctx, counted)
 	})
