@@ -206,12 +206,23 @@ type tool struct {
 	arguments  []string // names
 }
 
-// index is what a list of tools is searched with.
+// index is what a list of tools is searched with. Its pages are known from the beginning, the rest after
+// make.
 type index struct {
-	pages [][]byte
+	pages   [][]byte
+	cursors []json.RawMessage // after each page, nil after the last
+
+	once  sync.Once
 	tools []tool
 	names map[string]int
 	words *toolsearch.Index
+}
+
+func (x *index) size() (sum int) {
+	for _, page := range x.pages {
+		sum += 4 * len(page) // with the words
+	}
+	return sum
 }
 
 func (x *index) tool(name string) *tool {
@@ -232,7 +243,7 @@ const maxIndexes = 8
 
 // index returns the index of the tools that the caller sees now.
 func (s *Search) index(ctx context.Context, next mcp.Handler) (*index, error) {
-	var pages [][]byte
+	x := new(index)
 	params := json.RawMessage("{}")
 	for range maxPages {
 		res, err := next.Handle(ctx, &mcp.Request{Method: "tools/list", Params: params})
@@ -240,39 +251,52 @@ func (s *Search) index(ctx context.Context, next mcp.Handler) (*index, error) {
 			return nil, err
 		}
 		page := res.JSON()
-		pages = append(pages, page)
-		cursor, _ := jsonx.Lookup(page, "nextCursor")
-		if jsonx.KindOf(cursor) != '"' {
+		cursor, known := s.indexes.cursor(len(x.pages), page)
+		if !known {
+			if cursor = lookup(page, "nextCursor"); jsonx.KindOf(cursor) != '"' {
+				cursor = nil
+			}
+		}
+		x.pages, x.cursors = append(x.pages, page), append(x.cursors, cursor)
+		if cursor == nil {
 			break
 		}
 		params = jsonx.With(nil, []byte("{}"), "cursor", cursor)
 	}
-	k := &s.indexes
-	same := func(x *index) bool { return slices.EqualFunc(x.pages, pages, bytes.Equal) }
-	k.mu.Lock()
-	i := slices.IndexFunc(k.last, same)
-	if i >= 0 {
-		x := k.last[i]
-		copy(k.last[1:i+1], k.last[:i])
-		k.last[0] = x
-		k.mu.Unlock()
-		return x, nil
-	}
-	k.mu.Unlock()
-	x := newIndex(pages)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.last = slices.Insert(k.last, 0, x)
-	k.last = k.last[:min(len(k.last), maxIndexes)]
+	x = s.indexes.of(x)
+	x.once.Do(x.make)
 	return x, nil
 }
 
-func newIndex(pages [][]byte) *index {
-	x := &index{names: map[string]int{}}
+// cursor returns the cursor after a page that is kept as the page of that number.
+func (k *indexes) cursor(number int, page []byte) (cursor json.RawMessage, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, x := range k.last {
+		if number < len(x.pages) && bytes.Equal(x.pages[number], page) {
+			return x.cursors[number], true
+		}
+	}
+	return nil, false
+}
+
+// of returns the kept index with the pages of x, or keeps x.
+func (k *indexes) of(x *index) *index {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	same := func(y *index) bool { return slices.EqualFunc(x.pages, y.pages, bytes.Equal) }
+	if i := slices.IndexFunc(k.last, same); i >= 0 {
+		return toFront(k.last, i)
+	}
+	k.last = bounded(slices.Insert(k.last, 0, x), maxIndexes)
+	return x
+}
+
+// make reads the pages.
+func (x *index) make() {
+	x.names = map[string]int{}
 	var searched []toolsearch.Tool
-	for _, page := range pages {
-		page = bytes.Clone(page)
-		x.pages = append(x.pages, page)
+	for _, page := range x.pages {
 		list, _ := jsonx.Lookup(page, "tools")
 		for def := range jsonx.Elements(list) {
 			t := tool{definition: def}
@@ -295,7 +319,6 @@ func newIndex(pages [][]byte) *index {
 		}
 	}
 	x.words = toolsearch.New(searched)
-	return x
 }
 
 func lookup(obj json.RawMessage, member string) json.RawMessage {

@@ -74,12 +74,21 @@ func (v *View) Middleware() mcp.Middleware {
 	if v.Search != nil {
 		steps = append(steps, v.Search.middleware)
 	}
+	var forms []mcp.Middleware
 	if v.Changes != nil {
-		steps = append(steps, middleware.Tools(v.Changes))
+		forms = append(forms, middleware.Tools(v.Changes))
 	}
 	if !v.everything() {
-		steps = append(steps, policy.Foreign(v.Name, true, policy.Func(v.decide), v.Logger))
+		forms = append(forms, policy.Foreign(v.Name, true, policy.Func(v.decide), v.Logger))
 	}
+	if forms != nil {
+		steps = append(steps, new(memo).middleware(joined(forms)))
+	}
+	return joined(steps)
+}
+
+// joined makes one middleware of several, the outermost first.
+func joined(steps []mcp.Middleware) mcp.Middleware {
 	return func(next mcp.Handler) mcp.Handler {
 		for _, step := range slices.Backward(steps) {
 			next = step(next)
@@ -112,7 +121,7 @@ func (v *View) limit(next mcp.Handler) mcp.Handler {
 	})
 }
 
-// decide is the policy of the view.
+// decide is the policy of the view. It does not depend on the caller, as memo needs it.
 func (v *View) decide(_ context.Context, a *policy.Access) policy.Decision {
 	var patterns []string
 	switch a.Kind {

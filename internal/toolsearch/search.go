@@ -153,16 +153,22 @@ func (x *Index) Find(query string, n int) []Hit {
 			best[tool] = 0
 		}
 	}
-	var hits []Hit
+	n = min(max(0, n), len(x.names))
+	hits := make([]Hit, 0, n+1) // the best so far, sorted
 	for i, s := range scores {
-		if s > 0 {
-			hits = append(hits, Hit{i, x.names[i], s * math.Sqrt(float64(matched[i])/float64(len(terms)))})
+		if s == 0 {
+			continue
+		}
+		hit := Hit{i, x.names[i], s * math.Sqrt(float64(matched[i])/float64(len(terms)))}
+		at, _ := slices.BinarySearchFunc(hits, hit, func(a, b Hit) int {
+			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Tool, b.Tool))
+		})
+		if at < n {
+			hits = slices.Insert(hits, at, hit)
+			hits = hits[:min(len(hits), n)]
 		}
 	}
-	slices.SortFunc(hits, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Tool, b.Tool))
-	})
-	return hits[:min(len(hits), max(0, n))]
+	return hits
 }
 
 // forms returns the words of the index that may be meant by a word of a query, with their weight.
