@@ -42,7 +42,7 @@ func (c *configApprovalsCmd) Run(a *app) error {
 		}
 		return a.showApprovals(f, list)
 	case len(c.Words) == 0 || c.Words[0] != "revoke" || len(c.Words) > 3 || c.All == (len(c.Words) > 1):
-		return usagef("approvals takes nothing, or revoke with a server or --all").hint("patchbay config approvals revoke SERVER [TOOL]")
+		return usagef("approvals takes nothing, or revoke with a server or --all").Hint("patchbay config approvals revoke SERVER [TOOL]")
 	}
 	return c.revoke(a, f)
 }
@@ -60,7 +60,7 @@ func (c *configApprovalsCmd) revoke(a *app, f *approval.File) error {
 		for _, p := range list {
 			names = append(names, p.Server)
 		}
-		return usagef("no such approval%s", didYouMean(c.Words[1], names)).hint(a.beside("config", "approvals"))
+		return usagef("no such approval%s", didYouMean(c.Words[1], names)).Hint(a.beside("config", "approvals"))
 	}
 	gone, err := f.Revoke(which)
 	if err != nil {

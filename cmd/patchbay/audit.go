@@ -46,7 +46,7 @@ func auditFault(err error) error {
 	case errors.As(err, &bad):
 		return usagef("%w", err)
 	case errors.Is(err, fs.ErrNotExist):
-		return (&fault{err: err}).hint("patchbay help audit")
+		return (&fault{Err: err}).Hint("patchbay help audit")
 	}
 	return err
 }
@@ -180,7 +180,7 @@ func (c *auditVerifyCmd) Run(a *app) error {
 		}
 	}
 	if !r.Whole() {
-		return &fault{code: exitRefused, err: errors.New("the audit log is not what was written")}
+		return &fault{Code: exitRefused, Err: errors.New("the audit log is not what was written")}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type bridgeCmd struct {
 const bridgeAddress = "127.0.0.1:7421"
 
 func (c *bridgeCmd) Run(a *app) error {
-	if err := a.deploy(&c.governed, &c.limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
+	if err := a.deploy(&c.governed, &c.Limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
 		return err
 	}
 	s, err := a.target()
@@ -51,7 +51,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err := c.check(s); err != nil {
 		return err
 	}
-	if err := c.protection.check(c.Stdio); err != nil {
+	if err := c.protection.Check(c.Stdio); err != nil {
 		return err
 	}
 	if c.Stdio { // standard input and output belong to the client
@@ -69,7 +69,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	if err := c.startable(a, s); err != nil {
 		return err
 	}
-	made, err := c.chain(a, c.governed, !c.Stdio)
+	made, err := a.protectedChain(&c.protection, c.governed, !c.Stdio)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	defer stop(nil)
 	h.servers = h.newServers("", false) // before the counters, which report on them
 	h.servers.Alone = c.Stdio
-	h.servers.LeftOut = func(_, why string) { stop(&fault{code: exitLoop, err: errors.New(why)}) }
+	h.servers.LeftOut = func(_, why string) { stop(&fault{Code: exitLoop, Err: errors.New(why)}) }
 	h.counters = h.newCounters(func(tool string) (string, string) { return s.Name, tool })
 	made.Count(h.counters)
 	h.deployed()

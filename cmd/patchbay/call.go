@@ -95,7 +95,7 @@ func (a *app) failedTool(p *launch.Session, name string) error {
 	}
 	_, partial := jsonx.LookupPath(l.raw, "_meta", "dev.patchbay/starting")
 	if raw, names := pick(l.items, name); raw == nil && !partial {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no tool %q%s", a.serverName(), name, didYouMean(name, names)), next: a.other("tools")}
+		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no tool %q%s", a.serverName(), name, didYouMean(name, names)), Next: a.other("tools")}
 	}
 	return errTool
 }

@@ -50,7 +50,7 @@ type chatCmd struct {
 
 func (c *chatCmd) Run(a *app) error {
 	if a.JSON {
-		return usagef("chat has no JSON output").hint("patchbay help run")
+		return usagef("chat has no JSON output").Hint("patchbay help run")
 	}
 	if c.NoMemory && c.Resume != "" {
 		return usagef("--no-memory and --resume exclude each other")
@@ -90,7 +90,7 @@ func (c *chatCmd) Run(a *app) error {
 	o.Models = set.Names()
 	if none {
 		f := a.noModel(set)
-		o.NoModel = fmt.Sprintf("%v; /call, /read and /prompt work without one.\nTo use a model: %s", f, f.next)
+		o.NoModel = fmt.Sprintf("%v; /call, /read and /prompt work without one.\nTo use a model: %s", f, f.Next)
 	} else {
 		h.Model, h.Sampler = m, a.sampler(m)
 	}
@@ -174,8 +174,8 @@ func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 	}
 	args, err := arguments.Build(read, form, tool.InputSchema, "")
 	var f *fault
-	if errors.As(err, &f) && f.detail != "" {
-		err = fmt.Errorf("%w:\n%s", err, f.detail)
+	if errors.As(err, &f) && f.Detail != "" {
+		err = fmt.Errorf("%w:\n%s", err, f.Detail)
 	}
 	return args, err
 }

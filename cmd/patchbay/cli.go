@@ -43,27 +43,27 @@ func (a *app) dispatch(args []string) error {
 	switch {
 	case line.help || line.verb == "":
 		if line.verb == "" && !line.help && (len(line.flags) > 0 || line.dashed) {
-			return usagef("missing verb").hint("patchbay help")
+			return usagef("missing verb").Hint("patchbay help")
 		}
 		return a.help(slices.Concat(path, line.words))
 	case line.verb == "help":
 		return a.help(line.words)
 	case line.of == nil:
-		return unknownVerb(verbs, "", line.verb).hint("patchbay help")
+		return unknownVerb(verbs, "", line.verb).Hint("patchbay help")
 	case len(line.of.verbs) > 0 && len(line.words) == 0:
 		return a.help(path)
 	case len(line.of.verbs) > 0:
-		return unknownVerb(line.of.verbs, before+" ", line.words[0]).hint("patchbay help " + before)
+		return unknownVerb(line.of.verbs, before+" ", line.words[0]).Hint("patchbay help " + before)
 	case line.empty != nil:
 		return a.withoutValue(&line, line.empty)
 	case line.unknown != "":
 		return a.unknownFlag(&line, args)
 	}
 	if err := line.parser.Read(line.flags); err != nil {
-		return usagef("%w", err).hint("patchbay help " + before)
+		return usagef("%w", err).Hint("patchbay help " + before)
 	}
 	if err := line.parser.Place(line.words); err != nil {
-		return usagef("%w; usage: %s", err, line.of.synopsis(before)).hint("patchbay help " + before)
+		return usagef("%w; usage: %s", err, line.of.synopsis(before)).Hint("patchbay help " + before)
 	}
 	if len(a.Servers) > 0 {
 		a.Server = a.Servers[0]
@@ -84,18 +84,18 @@ func (a *app) checkGlobals(verb string) error {
 	if a.Server != "" && !a.of.takes(oneServer|manyServers|loginServer|namedServer) {
 		f := usagef("%s takes no -s", verb)
 		if strings.HasPrefix(a.of.usage, "NAME") {
-			return f.hint(a.beside(append(strings.Fields(verb), a.Server)...))
+			return f.Hint(a.beside(append(strings.Fields(verb), a.Server)...))
 		}
-		return f.hint("patchbay help " + verb)
+		return f.Hint("patchbay help " + verb)
 	}
 	if a.Server != "" && a.dashed {
 		return usagef("both -s %s and a command after -- name a server; keep one", a.Server)
 	}
 	if a.dashed && !a.of.takes(oneServer|manyServers|loginServer|wordsBehindDashes) {
-		return usagef("%s takes no command after --", verb).hint("patchbay help " + verb)
+		return usagef("%s takes no command after --", verb).Hint("patchbay help " + verb)
 	}
 	if a.dashed && len(a.command) == 0 {
-		return usagef("missing command after --").hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
+		return usagef("missing command after --").Hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
 	}
 	if a.Timeout < 0 {
 		return usagef("--timeout %v is negative; 0 means no timeout", a.Timeout)

@@ -44,7 +44,7 @@ func (c *completeCmd) Run(a *app) error {
 		return err
 	}
 	if words[0].Raw != nil {
-		return usagef("the first argument must be NAME=PREFIX, the one to complete").hint("patchbay help complete")
+		return usagef("the first argument must be NAME=PREFIX, the one to complete").Hint("patchbay help complete")
 	}
 	others, err := textArguments(words[1:])
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *completeCmd) Run(a *app) error {
 	}
 	raw, err := p.Raw(a.ctx, "completion/complete", complete.Params(c.Of, words[0].Key, words[0].Value, others))
 	if err != nil {
-		return &fault{err: a.noList(err, "completions"), next: a.other(listVerb(c.Of))}
+		return &fault{Err: a.noList(err, "completions"), Next: a.other(listVerb(c.Of))}
 	}
 	if a.JSON {
 		a.print(a.shown(string(raw)))
@@ -106,7 +106,7 @@ func (a *app) unknownArgument(p *launch.Session, prompt, name string) error {
 	}
 	about := cmp.Or(didYouMean(name, names), "; it has "+cmp.Or(strings.Join(names, ", "), "none"))
 	err = fmt.Errorf("the prompt %q has no argument %q%s", prompt, name, about)
-	return &fault{code: exitAnswer, err: err, next: a.other("prompts", prompt)}
+	return &fault{Code: exitAnswer, Err: err, Next: a.other("prompts", prompt)}
 }
 
 func listVerb(of string) string {

@@ -27,7 +27,7 @@ type completionCmd struct {
 func (c *completionCmd) Run(a *app) error {
 	script := complete.Script(c.Shell)
 	if script == "" {
-		return usagef("no completion for %q; shells: %s", c.Shell, strings.Join(complete.Shells(), ", ")).hint("patchbay help completion")
+		return usagef("no completion for %q; shells: %s", c.Shell, strings.Join(complete.Shells(), ", ")).Hint("patchbay help completion")
 	}
 	a.out.WriteString(script)
 	return nil

@@ -42,7 +42,7 @@ func (c *configExportCmd) Run(a *app) error {
 		return err
 	}
 	if path == "" {
-		return usagef("no mcp.json to export").hint("patchbay config add NAME -- COMMAND")
+		return usagef("no mcp.json to export").Hint("patchbay config add NAME -- COMMAND")
 	}
 	doc, err := config.Open(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *configExportCmd) Run(a *app) error {
 	}
 	for _, name := range c.Names {
 		if !slices.Contains(names, name) {
-			return usagef("%s has no server %q%s", here(path), name, didYouMean(name, names)).hint(a.beside("config", "list"))
+			return usagef("%s has no server %q%s", here(path), name, didYouMean(name, names)).Hint(a.beside("config", "list"))
 		}
 	}
 	out, err := h.Write(l)

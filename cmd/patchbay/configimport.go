@@ -63,7 +63,7 @@ func (c *configImportCmd) Run(a *app) error {
 		}
 		for _, name := range c.Names {
 			if !in.Seen[name] {
-				return usagef("%s has no server %q", c.From, name).hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
+				return usagef("%s has no server %q", c.From, name).Hint(shell([]string{"patchbay", "config", "import", c.From, "--dry-run"}))
 			}
 		}
 		if c.DryRun {

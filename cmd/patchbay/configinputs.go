@@ -49,7 +49,7 @@ func (c *configInputsCmd) Run(a *app) error {
 		return err
 	}
 	if path == "" {
-		return usagef("no mcp.json was found").hint(a.beside("config", "list"))
+		return usagef("no mcp.json was found").Hint(a.beside("config", "list"))
 	}
 	// Kept answers can be forgotten even if the file is faulty or missing.
 	file, _, err := config.Inspect(path, nil)
@@ -74,7 +74,7 @@ func (c *configInputsCmd) Run(a *app) error {
 			for _, r := range rows {
 				ids = append(ids, r.ID)
 			}
-			return usagef("%s has no input %q%s", here(path), id, didYouMean(id, ids)).hint(a.beside("config", "inputs"))
+			return usagef("%s has no input %q%s", here(path), id, didYouMean(id, ids)).Hint(a.beside("config", "inputs"))
 		}
 	}
 	if c.Forget {

@@ -121,7 +121,7 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 		return len(c.Names) > 0 && slices.ContainsFunc(models, func(e *doctor.Exam) bool { return e.Model.Name == name })
 	})
 	if len(names)+len(models) == 0 {
-		return nil, usagef("no server to check").hint("patchbay config add NAME -- COMMAND")
+		return nil, usagef("no server to check").Hint("patchbay config add NAME -- COMMAND")
 	}
 	var out []*doctor.Exam
 	for _, name := range names {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/config"
@@ -20,43 +21,25 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The exit codes of the program. They are documented in "patchbay help exits" and
-// do not change.
 const (
-	exitOK           = 0
-	exitLocal        = 1
-	exitUsage        = 2
-	exitUnauthorized = 3
-	exitUnreachable  = 4
-	exitAnswer       = 5                // the tool or the server answered with an error
-	exitRefused      = 6                // policy check: the policy refuses; audit verify: the log was changed
-	exitModel        = 7                // the language model or its provider gave no answer
-	exitBound        = 8                // the task was not done within its steps or time
-	exitDenied       = 9                // a call was not allowed, and nobody could be asked
-	exitFormat       = 10               // the answer does not fit --output-schema
-	exitLoop         = process.ExitLoop // the program would serve or start itself
+	exitOK           = advice.ExitOK
+	exitLocal        = advice.ExitLocal
+	exitUsage        = advice.ExitUsage
+	exitUnauthorized = advice.ExitUnauthorized
+	exitUnreachable  = advice.ExitUnreachable
+	exitAnswer       = advice.ExitAnswer
+	exitRefused      = advice.ExitRefused
+	exitModel        = advice.ExitModel
+	exitBound        = advice.ExitBound
+	exitDenied       = advice.ExitDenied
+	exitFormat       = advice.ExitFormat
+	exitLoop         = advice.ExitLoop
 )
 
 // fault is an error with advice for a person.
-type fault struct {
-	code   int
-	err    error
-	detail string // lines to show below, for instance the last output of a server
-	next   string // a command to paste
-}
+type fault = advice.Error
 
-func (f *fault) Error() string { return f.err.Error() }
-
-func (f *fault) Unwrap() error { return f.err }
-
-func (f *fault) hint(command string) *fault {
-	f.next = command
-	return f
-}
-
-func usagef(format string, args ...any) *fault {
-	return &fault{code: exitUsage, err: fmt.Errorf(format, args...)}
-}
+func usagef(format string, args ...any) *fault { return advice.Usagef(format, args...) }
 
 // errTool reports that the result of the tool is an error. The result has been printed.
 var errTool = errors.New("the tool reported an error")
@@ -87,39 +70,39 @@ func (a *app) report(err error) int {
 	}
 	f := a.explain(err)
 	label := a.talk.Paint("error:", "31")
-	for i, text := range strings.Split(visible(f.err.Error()), "\n") {
+	for i, text := range strings.Split(visible(f.Err.Error()), "\n") {
 		if i == 0 {
 			text = "patchbay: " + label + " " + text
 		}
 		a.talk.Always(text)
 	}
-	if f.detail != "" {
-		for _, text := range strings.Split(visible(f.detail), "\n") {
+	if f.Detail != "" {
+		for _, text := range strings.Split(visible(f.Detail), "\n") {
 			a.talk.Always("  | " + text)
 		}
 	}
-	if words, ok := complete.Split(f.next); ok && len(words) == 2 && strings.HasPrefix(f.next, "--") {
-		f.next = a.again(words...) // flags alone cannot be pasted
+	if words, ok := complete.Split(f.Next); ok && len(words) == 2 && strings.HasPrefix(f.Next, "--") {
+		f.Next = a.again(words...) // flags alone cannot be pasted
 	}
-	if f.next != "" {
-		a.talk.Always("patchbay: " + a.talk.Paint("hint:", "36") + " " + f.next)
+	if f.Next != "" {
+		a.talk.Always("patchbay: " + a.talk.Paint("hint:", "36") + " " + f.Next)
 	}
-	return f.code
+	return f.Code
 }
 
 // explain finds the exit code, and explains the error to a person.
 func (a *app) explain(err error) *fault {
 	var f *fault
-	if errors.As(err, &f) && f.code != 0 {
+	if errors.As(err, &f) && f.Code != 0 {
 		return f
 	}
 	var words *arguments.Error
 	if errors.As(err, &words) {
-		return &fault{code: exitUsage, err: words.Err, detail: words.Detail, next: words.Next}
+		return &fault{Code: exitUsage, Err: words.Err, Detail: words.Detail, Next: words.Next}
 	}
-	out := &fault{code: exitLocal, err: err}
+	out := &fault{Code: exitLocal, Err: err}
 	if f != nil {
-		out.next = f.next
+		out.Next = f.Next
 	}
 	var (
 		status *mcp.HTTPError
@@ -130,44 +113,44 @@ func (a *app) explain(err error) *fault {
 	)
 	switch {
 	case errors.As(err, &bad):
-		out.err = bad
+		out.Err = bad
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
-		out.code = exitUnauthorized
-		out.err = fmt.Errorf("%s requires authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
-		out.next = a.again("--header", "Authorization: Bearer $TOKEN")
+		out.Code = exitUnauthorized
+		out.Err = fmt.Errorf("%s requires authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
+		out.Next = a.again("--header", "Authorization: Bearer $TOKEN")
 		if given := a.answers.Refusable(a.written); len(given) > 0 {
-			out.next = forgetting(given)
+			out.Next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {
-			out.next = a.beside("login", a.server.Name)
+			out.Next = a.beside("login", a.server.Name)
 			if a.loggedIn(*a.server) {
-				out.err = fmt.Errorf("%s no longer accepts the login: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
+				out.Err = fmt.Errorf("%s no longer accepts the login: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 			}
 		}
 	case launch.IsLoop(err):
-		out.code = exitLoop
+		out.Code = exitLoop
 	case errors.As(err, &exit):
-		out.code = exitUnreachable
-		out.err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), process.Ending(exit.State))
-		out.detail = lastLines(exit.Stderr, 8)
+		out.Code = exitUnreachable
+		out.Err = fmt.Errorf("%s ended (%s) before it answered", a.serverName(), process.Ending(exit.State))
+		out.Detail = lastLines(exit.Stderr, 8)
 	case errors.As(err, &open):
-		out.code = exitUnreachable
+		out.Code = exitUnreachable
 	case errors.As(err, &rpc):
-		out.code = exitAnswer
-		out.err = fmt.Errorf("%s answered with an error: %s (code %d)", a.serverName(), clip(rpc.Message), rpc.Code)
+		out.Code = exitAnswer
+		out.Err = fmt.Errorf("%s answered with an error: %s (code %d)", a.serverName(), clip(rpc.Message), rpc.Code)
 		if rpc.Code == mcp.CodeMissingCapability {
-			out.next = a.missingHint(rpc)
+			out.Next = a.missingHint(rpc)
 		}
 	case errors.As(err, &status), errors.Is(err, context.DeadlineExceeded):
-		out.code = exitUnreachable
+		out.Code = exitUnreachable
 	case errors.Is(err, fs.ErrNotExist):
 		if a.names(err) {
-			out.code = exitUsage
+			out.Code = exitUsage
 		}
 	case netfault.Is(err):
-		out.code = exitUnreachable
+		out.Code = exitUnreachable
 	}
-	if out.code == exitUnreachable && out.next == "" {
-		out.next = a.reachHint(err)
+	if out.Code == exitUnreachable && out.Next == "" {
+		out.Next = a.reachHint(err)
 	}
 	return out
 }

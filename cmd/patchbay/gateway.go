@@ -79,7 +79,7 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 		return nil
 	}
 	if err != nil {
-		return &fault{code: exitUsage, err: bad}
+		return &fault{Code: exitUsage, Err: bad}
 	}
 	a.print(a.shown(c.File) + ": no faults")
 	for _, w := range warnings {
@@ -111,7 +111,7 @@ func (a *app) deployment(path string) (*deploy.File, error) {
 	f, err := p.Load(path)
 	var bad deploy.Problems
 	if errors.As(err, &bad) {
-		return nil, &fault{code: exitUsage, err: bad}
+		return nil, &fault{Code: exitUsage, Err: bad}
 	}
 	return f, err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -20,16 +19,6 @@ import (
 // People bring habits from other programs. A server's URL or command is accepted wherever a verb
 // takes a server, without -s or --. Any other habit ends in an error that names the right form and,
 // where the meaning is clear, hints at the corrected command.
-
-// isServerURL reports whether a word is the URL of a server.
-func isServerURL(word string) bool {
-	for _, scheme := range []string{"http://", "https://", "ws://", "wss://"} {
-		if len(word) > len(scheme) && strings.HasPrefix(strings.ToLower(word), scheme) {
-			return true
-		}
-	}
-	return false
-}
 
 // namesServer reports whether the flags so far name a server.
 func (l *line) namesServer() bool {
@@ -85,8 +74,8 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	name, _, _ := strings.Cut(l.unknown, "=")
 	f := usagef("unknown flag %s", name)
 	if meant := otherFlags[name]; of.Written(meant) != nil {
-		f.err = fmt.Errorf("unknown flag %s; use %s", name, meant)
-		return f.hint(corrected(of, args, func(unknown, value string) []string {
+		f.Err = fmt.Errorf("unknown flag %s; use %s", name, meant)
+		return f.Hint(corrected(of, args, func(unknown, value string) []string {
 			switch meant := otherFlags[unknown]; {
 			case of.Written(meant) == nil:
 				return nil
@@ -103,20 +92,20 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 	}
 	slices.Sort(names)
 	if near := didYouMean(name, names); near != "" && strings.HasPrefix(name, "--") {
-		f.err = fmt.Errorf("unknown flag %s%s", name, near)
-		return f.hint(help)
+		f.Err = fmt.Errorf("unknown flag %s%s", name, near)
+		return f.Hint(help)
 	}
 	for _, server := range servers.Names() {
 		of := slices.Contains(l.flags, "-s"+server) || slices.Contains(l.flags, "--server="+server)
 		if !of || !strings.Contains(servers.Usage(server), "\n  "+name+" ") {
 			continue
 		}
-		f.err = fmt.Errorf("unknown flag %s; it is a flag of the server, which takes flags behind serve", name)
-		return f.hint(fmt.Sprintf("patchbay %s ... -- patchbay serve %s %s ...", strings.Join(l.path(), " "), server, name))
+		f.Err = fmt.Errorf("unknown flag %s; it is a flag of the server, which takes flags behind serve", name)
+		return f.Hint(fmt.Sprintf("patchbay %s ... -- patchbay serve %s %s ...", strings.Join(l.path(), " "), server, name))
 	}
 	if slices.Contains([]string{"call", "prompt"}, l.verb) && strings.HasPrefix(name, "--") {
-		f.err = fmt.Errorf("unknown flag %s; arguments are written %s=VALUE", name, strings.TrimLeft(name, "-"))
-		return f.hint(corrected(of, args, func(unknown, value string) []string {
+		f.Err = fmt.Errorf("unknown flag %s; arguments are written %s=VALUE", name, strings.TrimLeft(name, "-"))
+		return f.Hint(corrected(of, args, func(unknown, value string) []string {
 			if !strings.HasPrefix(unknown, "--") {
 				return nil
 			}
@@ -126,7 +115,7 @@ func (a *app) unknownFlag(l *line, args []string) *fault {
 			return []string{strings.TrimPrefix(unknown, "--") + "=" + value}
 		}))
 	}
-	return f.hint(help)
+	return f.Hint(help)
 }
 
 // corrected returns this command line with each unknown flag replaced, as flags.Set.Corrected does.
@@ -137,7 +126,7 @@ func corrected(of *flags.Set, args []string, put func(unknown, value string) []s
 // withoutValue returns the error for a last flag without its value.
 func (a *app) withoutValue(l *line, f *flags.Flag) *fault {
 	if f.Name != "server" {
-		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, f.Placeholder).hint("patchbay help flags")
+		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, f.Placeholder).Hint("patchbay help flags")
 	}
 	for _, flag := range l.flags {
 		if path, ok := strings.CutPrefix(flag, "--config="); ok {
@@ -145,7 +134,7 @@ func (a *app) withoutValue(l *line, f *flags.Flag) *fault {
 		}
 	}
 	names := a.knownServers()
-	return usagef("-s needs a server: %s, or a URL", strings.Join(names, ", ")).hint(a.again("-s", names[0]))
+	return usagef("-s needs a server: %s, or a URL", strings.Join(names, ", ")).Hint(a.again("-s", names[0]))
 }
 
 // knownServers returns the names of mcp.json and of built-in servers, each once.
@@ -159,23 +148,6 @@ func (a *app) knownServers() (names []string) {
 		}
 	}
 	return names
-}
-
-// asURL returns the URL that a word without a scheme may stand for; empty: it does not look like
-// one.
-func asURL(word string) string {
-	at, _, _ := strings.Cut(word, "/")
-	host, port, err := net.SplitHostPort(at)
-	switch {
-	case strings.ContainsAny(word, " \t"):
-	case err == nil && host != "" && port != "" && strings.Trim(port, "0123456789") == "":
-		return "http://" + word
-	case at == "localhost" || net.ParseIP(at) != nil:
-		return "http://" + word
-	case strings.Contains(strings.Trim(at, "."), ".") && at != word:
-		return "https://" + word
-	}
-	return ""
 }
 
 // withServer returns this command with another server.
@@ -208,9 +180,9 @@ func (a *app) which(of feature.List) error {
 	}
 	names := textsOf(l.items, of.Key)
 	if len(names) == 0 {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s", a.serverName(), of.Member), next: a.other("discover")}
+		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no %s", a.serverName(), of.Member), Next: a.other("discover")}
 	}
-	return usagef("which %s? %s has %s", strings.TrimSuffix(of.Member, "s"), a.serverName(), clip(strings.Join(names, ", "))).hint(a.other(of.Member))
+	return usagef("which %s? %s has %s", strings.TrimSuffix(of.Member, "s"), a.serverName(), clip(strings.Join(names, ", "))).Hint(a.other(of.Member))
 }
 
 // owners returns the built-in servers that have the tool of call, or resources with the scheme of

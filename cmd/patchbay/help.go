@@ -105,13 +105,13 @@ func (a *app) help(topic []string) error {
 	}
 	v, n := find(topic[0]), 1
 	if v == nil {
-		return unknownVerb(verbs, "", topic[0]).hint("patchbay help")
+		return unknownVerb(verbs, "", topic[0]).Hint("patchbay help")
 	}
 	for ; n < len(topic) && len(v.verbs) > 0; n++ {
 		sub := among(v.verbs, topic[n])
 		if sub == nil {
 			before := strings.Join(topic[:n], " ")
-			return unknownVerb(v.verbs, before+" ", topic[n]).hint("patchbay help " + before)
+			return unknownVerb(v.verbs, before+" ", topic[n]).Hint("patchbay help " + before)
 		}
 		v = sub
 	}
@@ -127,7 +127,7 @@ func (a *app) helpServer(name string) error {
 	usage := servers.Usage(name)
 	if usage == "" {
 		names := servers.Names()
-		return usagef("no built-in server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names)).hint("patchbay help serve")
+		return usagef("no built-in server %q; available: %s%s", name, strings.Join(names, ", "), didYouMean(name, names)).Hint("patchbay help serve")
 	}
 	a.out.WriteString(usage)
 	a.print("\nUsage: patchbay serve " + name + " [--http ADDR] [FLAGS]")

@@ -202,22 +202,22 @@ func (h *hosting) wait(ctx context.Context) error {
 
 // lost returns the error if no server is available.
 func (h *hosting) lost(lost []host.ServerStatus) error {
-	f := &fault{code: exitUnreachable}
+	f := &fault{Code: exitUnreachable}
 	if s := lost[0]; len(lost) == 1 {
 		reason, said := board.Apart(s.Reason)
-		f.err = fmt.Errorf("%s: %s: %s", s.Name, s.State, oneLine(reason))
-		f.detail = strings.Join(said, "\n")
+		f.Err = fmt.Errorf("%s: %s: %s", s.Name, s.State, oneLine(reason))
+		f.Detail = strings.Join(said, "\n")
 	} else {
-		f.err = fmt.Errorf("none of the %d servers is available", len(lost))
+		f.Err = fmt.Errorf("none of the %d servers is available", len(lost))
 		for _, s := range lost {
 			h.board.Complain(s.Status)
 		}
-		f.hint(h.a.beside("config", "doctor"))
+		f.Hint(h.a.beside("config", "doctor"))
 	}
 	for _, s := range lost {
 		if s.State == gateway.NeedsLogin {
-			f.code = exitUnauthorized
-			f.hint(s.Reason)
+			f.Code = exitUnauthorized
+			f.Hint(s.Reason)
 		}
 	}
 	return f

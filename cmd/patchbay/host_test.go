@@ -91,8 +91,8 @@ func TestHostingWithoutAnyServer(t *testing.T) {
 	if err := h.start([]config.Server{{Name: "gone", Command: "no-such-command"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := a.explain(h.wait(t.Context())); got.code != exitUnreachable || !strings.HasPrefix(got.Error(), "no-such-command: failing") {
-		t.Errorf("wait = %v with code %d, want one of an unreachable server", got, got.code)
+	if got := a.explain(h.wait(t.Context())); got.Code != exitUnreachable || !strings.HasPrefix(got.Error(), "no-such-command: failing") {
+		t.Errorf("wait = %v with code %d, want one of an unreachable server", got, got.Code)
 	}
 }
 

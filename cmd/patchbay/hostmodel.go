@@ -61,7 +61,7 @@ func (a *app) openModel(name string) (model.Model, error) {
 				return nil, config.Problems{p}
 			}
 		}
-		return nil, usagef("no model %q%s", name, didYouMean(name, set.Names())).hint("--model openai/NAME, or patchbay config models")
+		return nil, usagef("no model %q%s", name, didYouMean(name, set.Names())).Hint("--model openai/NAME, or patchbay config models")
 	}
 	reach, err := a.modelClient()
 	if err != nil {
@@ -118,19 +118,19 @@ func (a *app) modelClient() (*http.Client, error) {
 
 // noModel returns the error for a missing model, with a command that names one.
 func (a *app) noModel(set *models.Set) *fault {
-	f := &fault{code: exitUsage, err: host.ErrNoModel}
+	f := &fault{Code: exitUsage, Err: host.ErrNoModel}
 	if len(set.List) > 0 {
-		f.err = fmt.Errorf("%w; available: %s", host.ErrNoModel, strings.Join(set.Names(), ", "))
-		return f.hint(a.again("--model", set.List[0].Name))
+		f.Err = fmt.Errorf("%w; available: %s", host.ErrNoModel, strings.Join(set.Names(), ", "))
+		return f.Hint(a.again("--model", set.List[0].Name))
 	}
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"} {
 		if os.Getenv(name) != "" {
-			f.err = fmt.Errorf("%w, but %s is set", host.ErrNoModel, name)
+			f.Err = fmt.Errorf("%w, but %s is set", host.ErrNoModel, name)
 			of, _, _ := strings.Cut(strings.ToLower(name), "_")
-			return f.hint(a.again("--model", of+"/NAME"))
+			return f.Hint(a.again("--model", of+"/NAME"))
 		}
 	}
-	return f.hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, then " + a.again("--model", "openai/NAME"))
+	return f.Hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, then " + a.again("--model", "openai/NAME"))
 }
 
 // sampler chooses between a model and those of the configuration, for servers that have
@@ -165,7 +165,7 @@ func (a *app) sampler(m model.Model) func(*mcp.ModelPreferences) model.Model {
 
 // modelFault explains an error from a model or its provider.
 func (a *app) modelFault(e *model.Error) *fault {
-	f := &fault{code: exitModel, err: errors.New(clip(a.secrets.Text(e.Error())))}
+	f := &fault{Code: exitModel, Err: errors.New(clip(a.secrets.Text(e.Error())))}
 	name := e.Model
 	if set, err := a.models(); err == nil {
 		if i := slices.IndexFunc(set.List, func(m config.Model) bool { return m.Provider+"/"+m.Model == name }); i >= 0 {
@@ -175,11 +175,11 @@ func (a *app) modelFault(e *model.Error) *fault {
 	look := shell([]string{"patchbay", "config", "doctor", name})
 	switch e.Kind {
 	case model.NoKey:
-		f.hint("check its key: " + look)
+		f.Hint("check its key: " + look)
 	case model.NoModel:
-		f.hint("check --model " + shell([]string{e.Model}) + " and the base URL: " + look)
+		f.Hint("check --model " + shell([]string{e.Model}) + " and the base URL: " + look)
 	case model.TooLong:
-		f.hint("shorten the input, or use fewer servers with -s")
+		f.Hint("shorten the input, or use fewer servers with -s")
 	}
 	return f
 }

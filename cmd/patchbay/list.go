@@ -154,7 +154,7 @@ func plural(of feature.List) string {
 func (a *app) noList(err error, what string) error {
 	var rpc *mcp.Error
 	if errors.As(err, &rpc) && rpc.Code == jsonrpc.CodeMethodNotFound {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s", a.serverName(), what), next: a.other("discover")}
+		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no %s", a.serverName(), what), Next: a.other("discover")}
 	}
 	return err
 }

@@ -77,17 +77,17 @@ func (a *app) login(s config.Server, how *loginCmd) error {
 	}
 	if err := t.Login(a.ctx, how.Scope...); err != nil {
 		var refused *login.RefusedError
-		f := &fault{code: exitUnauthorized, err: err}
+		f := &fault{Code: exitUnauthorized, Err: err}
 		switch {
 		case netfault.Is(err):
-			f.code, f.err, f.next = exitUnreachable, &launch.Error{Server: s.Name, Err: err}, a.reachHint(err)
+			f.Code, f.Err, f.Next = exitUnreachable, &launch.Error{Server: s.Name, Err: err}, a.reachHint(err)
 		case errors.Is(err, login.ErrNotRegistered):
-			f.detail = "Register a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
-			f.next = shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
+			f.Detail = "Register a native application without a secret,\nwith the redirect URI http://127.0.0.1/callback and any port."
+			f.Next = shell([]string{"patchbay", "login", s.Name, "--client-id", "ID"})
 		case errors.As(err, &refused) && refused.Code == "access_denied":
-			f.next = "try again: " + shell([]string{"patchbay", "login", s.Name})
+			f.Next = "try again: " + shell([]string{"patchbay", "login", s.Name})
 		case !errors.As(err, &refused) && !how.Device:
-			f.next = "if it accepts a key, send it: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
+			f.Next = "if it accepts a key, send it: " + shell([]string{"patchbay", "tools", "-s", s.Name, "--header", "Authorization: Bearer $TOKEN"})
 		}
 		return f
 	}

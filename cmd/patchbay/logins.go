@@ -89,7 +89,7 @@ func (a *app) accountOf(s config.Server) (config.Server, error) {
 		return s, err
 	}
 	if !launch.CanLogIn(s) {
-		return s, usagef("%s has its own Authorization header, or uses http, over which tokens are not sent", s.Name).hint(a.beside("config", "explain", s.Name))
+		return s, usagef("%s has its own Authorization header, or uses http, over which tokens are not sent", s.Name).Hint(a.beside("config", "explain", s.Name))
 	}
 	a.server = &s
 	return s, nil
@@ -106,8 +106,8 @@ func (a *app) account(name string) (config.Server, error) {
 
 // loggedOut returns the error that a login is required.
 func (a *app) loggedOut() error {
-	f := &fault{code: exitUnauthorized, err: errors.New("not logged in to " + a.serverName())}
-	return f.hint(a.beside("login", a.server.Name))
+	f := &fault{Code: exitUnauthorized, Err: errors.New("not logged in to " + a.serverName())}
+	return f.Hint(a.beside("login", a.server.Name))
 }
 
 // withTLS adds the TLS flags of the command line to a server with a URL. They override the file.

@@ -22,13 +22,13 @@ func (m *measured) serveMetrics(a *app, c *metrics.Counters) (stop func(), err e
 	}
 	address, _, err := listen.Address(m.Metrics, false)
 	if err != nil && !errors.Is(err, listen.ErrShared) {
-		return nil, usagef("--metrics %s: %v", m.Metrics, err).hint("--metrics 127.0.0.1:9090")
+		return nil, usagef("--metrics %s: %v", m.Metrics, err).Hint("--metrics 127.0.0.1:9090")
 	}
 	shared := err != nil
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		f := &fault{code: exitLocal, err: netfault.Listen(address, err)}
-		return nil, f.hint(a.elsewhere("listen.metrics", "--metrics 127.0.0.1:0"))
+		f := &fault{Code: exitLocal, Err: netfault.Listen(address, err)}
+		return nil, f.Hint(a.elsewhere("listen.metrics", "--metrics 127.0.0.1:0"))
 	}
 	p := listen.NewPage(l, "/metrics", c, a.logger())
 	if shared {

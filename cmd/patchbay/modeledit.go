@@ -1,17 +1,13 @@
 package main
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/models"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var configModelVerb = verb{
@@ -30,30 +26,19 @@ OPENAI_API_KEY or ANTHROPIC_API_KEY. The first model becomes the default.`,
 	command: func() command { return new(modelAddCmd) },
 }
 
-type modelAddCmd struct {
-	Name      string `arg:"" help:"Name of the model."`
-	Provider  string `placeholder:"API" help:"openai, openai-responses, anthropic or text."`
-	Model     string `placeholder:"NAME" help:"Name at the provider; default: the same name."`
-	BaseURL   string `name:"base-url" placeholder:"URL" help:"Address of the API; default: the provider's."`
-	KeyInput  bool   `help:"Ask for the key, and store it in the vault."`
-	KeyEnv    string `placeholder:"VARIABLE" help:"Read the key from this variable."`
-	Window    int    `placeholder:"N" help:"Maximum tokens of a request and its answer."`
-	MaxTokens int    `placeholder:"N" help:"Maximum tokens of an answer."`
-	Use       bool   `help:"Make it the default."`
-	User      bool   `help:"Change your own file, which applies everywhere."`
-}
+type modelAddCmd struct{ models.Add }
 
 func (c *modelAddCmd) Run(a *app) error {
-	object, input, err := c.object()
+	object, input, err := c.Object()
 	if err != nil {
 		return err
 	}
 	var chosen bool
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if slices.Contains(namesOf(doc.Models()), c.Name) {
-			return usagef("%s already has a model %q", path, c.Name).hint(a.beside("config", "model", "remove", c.Name))
+			return usagef("%s already has a model %q", path, c.Name).Hint(a.beside("config", "model", "remove", c.Name))
 		}
-		if input != nil && !hasInput(doc, c.inputID()) {
+		if input != nil && !models.HasInput(doc, c.InputID()) {
 			if err := doc.AddInput(input); err != nil {
 				return err
 			}
@@ -74,69 +59,6 @@ func (c *modelAddCmd) Run(a *app) error {
 		a.talk.Note("it is now the default model")
 	}
 	return c.after(a, path)
-}
-
-// object returns the model of the command line, and the input for its key; nil: it has none.
-func (c *modelAddCmd) object() (object, input []byte, err error) {
-	switch {
-	case strings.TrimSpace(c.Name) == "" || strings.Contains(c.Name, "/"):
-		return nil, nil, usagef("a model needs a name without a /")
-	case c.Provider == "":
-		return nil, nil, usagef("missing --provider: %s", strings.Join(config.Providers, ", ")).hint("patchbay help config model add")
-	case !slices.Contains(config.Providers, c.Provider):
-		return nil, nil, usagef("--provider %q is not one of %s%s", c.Provider, strings.Join(config.Providers, ", "), didYouMean(c.Provider, config.Providers))
-	case c.KeyInput && c.KeyEnv != "":
-		return nil, nil, usagef("--key-input and --key-env exclude each other")
-	case strings.ContainsAny(c.KeyEnv, "${}:"):
-		return nil, nil, usagef("--key-env must be the name of a variable").hint("--key-env OPENAI_API_KEY") // the value may be the key
-	case c.Window < 0 || c.MaxTokens < 0:
-		return nil, nil, usagef("--window and --max-tokens must not be negative")
-	}
-	if u, err := url.Parse(c.BaseURL); c.BaseURL != "" && !strings.Contains(c.BaseURL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return nil, nil, usagef("--base-url is not an http or https URL").hint("--base-url http://127.0.0.1:11434/v1")
-	}
-	o := struct {
-		Provider  string `json:"provider"`
-		Name      string `json:"name"`
-		BaseURL   string `json:"baseUrl,omitempty"`
-		Key       string `json:"key,omitempty"`
-		Window    int    `json:"window,omitzero"`
-		MaxTokens int    `json:"maxTokens,omitzero"`
-	}{Provider: c.Provider, Name: cmp.Or(c.Model, c.Name), BaseURL: c.BaseURL, Window: c.Window, MaxTokens: c.MaxTokens}
-	switch {
-	case c.KeyEnv != "":
-		o.Key = "${env:" + c.KeyEnv + "}"
-	case c.KeyInput:
-		o.Key = "${input:" + c.inputID() + "}"
-		input, err = jsonx.Marshal(struct {
-			Type        string `json:"type"`
-			ID          string `json:"id"`
-			Description string `json:"description"`
-			Password    bool   `json:"password"`
-		}{"promptString", c.inputID(), "API key of the model " + c.Name, true})
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	object, err = jsonx.Marshal(o)
-	return object, input, err
-}
-
-// inputID returns the id of the input for the key.
-func (c *modelAddCmd) inputID() string {
-	return strings.Map(func(r rune) rune {
-		if r == '}' || r == '{' || r < ' ' {
-			return '_'
-		}
-		return r
-	}, c.Name) + "-key"
-}
-
-func hasInput(doc *config.Document, id string) bool {
-	return slices.ContainsFunc(doc.Inputs(), func(raw json.RawMessage) bool {
-		v, _ := jsonx.Lookup(raw, "id")
-		return plain(v) == id
-	})
 }
 
 // after asks for the key at a terminal, and prints the faults of the model.
@@ -194,7 +116,7 @@ func (c *modelRemoveCmd) Run(a *app) error {
 	var left []string
 	path, err := a.edit(c.User, func(doc *config.Document, path string) error {
 		if names := namesOf(doc.Models()); !slices.Contains(names, c.Name) {
-			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "models"))
+			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).Hint(a.beside("config", "models"))
 		}
 		used = doc.Model() == c.Name
 		err := doc.RemoveModel(c.Name)
@@ -234,7 +156,7 @@ func (c *modelUseCmd) Run(a *app) error {
 		case whole && (!slices.Contains(config.Providers, provider) || model == ""):
 			return usagef("%q is not PROVIDER/NAME; providers: %s", c.Name, strings.Join(config.Providers, ", "))
 		case !whole && !slices.Contains(names, c.Name):
-			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).hint(a.beside("config", "models"))
+			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).Hint(a.beside("config", "models"))
 		}
 		return doc.UseModel(c.Name)
 	})

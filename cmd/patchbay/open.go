@@ -56,7 +56,7 @@ func newBuiltin(name string, args []string, logger *slog.Logger) (*mcp.Server, e
 	if err != nil {
 		f := usagef("%w", err)
 		if slices.Contains(servers.Names(), name) {
-			f.hint("patchbay help serve " + name)
+			f.Hint("patchbay help serve " + name)
 		}
 		return nil, f
 	}
@@ -160,7 +160,7 @@ func (a *app) withEnv(s config.Server) (config.Server, error) {
 	for _, e := range a.Env {
 		name, value, ok := strings.Cut(e, "=")
 		if !ok || name == "" || strings.ContainsRune(e, 0) {
-			return s, usagef("--env must be NAME=VALUE").hint("--env LOG_LEVEL=debug") // the value may be a secret
+			return s, usagef("--env must be NAME=VALUE").Hint("--env LOG_LEVEL=debug") // the value may be a secret
 		}
 		s.Env[name] = value
 	}
@@ -231,7 +231,7 @@ func (a *app) addHeaders(to http.Header) error {
 	for _, h := range a.Header {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t\r\n") || strings.ContainsAny(value, "\r\n") {
-			return usagef("--header must be NAME: VALUE").hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
+			return usagef("--header must be NAME: VALUE").Hint("--header 'Authorization: Bearer TOKEN'") // the value may be a secret
 		}
 		to.Add(name, strings.TrimSpace(value))
 	}

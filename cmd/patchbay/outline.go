@@ -15,7 +15,7 @@ func (a *app) readArguments(args []string) ([]arguments.Word, error) {
 	if i := slices.IndexFunc(args, isServerURL); i >= 0 && a.Server == "" && !a.dashed {
 		url := args[i]
 		a.words = slices.DeleteFunc(slices.Clone(a.words), func(w string) bool { return w == url })
-		return nil, usagef("%q is not an argument; -s names the server", url).hint(a.withServer(url))
+		return nil, usagef("%q is not an argument; -s names the server", url).Hint(a.withServer(url))
 	}
 	return arguments.Read(args, a.stdin, "patchbay help "+a.verb)
 }

@@ -34,10 +34,10 @@ type governed struct {
 
 // policyFault explains an error in a policy file.
 func policyFault(err error) error {
-	f := &fault{err: err}
+	f := &fault{Err: err}
 	var bad rules.Problems
 	if errors.As(err, &bad) {
-		return f.hint("patchbay help policy")
+		return f.Hint("patchbay help policy")
 	}
 	return f
 }

@@ -60,7 +60,7 @@ func (c *policyCheckCmd) Run(a *app) error {
 		if a.JSON {
 			a.print(fmt.Sprintf(`{"rules":%d}`, set.Len()))
 		} else {
-			a.print(fmt.Sprintf("%s: %s, no faults", a.shown(c.File), counted(set.Len(), "rule")))
+			a.print(fmt.Sprintf("%s: %s, no faults", a.shown(c.File), quantity(set.Len(), "rule")))
 		}
 		return nil
 	}
@@ -100,7 +100,7 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 		return nil, usagef("--tool, --prompt, --resource and --template exclude each other")
 	case given == 0 && c.Method == "":
 		if len(c.Args) > 0 {
-			return nil, usagef("%q is an argument, but no feature is given", c.Args[0]).hint("patchbay policy check " + shell([]string{c.File}) + " --tool NAME " + shell(c.Args))
+			return nil, usagef("%q is an argument, but no feature is given", c.Args[0]).Hint("patchbay policy check " + shell([]string{c.File}) + " --tool NAME " + shell(c.Args))
 		}
 		return nil, nil
 	case given == 0:
@@ -125,7 +125,7 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 			return nil, usagef("%w", err)
 		}
 	case len(c.Scopes)+len(c.Roles)+len(c.Claims) > 0:
-		return nil, usagef("--scope, --role and --claim need --principal").hint("--principal apikey#ada")
+		return nil, usagef("--scope, --role and --claim need --principal").Hint("--principal apikey#ada")
 	}
 	said, err := verdict.Annotations(c.Annotation)
 	if err != nil {
@@ -151,12 +151,4 @@ func (c *policyCheckCmd) show(a *app, access *policy.Access, v *verdict.Verdict)
 		a.print("")
 		a.printGrid(g)
 	}
-}
-
-// counted formats a number of things.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

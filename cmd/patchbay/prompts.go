@@ -46,7 +46,7 @@ func (c *promptsCmd) Run(a *app) error {
 	}
 	raw, names := pick(l.items, c.Name)
 	if raw == nil {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no prompt %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), next: a.other("prompts")}
+		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no prompt %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), Next: a.other("prompts")}
 	}
 	if a.JSON {
 		a.print(a.shown(string(raw)))

@@ -23,7 +23,7 @@ func (c *rawCmd) Run(a *app) error {
 	var params any
 	if c.Params != "" {
 		if !strings.HasPrefix(c.Params, "{") && !strings.HasPrefix(c.Params, "@") && c.Params != "-" {
-			return usagef("the params %q are not a JSON object", c.Params).hint("patchbay help raw")
+			return usagef("the params %q are not a JSON object", c.Params).Hint("patchbay help raw")
 		}
 		words, err := a.readArguments([]string{c.Params})
 		if err != nil {

@@ -40,7 +40,7 @@ func (c *readCmd) Run(a *app) error {
 	}
 	raw, err := p.Raw(a.ctx, "resources/read", map[string]string{"uri": c.URI}, a.listening()...)
 	if err != nil {
-		return &fault{err: err, next: a.other("resources")}
+		return &fault{Err: err, Next: a.other("resources")}
 	}
 	if a.JSON {
 		a.print(a.shown(string(raw)))

@@ -87,10 +87,10 @@ func (a *app) openFolder() (err error) {
 		OnFault:  func(err error) { a.talk.Always("patchbay: warning: --record " + visible(err.Error())) },
 	})
 	if f := a.deployed; err != nil && f != nil && f.Has("record.dir") {
-		return &fault{code: exitUsage, err: deploy.Problems{f.Problem("record.dir", "record.dir: "+err.Error(), "name a folder that can be written")}}
+		return &fault{Code: exitUsage, Err: deploy.Problems{f.Problem("record.dir", "record.dir: "+err.Error(), "name a folder that can be written")}}
 	}
 	if err != nil {
-		return usagef("--record: %w", err).hint("--record DIR of a folder that can be written")
+		return usagef("--record: %w", err).Hint("--record DIR of a folder that can be written")
 	}
 	a.atEnd = slices.Insert(a.atEnd, 0, func() {
 		if err := a.folder.Close(); err != nil {
@@ -121,7 +121,7 @@ func (a *app) openTape() error {
 	if a.Trace != "-" {
 		f, err := ownfile.Sink(a.Trace, os.O_TRUNC, 0o600, a.wire)
 		if err != nil {
-			return usagef("--trace: %w", err).hint("--trace -")
+			return usagef("--trace: %w", err).Hint("--trace -")
 		}
 		sink, file = f, f
 	}

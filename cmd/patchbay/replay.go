@@ -71,7 +71,7 @@ func (c *replayCmd) Run(a *app) error {
 		a.printReport(c.File, rec, report)
 	}
 	if report.Differ > 0 {
-		return &fault{code: exitLocal, err: fmt.Errorf("%d of %d exchanges differ from the recording", report.Differ, report.Same+report.Differ)}
+		return &fault{Code: exitLocal, Err: fmt.Errorf("%d of %d exchanges differ from the recording", report.Differ, report.Same+report.Differ)}
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 	}
 	rec, err := replay.Read(in, conns)
 	if err != nil {
-		return nil, &fault{code: exitUsage, err: fmt.Errorf("%s: %w", file, err), next: "patchbay trace " + shell([]string{file})}
+		return nil, &fault{Code: exitUsage, Err: fmt.Errorf("%s: %w", file, err), Next: "patchbay trace " + shell([]string{file})}
 	}
 	for _, f := range rec.Faults {
 		a.talk.Note("warning: %s: %s", file, f)
@@ -135,7 +135,7 @@ func (a *app) openLike(like *mcp.Client, rev mcp.Revision) (*launch.Session, err
 		change(c)
 		c.Revisions = []mcp.Revision{rev}
 	})
-	if err == nil || a.ctx.Err() != nil || a.explain(err).code == exitUsage || netfault.Is(err) {
+	if err == nil || a.ctx.Err() != nil || a.explain(err).Code == exitUsage || netfault.Is(err) {
 		return p, err
 	}
 	a.talk.Note("the server does not support the recorded revision %s: %v", rev, err)

@@ -132,7 +132,7 @@ func (c *runCmd) Run(a *app) error {
 	case reply.Early == host.TooManySteps:
 		return c.explain(a, host.ErrSteps)
 	case reply.Early != "":
-		return &fault{code: exitBound, err: errors.New("stopped: the model repeated the same call; the answer uses the results until then")}
+		return &fault{Code: exitBound, Err: errors.New("stopped: the model repeated the same call; the answer uses the results until then")}
 	case len(told.Refused) > 0:
 		return c.refused(a, told.Refused)
 	}
@@ -142,9 +142,9 @@ func (c *runCmd) Run(a *app) error {
 func (c *runCmd) check(a *app) error {
 	switch {
 	case c.words() == "" && a.tty.in:
-		return usagef("missing task").hint(`patchbay run "list the tables" -s sqlite`)
+		return usagef("missing task").Hint(`patchbay run "list the tables" -s sqlite`)
 	case c.Yes && len(c.Allow) == 0:
-		return usagef("--yes needs --allow, which names the tools to call").hint(a.again("--allow", "SERVER/TOOL"))
+		return usagef("--yes needs --allow, which names the tools to call").Hint(a.again("--allow", "SERVER/TOOL"))
 	case c.MaxSteps < 1:
 		return usagef("--max-steps must be at least 1, not %d", c.MaxSteps)
 	case c.Within < 0:
@@ -177,7 +177,7 @@ func (a *app) checkAllow(patterns []string) error {
 			if len(a.Servers) == 1 && pattern != a.Servers[0] {
 				full = a.Servers[0] + "/" + pattern
 			}
-			return usagef("--allow %s is not SERVER/TOOL", pattern).hint("--allow " + shell([]string{full}))
+			return usagef("--allow %s is not SERVER/TOOL", pattern).Hint("--allow " + shell([]string{full}))
 		}
 	}
 	return nil
@@ -251,7 +251,7 @@ func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error)
 	alone := task == ""
 	switch {
 	case text == "" && alone:
-		return "", nil, usagef("missing task: standard input is empty").hint(`patchbay run "list the tables" -s sqlite`)
+		return "", nil, usagef("missing task: standard input is empty").Hint(`patchbay run "list the tables" -s sqlite`)
 	case text == "":
 		return task, nil, nil
 	case utf8.ValidString(text) && alone:
@@ -276,13 +276,13 @@ func (c *runCmd) explain(a *app, err error) error {
 	var of *model.Error
 	switch {
 	case errors.Is(err, errWithin):
-		f := &fault{code: exitBound, err: fmt.Errorf("not done in %v", c.Within)}
-		return f.hint(a.again("--within", (2 * c.Within).String()))
+		f := &fault{Code: exitBound, Err: fmt.Errorf("not done in %v", c.Within)}
+		return f.Hint(a.again("--within", (2 * c.Within).String()))
 	case errors.Is(err, host.ErrSteps):
-		f := &fault{code: exitBound, err: fmt.Errorf("not done in %s", quantity(c.MaxSteps, "step"))}
-		return f.hint(a.again("--max-steps", fmt.Sprint(2*c.MaxSteps)))
+		f := &fault{Code: exitBound, Err: fmt.Errorf("not done in %s", quantity(c.MaxSteps, "step"))}
+		return f.Hint(a.again("--max-steps", fmt.Sprint(2*c.MaxSteps)))
 	case errors.Is(err, host.ErrSchema):
-		return &fault{code: exitFormat, err: err}
+		return &fault{Code: exitFormat, Err: err}
 	case errors.As(err, &of):
 		return a.modelFault(of)
 	}
@@ -291,10 +291,10 @@ func (c *runCmd) explain(a *app, err error) error {
 
 // refused returns the error for tools that the model called and nobody could approve.
 func (c *runCmd) refused(a *app, tools []string) error {
-	f := &fault{code: exitDenied, err: fmt.Errorf("not allowed, so not called: %s", strings.Join(tools, ", "))}
+	f := &fault{Code: exitDenied, Err: fmt.Errorf("not allowed, so not called: %s", strings.Join(tools, ", "))}
 	var flags []string
 	for _, t := range tools {
 		flags = append(flags, "--allow", t)
 	}
-	return f.hint(a.again(flags...))
+	return f.Hint(a.again(flags...))
 }

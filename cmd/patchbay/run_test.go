@@ -151,7 +151,7 @@ func TestRunWithTaskOfTerminal(t *testing.T) {
 		a.tty.in = true
 		c := &runCmd{Task: task, MaxSteps: 1}
 		var f *fault
-		if err := c.check(a); !errors.As(err, &f) || f.code != exitUsage || !strings.Contains(err.Error(), "missing task") {
+		if err := c.check(a); !errors.As(err, &f) || f.Code != exitUsage || !strings.Contains(err.Error(), "missing task") {
 			t.Errorf("the task %q at a terminal: %v", task, err)
 		}
 		if a.tty.in = false; c.check(a) != nil {

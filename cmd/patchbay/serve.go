@@ -52,9 +52,9 @@ const shutdownTime = 5 * time.Second
 
 func (c *serveCmd) Run(a *app) error {
 	if c.Name == "" {
-		return usagef("which server? available: %s", strings.Join(servers.Names(), ", ")).hint("patchbay serve " + servers.Names()[0])
+		return usagef("which server? available: %s", strings.Join(servers.Names(), ", ")).Hint("patchbay serve " + servers.Names()[0])
 	}
-	if err := a.deploy(&c.governed, &c.limits, &reached{&c.protection, &c.measured, &c.HTTP, false}); err != nil {
+	if err := a.deploy(&c.governed, &c.Limits, &reached{&c.protection, &c.measured, &c.HTTP, false}); err != nil {
 		return err
 	}
 	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
@@ -71,7 +71,7 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	if address == "" {
 		a.wire = a.rawOut
 	}
-	made, err := p.chain(a, g, address != "")
+	made, err := a.protectedChain(&p, g, address != "")
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *app) serve(srv *mcp.Server, name string, args []string, address string,
 	if address != "" {
 		return a.serveHTTP(srv, name, address, p, made, own, counters)
 	}
-	if err := p.check(true); err != nil {
+	if err := p.Check(true); err != nil {
 		return err
 	}
 	mw, err := own()
@@ -165,31 +165,31 @@ func (a *app) noteListening(e *listen.Endpoint) {
 // listen opens a listener for a server; Serve of the endpoint serves it. The function middlewares is
 // Own or Front of the chain.
 func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.Chain, middlewares func() ([]mcp.Middleware, error)) (*listen.Endpoint, error) {
-	if err := p.check(false); err != nil {
+	if err := p.Check(false); err != nil {
 		return nil, err
 	}
-	secure, err := p.secure(a)
+	secure, err := p.Secure(a.logger())
 	if err != nil {
 		return nil, err
 	}
-	address, port, err := listen.Address(address, p.shared())
+	address, port, err := listen.Address(address, p.Shared())
 	switch {
 	case errors.Is(err, listen.ErrShared) && a.deployed != nil && a.deployed.Has("listen.http"):
 		return nil, usagef("%s", chain.Shared(a.deployed))
 	case errors.Is(err, listen.ErrShared):
 		return nil, usagef("--http %s: %v", address, err).
-			hint(fmt.Sprintf("--http 127.0.0.1:%d serves only this machine, --auth known callers, --insecure-no-auth everyone", port))
+			Hint(fmt.Sprintf("--http 127.0.0.1:%d serves only this machine, --auth known callers, --insecure-no-auth everyone", port))
 	case err != nil:
-		return nil, usagef("--http %s: %v", address, err).hint("--http 127.0.0.1:7420")
+		return nil, usagef("--http %s: %v", address, err).Hint("--http 127.0.0.1:7420")
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		f := &fault{code: exitLocal, err: netfault.Listen(address, err)}
-		return nil, f.hint(a.elsewhere("listen.http", "--http 127.0.0.1:0"))
+		f := &fault{Code: exitLocal, Err: netfault.Listen(address, err)}
+		return nil, f.Hint(a.elsewhere("listen.http", "--http 127.0.0.1:0"))
 	}
 	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
 	var mw []mcp.Middleware
-	if o.Guard, err = p.guard(a, l.Addr()); err == nil {
+	if o.Guard, err = p.Guard(l.Addr(), a.logger()); err == nil {
 		mw, err = middlewares()
 	}
 	if err != nil {
@@ -205,6 +205,6 @@ func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.
 			a.talk.Always("patchbay: warning: credentials reach " + l.Addr().String() + " over plain HTTP; use --tls-cert, or put a proxy with TLS in front")
 		}
 	}
-	p.admit(a, srv)
+	p.Admit(srv, a.talk)
 	return listen.New(srv, l, o), nil
 }

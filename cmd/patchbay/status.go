@@ -6,13 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
@@ -59,7 +56,8 @@ func (*statusCmd) Run(a *app) error {
 			continue
 		}
 		answered = true
-		a.showUp(u.Report, time.Now())
+		page := board.Page{Print: a.print, Shown: a.shown, Bold: a.bold, Width: a.tty.width}
+		page.Up(u.Report, time.Now())
 	}
 	if !answered {
 		return noUp()
@@ -73,8 +71,8 @@ func noUp() error {
 	if err != nil {
 		return fmt.Errorf("find a patchbay up: %w", err)
 	}
-	f := &fault{code: exitUnreachable, err: fmt.Errorf("no patchbay up is running here; %s has no socket of one", folder)}
-	return f.hint("patchbay up, or -s URL for one of another user")
+	f := &fault{Code: exitUnreachable, Err: fmt.Errorf("no patchbay up is running here; %s has no socket of one", folder)}
+	return f.Hint("patchbay up, or -s URL for one of another user")
 }
 
 // askedUps returns the runs of up that the command line selects.
@@ -84,7 +82,7 @@ func (a *app) askedUps() ([]health.Found, error) {
 	}
 	u, err := url.Parse(a.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usagef("-s %q is not the URL of a patchbay up", a.Server).hint("patchbay status -s http://127.0.0.1:7420/mcp")
+		return nil, usagef("-s %q is not the URL of a patchbay up", a.Server).Hint("patchbay status -s http://127.0.0.1:7420/mcp")
 	}
 	client := http.DefaultClient
 	secure, err := clientTLS(a.withTLS(config.Server{Name: u.Host, URL: a.Server}))
@@ -96,81 +94,8 @@ func (a *app) askedUps() ([]health.Found, error) {
 	}
 	report, err := health.Ask(a.ctx, client, u.Scheme+"://"+u.Host)
 	if err != nil {
-		f := &fault{code: exitUnreachable, err: fmt.Errorf("%s%w", netfault.Words(err), netfault.Quiet(err))}
-		return nil, f.hint("patchbay status shows those on this machine")
+		f := &fault{Code: exitUnreachable, Err: fmt.Errorf("%s%w", netfault.Words(err), netfault.Quiet(err))}
+		return nil, f.Hint("patchbay status shows those on this machine")
 	}
 	return []health.Found{{Report: report, Path: a.Server}}, nil
-}
-
-// showUp prints the state of one up.
-func (a *app) showUp(r *health.Report, now time.Time) {
-	if r.PID == 0 {
-		a.print(r.State)
-		a.print("(patchbay status on its machine shows its servers)")
-		return
-	}
-	where := r.URL
-	if where == "" {
-		where = "over stdio"
-	}
-	a.print(fmt.Sprintf("patchbay %s, %s: %s", a.shown(r.Version), a.shown(where), a.shown(r.State)))
-	a.print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, age(r.Since, now), a.shown(r.From)))
-	for _, reason := range r.Unapplied {
-		a.print(a.shown(oneLine(reason)))
-	}
-	if s := r.Telemetry; s != nil {
-		a.print(a.shown(board.Sent(s)))
-	}
-	if r.Audit != nil {
-		a.print(a.shown(auditLine(r.Audit)))
-	}
-	if r.Record != nil {
-		lost := ""
-		if r.Record.Lost > 0 {
-			lost = fmt.Sprintf(", %d lost", r.Record.Lost)
-		}
-		a.print(a.shown("(frames " + r.Record.Dir + lost + ")"))
-		if r.Record.Error != "" {
-			a.print(a.shown("frames are not recorded: " + oneLine(r.Record.Error)))
-		}
-	}
-	a.print("")
-	t := &screen.Grid{Right: []bool{false, false, true, true, false, true, true, true}}
-	t.Add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")
-	for _, s := range r.Servers {
-		about := s.Server
-		if s.Reason != "" {
-			about = s.Reason
-		}
-		clients := "-"
-		if s.Share == gateway.PerSession.String() || s.Share == gateway.PerPrincipal.String() {
-			clients = strconv.Itoa(s.Clients)
-		}
-		t.Add(s.Name, s.State, age(s.Since, now), strconv.Itoa(s.Restarts), s.Share, clients, strconv.Itoa(s.Processes), count(s.Tools), about)
-		if s.Running() {
-			t.Below(board.Remarks(&s, now)...)
-		} else {
-			t.Below(s.Said...)
-		}
-	}
-	a.printGrid(t)
-}
-
-// auditLine describes the audit log of a gateway.
-func auditLine(s *health.Audit) string {
-	line := fmt.Sprintf("(audit log %s, %s", s.File, quantity(int(s.Lines), "line"))
-	if s.Queued > 0 {
-		line += fmt.Sprintf(", %d waiting", s.Queued)
-	}
-	if s.Dropped > 0 {
-		line += fmt.Sprintf(", %d lost", s.Dropped)
-	}
-	line += ")"
-	if s.Error != "" {
-		line += "\n" + oneLine(s.Error)
-	}
-	if s.Changed != "" {
-		line += "\n" + s.Changed + "; patchbay audit verify " + s.File + " says more"
-	}
-	return line
 }

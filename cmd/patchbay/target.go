@@ -45,15 +45,15 @@ func (a *app) target() (config.Server, error) {
 	if len(names) == 0 {
 		if a.of.takes(loginServer) {
 			return config.Server{}, usagef("missing server: use the URL of a server, or a name in mcp.json").
-				hint(shell(slices.Concat([]string{"patchbay", a.verb}, a.sub, []string{"https://example.com/mcp"})))
+				Hint(shell(slices.Concat([]string{"patchbay", a.verb}, a.sub, []string{"https://example.com/mcp"})))
 		}
 		if owners := a.owners(); len(owners) > 0 {
-			return config.Server{}, usagef("missing server; %s is a %s of %s", a.words[0], map[string]string{"call": "tool", "read": "resource"}[a.verb], strings.Join(owners, ", ")).hint(a.withServer(owners[0]))
+			return config.Server{}, usagef("missing server; %s is a %s of %s", a.words[0], map[string]string{"call": "tool", "read": "resource"}[a.verb], strings.Join(owners, ", ")).Hint(a.withServer(owners[0]))
 		}
 		return config.Server{}, usagef("missing server: use -s NAME, -s URL or -- COMMAND; built in: %s", strings.Join(servers.Names(), ", ")).
-			hint(a.withServer(servers.Names()[0]))
+			Hint(a.withServer(servers.Names()[0]))
 	}
-	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).hint(a.withServer(names[0]))
+	return config.Server{}, usagef("which server? %s has %s", read.path, strings.Join(names, ", ")).Hint(a.withServer(names[0]))
 }
 
 // named returns a server by its name in the configuration, the name of a built-in server, or its
@@ -72,9 +72,9 @@ func (a *app) named(name string) (config.Server, error) {
 		err = slices.Concat(read.about(""), read.about(name)) // the faults that decide
 	}
 	if err != nil {
-		f := &fault{err: err}
+		f := &fault{Err: err}
 		if builtin && a.Config == "" { // the file may mean another server by the name
-			f.hint("correct the file; for the built-in server: " + a.withBuiltin(name))
+			f.Hint("correct the file; for the built-in server: " + a.withBuiltin(name))
 		}
 		return config.Server{}, f
 	}
@@ -102,7 +102,7 @@ func (a *app) named(name string) (config.Server, error) {
 		return config.Server{}, read.faults
 	}
 	if guess := asURL(name); guess != "" {
-		return config.Server{}, usagef("no server %q; did you mean the URL %s?", name, guess).hint(a.withServer(guess))
+		return config.Server{}, usagef("no server %q; did you mean the URL %s?", name, guess).Hint(a.withServer(guess))
 	}
 	return config.Server{}, a.noServer(name)
 }

@@ -33,4 +33,7 @@ var (
 	fileOf   = entry.File
 	where    = entry.Where
 	cutLast  = entry.CutLast
+
+	isServerURL = entry.IsServerURL
+	asURL       = entry.AsURL
 )

@@ -153,14 +153,14 @@ func (c *tokenJWTCmd) Run(a *app) error {
 	var key any
 	switch {
 	case (c.Secret == "") == (c.Key == ""):
-		return usagef("give either --secret or --key").hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
+		return usagef("give either --secret or --key").Hint("patchbay token jwt " + c.Subject + " --secret env:SECRET")
 	case c.Secret != "":
 		secret, err := listen.ReadSecret(c.Secret)
 		if err != nil {
 			return usagef("--secret: %v", err)
 		}
 		if len(secret) < 32 {
-			return usagef("--secret has %d bytes; it needs 32", len(secret)).hint("openssl rand -base64 32")
+			return usagef("--secret has %d bytes; it needs 32", len(secret)).Hint("openssl rand -base64 32")
 		}
 		key = []byte(secret)
 	default:

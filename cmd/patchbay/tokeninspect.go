@@ -33,7 +33,7 @@ func (c *tokenInspectCmd) Run(a *app) error {
 		text = strings.TrimSpace(rest)
 	}
 	if text == "" {
-		return usagef("missing token").hint("patchbay token inspect < token.txt")
+		return usagef("missing token").Hint("patchbay token inspect < token.txt")
 	}
 	t := token.Inspect(text, time.Now())
 	if a.JSON {

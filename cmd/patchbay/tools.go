@@ -56,7 +56,7 @@ func (c *toolsCmd) Run(a *app) error {
 	}
 	raw, names := pick(l.items, c.Name)
 	if raw == nil {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s has no tool %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), next: a.other("tools")}
+		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no tool %q%s", a.serverName(), c.Name, didYouMean(c.Name, names)), Next: a.other("tools")}
 	}
 	if a.JSON {
 		a.print(a.shown(string(raw)))
@@ -152,8 +152,8 @@ func (a *app) unknown(p *launch.Session, of feature.List, name string, err error
 	}
 	raw, names := pick(l.items, name)
 	if raw != nil {
-		return &fault{err: err, next: a.other(of.Member, name)} // report finds the code and the words
+		return &fault{Err: err, Next: a.other(of.Member, name)} // report finds the code and the words
 	}
 	near := didYouMean(strings.TrimPrefix(name, a.serverName()+"/"), names)
-	return &fault{code: exitAnswer, err: fmt.Errorf("%s has no %s %q%s", a.serverName(), strings.TrimSuffix(of.Member, "s"), name, near), next: a.other(of.Member)}
+	return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no %s %q%s", a.serverName(), strings.TrimSuffix(of.Member, "s"), name, near), Next: a.other(of.Member)}
 }

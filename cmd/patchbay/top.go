@@ -27,7 +27,7 @@ type topCmd struct {
 
 func (c *topCmd) Run(a *app) error {
 	if a.JSON {
-		return usagef("top is for people").hint("patchbay status --json")
+		return usagef("top is for people").Hint("patchbay status --json")
 	}
 	in, _ := a.stdin.(*os.File)
 	out, _ := a.rawOut.(*os.File)

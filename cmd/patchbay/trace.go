@@ -47,7 +47,7 @@ func (c *traceCmd) Run(a *app) error {
 		}
 	}
 	if r.frames == 0 && r.bad > 0 {
-		return &fault{code: exitLocal, err: fmt.Errorf("%s is not a recording: it has no frames", c.File)}
+		return &fault{Code: exitLocal, Err: fmt.Errorf("%s is not a recording: it has no frames", c.File)}
 	}
 	if r.shown == 0 && r.frames > 0 {
 		a.talk.Note("none of the %d frames fits %s", r.frames, strings.Join(a.flags, " "))
@@ -65,7 +65,7 @@ func recordings(path string) ([]string, error) {
 	case err != nil:
 		return nil, usagef("%w", err)
 	case len(files) == 0:
-		return nil, usagef("the folder %s has no recordings", path).hint(shell([]string{"patchbay", "up", "--record", path}))
+		return nil, usagef("the folder %s has no recordings", path).Hint(shell([]string{"patchbay", "up", "--record", path}))
 	}
 	return files, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/agree"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
@@ -65,12 +66,12 @@ const heapFloor = 16 << 20
 // Run serves until ctrl-C or, over stdio, until the end of its input.
 func (c *upCmd) Run(a *app) error {
 	if c.Stdio && slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, "--http=") }) {
-		return usagef("--stdio excludes --http").hint("patchbay help up")
+		return usagef("--stdio excludes --http").Hint("patchbay help up")
 	}
-	if err := a.deploy(&c.governed, &c.limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
+	if err := a.deploy(&c.governed, &c.Limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
 		return err
 	}
-	if err := c.check(c.Stdio); err != nil {
+	if err := c.Check(c.Stdio); err != nil {
 		return err
 	}
 	if _, err := gateway.ParseShare(c.Share); err != nil {
@@ -85,7 +86,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	if p.path != "" {
 		if err := a.env.Serves(p.path); err != nil && c.Stdio {
-			return (&fault{code: exitLoop, err: err}).hint("remove the server that runs patchbay up from " + p.path)
+			return (&fault{Code: exitLoop, Err: err}).Hint("remove the server that runs patchbay up from " + p.path)
 		}
 	}
 	made, err := a.chain(chain.Config{Log: c.Log, Limits: c.Limit, Policy: c.Policy, Audit: c.Audit, HTTP: !c.Stdio, Servers: p.path})
@@ -103,9 +104,10 @@ func (c *upCmd) Run(a *app) error {
 	a.answers.Silence()
 	a.record.Dir = c.Record
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
+	h.agree = agree.Changes{Asker: a.asker(), Foreign: a.foreign, Asks: a.tty.in && a.tty.err && !a.served}
 	h.deployed()
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed}
-	h.servers = h.newServers(c.Share, c.knows()) // before the counters, which report on them
+	h.servers = h.newServers(c.Share, c.Knows()) // before the counters, which report on them
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.known)
@@ -221,8 +223,7 @@ type upServer struct {
 	guarded  bool                         // callers need a credential
 	ready    atomic.Pointer[deploy.Ready] // of gateway.yaml; nil: the defaults
 
-	question *trustQuestion // open at the terminal; used by the goroutine that follows the file
-	refused  string         // content of the file that the person has refused; likewise
+	agree agree.Changes // used by the goroutine that follows the file
 }
 
 // plan is the set of servers that up serves.
@@ -261,7 +262,7 @@ func demo(from string) (*plan, error) {
 // noConfig returns the error of "patchbay up" over stdio without servers. A host starts it in any
 // folder, and would get built-in servers in place of the person's own.
 func noConfig(said string) error {
-	return usagef("%s; over stdio, built-in servers must be named", said).hint("patchbay up --stdio --config FILE")
+	return usagef("%s; over stdio, built-in servers must be named", said).Hint("patchbay up --stdio --config FILE")
 }
 
 // upPlan returns the servers to serve: those of -s or mcp.json, else built-in ones.
@@ -317,7 +318,7 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 		}
 	}
 	if len(p.servers)+len(p.faulty) == 0 {
-		return nil, usagef("%s has no enabled server", file.Path).hint(a.again("-s", servers.Names()[0]))
+		return nil, usagef("%s has no enabled server", file.Path).Hint(a.again("-s", servers.Names()[0]))
 	}
 	return p, nil
 }

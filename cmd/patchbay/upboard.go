@@ -1,8 +1,7 @@
 package main
 
 import (
-	"strconv"
-
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
@@ -18,15 +17,8 @@ func (h *upServer) table() {
 		case s.Reason != "":
 			what += ": " + s.Reason
 		}
-		t.Add(s.Name, count(s.Tools), count(s.Prompts), count(s.Resources), what)
+		t.Add(s.Name, board.Count(s.Tools), board.Count(s.Prompts), board.Count(s.Resources), what)
 		t.Below(s.Said...)
 	}
 	h.a.printGrid(t)
-}
-
-func count(n int) string {
-	if n < 0 {
-		return "-"
-	}
-	return strconv.Itoa(n)
 }

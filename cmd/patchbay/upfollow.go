@@ -11,10 +11,10 @@ import (
 // follow rereads the configuration whenever it changes, and updates the servers, until ctx ends. A
 // faulty or missing file changes nothing.
 func (h *upServer) follow(ctx context.Context, path string) {
-	defer func() { h.withdraw() }()
+	defer func() { h.agree.Withdraw() }()
 	note := func(text string) { h.a.talk.Note("%s", text) }
 	h.servers.Follow(ctx, path, &launch.Following{
-		Accept: h.takes,
+		Accept: h.agree.Takes,
 		Changed: func(change string) {
 			note(change)
 			h.chain.ServersChanged(change)

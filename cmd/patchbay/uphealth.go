@@ -122,7 +122,7 @@ func wayTo(e *listen.Endpoint) health.Way {
 // explainTaken adds to the error for a taken address which "patchbay up" has taken it, if one has.
 func (a *app) explainTaken(address string, err error) error {
 	var f *fault
-	if !errors.As(err, &f) || f.code != exitLocal {
+	if !errors.As(err, &f) || f.Code != exitLocal {
 		return err
 	}
 	_, port, splitErr := net.SplitHostPort(address)
@@ -132,14 +132,14 @@ func (a *app) explainTaken(address string, err error) error {
 	if ups, askErr := health.Gateways(a.ctx); askErr == nil {
 		for _, u := range ups {
 			if u.Report != nil && u.URL != "" && strings.HasSuffix(strings.TrimSuffix(u.URL, listen.Path), ":"+port) {
-				f.err = fmt.Errorf("another patchbay already serves %s: pid %d, %s", u.URL, u.PID, u.From)
-				return f.hint("patchbay status shows it; " + a.elsewhere("listen.http", "--http 127.0.0.1:0 takes any free port"))
+				f.Err = fmt.Errorf("another patchbay already serves %s: pid %d, %s", u.URL, u.PID, u.From)
+				return f.Hint("patchbay status shows it; " + a.elsewhere("listen.http", "--http 127.0.0.1:0 takes any free port"))
 			}
 		}
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
 	if _, askErr := health.Ask(a.ctx, client, "http://"+net.JoinHostPort("127.0.0.1", port)); askErr == nil {
-		f.err = fmt.Errorf("port %s is used by a patchbay up that patchbay status cannot see: of another user, in a container, or with another XDG_RUNTIME_DIR", port)
+		f.Err = fmt.Errorf("port %s is used by a patchbay up that patchbay status cannot see: of another user, in a container, or with another XDG_RUNTIME_DIR", port)
 	}
 	return f
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -390,7 +391,7 @@ func TestUpWithoutSocket(t *testing.T) {
 
 // Status names a log that others have changed, and the next step.
 func TestStatusOfChangedLog(t *testing.T) {
-	got := auditLine(&health.Audit{File: "a.jsonl", Lines: 3, Changed: "audit log has lost its end"})
+	got := board.AuditLine(&health.Audit{File: "a.jsonl", Lines: 3, Changed: "audit log has lost its end"})
 	if want := "(audit log a.jsonl, 3 lines)\naudit log has lost its end; patchbay audit verify a.jsonl says more"; got != want {
 		t.Errorf("status shows %q, want %q", got, want)
 	}

@@ -121,7 +121,7 @@ func (c *watchCmd) acknowledged(a *app, params json.RawMessage) error {
 		}
 	}
 	if len(what) == 0 {
-		return &fault{code: exitAnswer, err: fmt.Errorf("%s reports no changes", a.serverName()), next: a.other("discover")}
+		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s reports no changes", a.serverName()), Next: a.other("discover")}
 	}
 	a.talk.Note("watching %s; ctrl-C ends it", strings.Join(what, ", "))
 	return nil
