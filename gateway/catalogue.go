@@ -102,6 +102,21 @@ func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.
 	return g.catalogue.get(key, func() []byte { return append(g.merge(k, parts, pages), '}') }), nil
 }
 
+// KeptTools returns the tools of all servers, in the form of tools/list, for the operator of the gateway: as
+// far as it has their lists for callers without a principal, and without Middleware. It asks no server.
+// While the lists are the same, so is the result.
+func (g *Gateway) KeptTools() mcp.Result {
+	var parts []part
+	for _, up := range g.upstreams() {
+		parts = append(parts, part{list: up.cache.get(client{}, listTools)})
+	}
+	key, ok := keyOf(listTools, parts, true)
+	if !ok {
+		return mcp.RawResult(append(g.merge(listTools, parts, true), '}')).Keep()
+	}
+	return g.catalogue.get(key, func() []byte { return append(g.merge(listTools, parts, true), '}') })
+}
+
 // merge encodes a list without the closing brace.
 func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 	size, n := 64, 0

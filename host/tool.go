@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/parallel"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -46,7 +47,7 @@ func toolName(server, tool string) string {
 }
 
 // tokens estimates the number of tokens in that many bytes.
-func tokens(bytes int) int { return (bytes + 3) / 4 }
+func tokens(bytes int) int { return text.Tokens(bytes) }
 
 // tokens estimates the tokens of the description of the tool.
 func (t Tool) tokens() int {

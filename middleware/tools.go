@@ -13,6 +13,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -125,7 +126,7 @@ func (t *tools) list(ctx context.Context, req *mcp.Request, next mcp.Handler) (m
 func (t *tools) census(ctx context.Context, list json.RawMessage, last bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.listed == nil {
+	if t.listed == nil || step.IsQuiet(ctx) {
 		return
 	}
 	for e := range jsonx.Elements(list) {

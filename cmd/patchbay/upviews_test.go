@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -194,4 +196,95 @@ func TestUpViewsMetadata(t *testing.T) {
 			t.Errorf("the metadata at %s is %s", at, text)
 		}
 	}
+}
+
+// The report has the tokens of each view, server and tool, about: a quarter of the bytes of what clients
+// list. A view that changes tells so at once.
+func TestUpViewsTokens(t *testing.T) {
+	runtimeFolder(t)
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	write := func(views string) {
+		t.Helper()
+		if err := os.WriteFile(file+"~", []byte("views:\n  one: {tools: "+views+", changes: {a_args: {description: "+strings.Repeat("long", 100)+"}}}\n  found: {mode: search}\n  all: {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+"~", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[a_args]")
+	r := startUp(t, map[string]any{"a": stubServer(t), "b": stubServer(t)}, "--gateway", file)
+	report := func() (out health.Report) {
+		t.Helper()
+		res, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	listed := func(path string) (n, tokens int) {
+		t.Helper()
+		bytes := 0
+		s, err := new(mcp.Client).Dial(t.Context(), r.url+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for params := []byte("{}"); params != nil; {
+			res, err := s.Do(t.Context(), &mcp.Request{Method: "tools/list", Params: params})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var page struct {
+				Tools      []json.RawMessage
+				NextCursor json.RawMessage
+			}
+			if err := json.Unmarshal(res.JSON(), &page); err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range page.Tools {
+				n, bytes = n+1, bytes+len(tool)
+			}
+			if params = nil; page.NextCursor != nil {
+				params = fmt.Appendf(nil, `{"cursor":%s}`, page.NextCursor)
+			}
+		}
+		return n, (bytes + 3) / 4
+	}
+	check := func(want map[string]string) {
+		t.Helper()
+		views := report().Views
+		if len(views) != len(want) {
+			t.Errorf("views %+v", views)
+		}
+		for _, v := range views {
+			if v.Path != "/mcp"+want[v.Name] {
+				t.Errorf("%+v, want the path %s", v, want[v.Name])
+			}
+			n, tokens := listed(strings.TrimPrefix(v.Path, "/mcp"))
+			if v.Tokens != tokens || v.Search != (v.Name == "found") || !v.Search && v.Tools != n || v.Search && v.Tools < 10 {
+				t.Errorf("%+v, but clients list %d tools of %d tokens", v, n, tokens)
+			}
+		}
+	}
+	paths := map[string]string{"one": "/v/one", "found": "/v/found", "all": ""}
+	check(paths)
+	for _, s := range report().Servers {
+		_, tokens := listed("/s/" + s.Name)
+		sum := 0
+		for _, tool := range s.Largest {
+			sum += tool.Tokens
+		}
+		// The gateway's names are longer than those of the server.
+		if s.Tokens < tokens || s.Tokens > tokens+s.Tools || len(s.Largest) != s.Tools || sum < s.Tokens || s.Largest[0].Tokens < s.Largest[1].Tokens || strings.HasPrefix(s.Largest[0].Name, s.Name+"_") {
+			t.Errorf("%s: %d tools of %d tokens, but it lists %d tokens; %+v", s.Name, s.Tools, s.Tokens, tokens, s.Largest)
+		}
+	}
+	write("['*']")
+	r.stderr.await(t, "changed views")
+	check(paths)
 }

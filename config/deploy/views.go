@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
 )
 
@@ -37,10 +38,7 @@ type Change struct {
 	Arguments                map[string]any // values that callers do not see and cannot set
 }
 
-const (
-	defaultBudget = 32 << 10
-	bytesOfToken  = 4 // about, of English and JSON
-)
+const defaultBudget = 32 << 10
 
 func (r *reader) views(n *yaml.Node) {
 	r.note(n, "views")
@@ -113,7 +111,7 @@ func (r *reader) budget(n *yaml.Node, member string) int64 {
 	if number, ok := strings.CutSuffix(n.Value, " tokens"); ok && n.Kind == yaml.ScalarNode {
 		own := *n
 		own.Value = strings.TrimSpace(number) + "B"
-		return bytesOfToken * r.size(&own, member, 100, 10_000_000)
+		return text.BytesOfToken * r.size(&own, member, 100, 10_000_000)
 	}
 	return r.size(n, member, 400, 1<<30)
 }

@@ -51,12 +51,17 @@ var definitions = json.RawMessage(`[` +
 	`{"name":"call_tool","description":"Calls a tool that find_tools has found.",` +
 	`"inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"exactly as find_tools has it"},"arguments":{"type":"object","description":"as describe_tool has them"}},"required":["name"]}}]`)
 
+// SearchTools returns the list of the three tools.
+func SearchTools() mcp.Result {
+	return mcp.RawResult(jsonx.With(nil, []byte("{}"), "tools", definitions))
+}
+
 // middleware offers the three tools.
 func (s *Search) middleware(next mcp.Handler) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		switch req.Method {
 		case "tools/list":
-			return mcp.RawResult(jsonx.With(nil, []byte("{}"), "tools", definitions)), nil
+			return SearchTools(), nil
 		case "resources/read":
 			if uri := unquoted(req.Param("uri")); strings.HasPrefix(uri, restScheme) {
 				return s.rests.read(ctx, uri, s.budget())

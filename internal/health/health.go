@@ -35,12 +35,22 @@ type Report struct {
 	From    string    `json:"from"`          // the configuration
 	Since   time.Time `json:"since"`
 	Servers []Server  `json:"servers"`
+	Views   []View    `json:"views,omitempty"` // with what they take of the window of a model
 
 	Reason    string     `json:"reason,omitempty"`    // why it is failing although servers are available; without secrets
 	Audit     *Audit     `json:"audit,omitempty"`     // nil: there is no audit log
 	Record    *Record    `json:"record,omitempty"`    // nil: frames are not recorded
 	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
 	Unapplied []string   `json:"unapplied,omitempty"` // changed files that are not in use, each with the first reason
+}
+
+// View is what clients see at one path of a gateway.
+type View struct {
+	Name   string `json:"name"`
+	Path   string `json:"path,omitempty"`   // below the address of the gateway, such as "/mcp/v/support"
+	Search bool   `json:"search,omitempty"` // its tools are not listed, but found
+	Tools  int    `json:"tools"`
+	Tokens int    `json:"tokens"` // of its list of tools, about
 }
 
 // Record is the state of a recording of all frames.
@@ -94,7 +104,9 @@ type Server struct {
 	Losses    int       `json:"losses,omitempty"`  // clients that lost the server's state for them
 	Evicted   int       `json:"evicted,omitempty"` // idle connections that were closed to make room
 	Refused   int       `json:"refused,omitempty"` // requests that got no connection
-	Tools     int       `json:"tools"`             // -1: unknown, as for the next two
+	Tools     int       `json:"tools"`             // -1: unknown, as Prompts and Resources
+	Tokens    int       `json:"tokens,omitempty"`  // that the definitions of its tools take, about; 0: unknown
+	Largest   []Tool    `json:"largest,omitempty"` // at most 100 of its tools, those with the most tokens first
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
 	Lost      string    `json:"lost,omitempty"`     // why a connection last ended by itself
@@ -103,6 +115,12 @@ type Server struct {
 	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name also has
 
 	Minute *metrics.Server `json:"lastMinute,omitempty"` // calls, with the ten busiest tools; nil: none, and none is running
+}
+
+// Tool is a tool of a server with the tokens that its definition takes, about.
+type Tool struct {
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
 }
 
 // Running reports whether callers can reach the server.

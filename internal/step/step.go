@@ -65,3 +65,12 @@ type passing struct{ like }
 
 // PassesAll implements [Onlooker].
 func (*passing) PassesAll() {}
+
+type quietKey struct{}
+
+// Quiet returns the context of a request that the program makes of its own middleware, to measure a list:
+// middleware does not warn because of it.
+func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, quietKey{}, true) }
+
+// IsQuiet reports whether ctx is one of [Quiet].
+func IsQuiet(ctx context.Context) bool { return ctx.Value(quietKey{}) != nil }

@@ -51,6 +51,9 @@ func (p *Page) Up(r *health.Report, now time.Time) {
 			p.Print(p.Shown("frames are not recorded: " + screen.OneLine(r.Record.Error)))
 		}
 	}
+	for _, line := range Views(r) {
+		p.Print(p.Shown(line))
+	}
 	p.Print("")
 	t := &screen.Grid{Right: []bool{false, false, true, true, false, true, true, true}}
 	t.Add("SERVER", "STATE", "SINCE", "RESTARTS", "SHARE", "CLIENTS", "PROCESSES", "TOOLS", "ABOUT")

@@ -21,6 +21,9 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	if s.Minute != nil {
 		lines = append(lines, "in the last minute "+Traffic(s.Minute.Stats))
 	}
+	if s.Tokens > 0 {
+		lines = append(lines, tokens(s))
+	}
 	if s.Lost != "" {
 		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
 	}

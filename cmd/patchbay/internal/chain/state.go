@@ -13,10 +13,13 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/health"
 )
 
-// Report adds the state of the chain to that of a program: the telemetry, the audit log, and the
-// changed files that are not in use. While calls are refused for the audit log, the program is failing.
+// Report adds the state of the chain to that of a program: the telemetry, the audit log, the tokens of
+// tools, and the changed files that are not in use. While calls are refused for the audit log, the program is failing.
 func (c *Chain) Report(r *health.Report) {
 	r.Telemetry, r.Unapplied = c.Telemetry(), c.unapplied()
+	if c.views != nil {
+		c.views.report(r)
+	}
 	if c.trail == nil {
 		return
 	}

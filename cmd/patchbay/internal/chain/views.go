@@ -87,6 +87,8 @@ type Gateway interface {
 	mcp.Handler
 	Direct(server string) mcp.Handler
 	Has(server string) bool
+	Owner(name string) (server, feature string)
+	KeptTools() mcp.Result
 	Changed()
 }
 
@@ -102,6 +104,7 @@ type Views struct {
 	name    func(server, feature string) string
 	front   func(h mcp.Handler) *mcp.Server // makes the server of a path
 
+	sizes   sizes
 	now     atomic.Pointer[viewSet]
 	mu      sync.Mutex
 	servers map[string]*mcp.Server // by path; guarded by mu
@@ -111,6 +114,7 @@ type Views struct {
 type viewSet struct {
 	file  []deploy.View
 	views map[string]mcp.Handler // by name; nil: the file has none, and everything is served
+	forms []mcp.Handler          // the views of file for everybody, with the tools of Gateway.KeptTools alone
 	all   *view.View             // for single servers; nil: they are not served
 }
 
@@ -146,6 +150,7 @@ func (v *Views) set(f *deploy.File) {
 				continue
 			}
 			next.views[made.Name] = made.Middleware()(v.limited)
+			next.forms = append(next.forms, v.form(made))
 			if f.Views[i].Everything() && !f.Views[i].Search && made.Name == deploy.AllView && made.Changes == nil {
 				next.all = made
 			}
