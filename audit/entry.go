@@ -21,15 +21,18 @@ import (
 type Kind string
 
 const (
-	CallBegin  Kind = "call.begin" // a call is about to leave
-	CallRetry  Kind = "call.retry" // a further attempt of a call, or a round with answers, is about to leave
-	CallEnd    Kind = "call.end"   // a call has ended; without a call.begin, it did not leave
-	List       Kind = "list"       // a list was asked for
-	Denied     Kind = "denied"     // a request was refused by a policy, a limit or a person
-	Config     Kind = "config"     // the configuration was read
-	Lock       Kind = "lock"       // pinned definitions of servers have changed
-	Node       Kind = "node"       // about the log itself; Event says what
-	Checkpoint Kind = "checkpoint" // signs all lines before it
+	CallBegin   Kind = "call.begin"  // a call is about to leave
+	CallRetry   Kind = "call.retry"  // a further attempt of a call, or a round with answers, is about to leave
+	CallEnd     Kind = "call.end"    // a call has ended; without a call.begin, it did not leave
+	TaskEnd     Kind = "task.end"    // the task that a call has become has ended, as a caller learned now
+	Subscribe   Kind = "subscribe"   // a caller gets the changes of resources from now on
+	Unsubscribe Kind = "unsubscribe" // no longer
+	List        Kind = "list"        // a list was asked for
+	Denied      Kind = "denied"      // a request was refused by a policy, a limit or a person
+	Config      Kind = "config"      // the configuration was read
+	Lock        Kind = "lock"        // pinned definitions of servers have changed
+	Node        Kind = "node"        // about the log itself; Event says what
+	Checkpoint  Kind = "checkpoint"  // signs all lines before it
 
 	// Approval and Login are followed by their state: "approval.allowed", "login.done".
 	Approval Kind = "approval."
@@ -64,7 +67,7 @@ type Entry struct {
 	Conversation string          `json:"conversation,omitempty"`
 	Decision     *Decision       `json:"decision,omitzero"`
 	Definition   string          `json:"definition,omitempty"` // digest of the definition of the tool
-	Detail       json.RawMessage `json:"detail,omitzero"`      // an object; of kinds that are not about calls
+	Detail       json.RawMessage `json:"detail,omitzero"`      // an object; of kinds that are not about calls, or the "uris" of a subscription to several resources
 	Event        string          `json:"event,omitempty"`
 	Fault        string          `json:"fault,omitempty"` // of an end with the outcome "error": "deadline", "transport" or "protocol"
 	Hash         string          `json:"hash"`            // SHA-256 of Prev and of the line without this member

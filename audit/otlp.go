@@ -197,7 +197,7 @@ func otlpRecord(e *Entry) ([]byte, error) {
 	}
 	r.Time = strconv.FormatInt(e.Time.UnixNano(), 10)
 	r.Severity, r.Text = 9, "INFO"
-	if e.Kind == Denied || e.Kind == CallEnd && e.Outcome != "ok" && e.Outcome != "done" {
+	if e.Kind == Denied || (e.Kind == CallEnd || e.Kind == TaskEnd) && e.Outcome != "ok" && e.Outcome != "done" {
 		r.Severity, r.Text = 13, "WARN"
 	}
 	r.Event, r.Body.String, r.Trace = "audit."+string(e.Kind), string(line), e.Trace

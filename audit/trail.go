@@ -20,6 +20,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/step"
+	"github.com/patchbay-dev/patchbay/internal/taskend"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -48,7 +49,14 @@ const (
 // line of kind list; a refused request of any method has a line of kind denied. A call that comes
 // back with answers to questions (2026-07-28) is the same call: its further rounds begin with
 // call.retry, and it has one end. A call that passes several servers, such as a gateway behind a
-// gateway, has a line call.begin for each of them; its end names the first.
+// gateway, has a line call.begin for each of them; its end names the first. A read that a gateway sends
+// to one server after another, because none lists the resource, has one begin without a server; its end
+// names the server that has it.
+//
+// A call that becomes a task ends with the outcome "task". The end of the task has a line task.end when
+// a caller sees it, in a state or a result that it asks for or in a notification; the last 10,000 tasks
+// are remembered for that. A subscription to resources has a line when the server accepts it, and one
+// when it ends.
 //
 // Of the refused requests of a caller, 20 a second have a line of their own, and one more line says
 // how many others there were, see More of [Entry]; the same holds for lists, and for failed calls that
@@ -72,8 +80,9 @@ type Trail struct {
 	// line they fail like others. Nil means that none is trusted.
 	Trusted func(server string) bool
 
-	readOnly sync.Map    // *readOnlyTools by the name of a server
-	begins   atomic.Bool // Around is used: a call without a call.begin has not left
+	tasks    taskend.Pending[*pendingTask] // that calls have become, by their ids in front
+	readOnly sync.Map                      // *readOnlyTools by the name of a server
+	begins   atomic.Bool                   // Around is used: a call without a call.begin has not left
 }
 
 // callMethods are the requests that a server may act on; those with true only read.
@@ -95,6 +104,9 @@ func (t *Trail) Outer() mcp.Middleware {
 			if r := recordOf(ctx); r != nil && err == nil && r.call {
 				r.sawResult(res)
 			}
+			if err == nil && req.Method == "tasks/get" {
+				t.taskSeen(stringOf(req.Param("taskId")), res)
+			}
 			return res, err
 		}))
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -105,7 +117,11 @@ func (t *Trail) Outer() mcp.Middleware {
 			if strings.HasPrefix(req.Method, "notifications/") {
 				return next.Handle(ctx, req)
 			}
-			return observed.Handle(note.With(ctx, t.recordFor(ctx, req)), req)
+			r := t.recordFor(ctx, req)
+			if req.Method == "subscriptions/listen" {
+				ctx = t.listening(ctx, r, req)
+			}
+			return observed.Handle(note.With(ctx, r), req)
 		})
 	}
 }
@@ -157,14 +173,22 @@ func (h *around) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 
 func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	reads, call := callMethods[req.Method]
-	if !call {
+	r := recordOf(ctx)
+	switch {
+	case req.Method == "subscriptions/listen":
+		r.at(h.server, req)
+		return h.next.Handle(ctx, req)
+	case !call:
 		return h.next.Handle(ctx, req)
 	}
-	r := recordOf(ctx)
-	e, nested := r.begin(h.server, req)
+	probing := note.Probing(ctx)
+	if probing && r.probes() {
+		return h.probe(ctx, r, req)
+	}
+	e, nested := r.begin(h.server, req, probing)
 	defer r.left()
 	var err error
-	if h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
+	if !probing && h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
 		err = h.trail.Log.tryAdd(e)
 	} else {
 		err = h.trail.Log.Write(ctx, e)
@@ -179,7 +203,22 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		}
 		h.trail.Log.Add(e) // it is written as soon as that is possible
 	}
+	if probing {
+		return h.probe(ctx, r, req)
+	}
 	return h.next.Handle(ctx, req)
+}
+
+// probe passes on a request that goes to one server after another. One line stands for all of them,
+// and the end names the server that has the resource.
+func (h *around) probe(ctx context.Context, r *record, req *mcp.Request) (mcp.Result, error) {
+	res, err := h.next.Handle(ctx, req)
+	if err == nil {
+		r.mu.Lock()
+		r.entry.Server = h.server
+		r.mu.Unlock()
+	}
+	return res, err
 }
 
 // unlogged is the error of a call that is not made because its line cannot be written.
@@ -228,10 +267,13 @@ type record struct {
 	mu      sync.Mutex
 	uri     string   // of a resource, with its query; guarded by mu
 	entry   Entry    // as far as it is known; guarded by mu
+	task    string   // id of the task that the call has become; guarded by mu
 	last    Entry    // the end of the last request if the record is held; guarded by mu
 	refusal *refusal // nil: there is none; guarded by mu
 	begins  int      // lines call.begin and call.retry of the first server, in earlier rounds too; guarded by mu
-	inside  int      // servers that have the call now; guarded by mu
+	probed  bool     // a line stands for the requests to one server after another; guarded by mu
+	listen  listening
+	inside  int // servers that have the call now; guarded by mu
 }
 
 // callKey is where a call keeps its id and its time over rounds of questions.
@@ -398,9 +440,13 @@ type refusal struct {
 }
 
 // begin returns the line of a call that is about to leave, and whether another server passes it on.
-func (r *record) begin(server *Server, req *mcp.Request) (out Entry, nested bool) {
+// A request that is probing has no server.
+func (r *record) begin(server *Server, req *mcp.Request, probing bool) (out Entry, nested bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if probing {
+		server = nil
+	}
 	out, nested = r.entry, r.inside > 0
 	r.inside++
 	out.Server, out.Arguments = server, nil
@@ -410,6 +456,7 @@ func (r *record) begin(server *Server, req *mcp.Request) (out Entry, nested bool
 	}
 	if !nested {
 		r.begins++
+		r.probed = probing
 		r.entry.Server, r.entry.Tool, r.entry.Name = server, out.Tool, out.Name
 		if out.Arguments != nil { // the end has the digest alone
 			r.entry.Arguments = &Arguments{Digest: out.Arguments.Digest}
@@ -420,6 +467,13 @@ func (r *record) begin(server *Server, req *mcp.Request) (out Entry, nested bool
 		out.Kind, out.Attempt = CallRetry, r.begins
 	}
 	return out, nested
+}
+
+// probes reports whether a line stands already for a request that goes to one server after another.
+func (r *record) probes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.probed
 }
 
 // left notes that a server has the call no more.
@@ -435,6 +489,7 @@ func (r *record) refused(nested bool) {
 	defer r.mu.Unlock()
 	if !nested {
 		r.begins--
+		r.probed = false
 	}
 	r.entry.Reason = "the audit log could not be written, so the call was not made"
 }
@@ -448,14 +503,14 @@ func (r *record) sawResult(res mcp.Result) {
 	sum := digest(raw)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entry.Bytes, r.entry.Result = len(raw), sum
+	r.entry.Bytes, r.entry.Result, r.task = len(raw), sum, taskend.Made(res)
 }
 
 // ended writes the line of a request that has ended.
 func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	r := recordOf(ctx)
 	r.mu.Lock()
-	e, begun, uri := r.entry, r.begins > 0, r.uri
+	e, begun, uri, task := r.entry, r.begins > 0, r.uri, r.task
 	if o.Outcome == middleware.Denied && r.refusal != nil {
 		e.Server, e.Decision = r.refusal.server, r.refusal.decision
 	}
@@ -480,6 +535,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		e.Kind = CallEnd
 	case r.list:
 		e.Kind = List
+	case r.unsubscribed(&e, o.Outcome):
+		t.Log.Add(e)
+		return
 	default:
 		return
 	}
@@ -494,6 +552,10 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		if outcome.ShutDown(ctx) && (o.Err == nil || e.Fault == faults[outcome.Lost]) {
 			e.Fault, e.Reason = faults[outcome.Lost], "this program was stopped before the answer"
 		}
+	}
+	if o.Outcome == middleware.Task && task != "" {
+		e.Name = task
+		t.tasks.Add(task, &pendingTask{e, time.Now()})
 	}
 	switch {
 	case r.held:

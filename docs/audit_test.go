@@ -144,7 +144,7 @@ func TestAuditLines(t *testing.T) {
 			t.Errorf("a line has members of another format:\n%s\n%s", e.Line(), line)
 		}
 	}
-	for _, kind := range []audit.Kind{audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.Denied, audit.List, audit.Config, audit.Node, audit.Checkpoint} {
+	for _, kind := range []audit.Kind{audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.TaskEnd, audit.Denied, audit.List, audit.Config, audit.Node, audit.Checkpoint} {
 		if !strings.Contains(text, "| `"+string(kind)+"` |") {
 			t.Errorf("the page does not describe %s", kind)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -97,13 +98,10 @@ func (l *losses) drop(key loss, d *due) {
 	}
 }
 
-// probing marks the context of a request that only tests whether a server has a resource.
-type probing struct{}
-
 // owed returns the loss that the caller of a request must be told, or nil. The argument owner is
 // the owner of the connection that the request would use.
 func (l *losses) owed(ctx context.Context, server, method string, who, owner client) *due {
-	if l.none() || !revision.Asks(method) && !leaves(method) || ctx.Value(probing{}) != nil {
+	if l.none() || !revision.Asks(method) && !leaves(method) || note.Probing(ctx) {
 		return nil
 	}
 	who = who.alone()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -111,7 +112,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	}
 	// A server may serve resources that it does not list, such as those that a tool result links
 	// to. A read changes nothing, so the other servers are asked in turn.
-	ctx = context.WithValue(ctx, probing{}, true)
+	ctx = note.WithProbing(ctx)
 	var refused error // by middleware in front of a server, which may say "not found"
 	var failed error  // the first error other than "not found"
 	for _, up := range g.upstreams() {

@@ -29,9 +29,15 @@ func TestMetricsParse(t *testing.T) {
 		if string(req.Param("name")) == `"bad"` {
 			return nil, mcp.Errorf(-32000, "bad")
 		}
+		switch {
+		case string(req.Param("name")) == `"job"`:
+			return &mcp.CreateTaskResult{Task: json.RawMessage(`{"taskId":"1"}`)}, nil
+		case req.Method == "tasks/get":
+			return mcp.RawResult(`{"taskId":"1","status":"cancelled"}`), nil
+		}
 		return mcp.RawResult(`{"isError":true}`), nil
 	})))
-	for _, tool := range []string{"t", `q"`, "bad"} {
+	for _, tool := range []string{"t", `q"`, "bad", "job"} {
 		params, err := json.Marshal(map[string]string{"name": tool})
 		if err != nil {
 			t.Fatal(err)
@@ -39,6 +45,7 @@ func TestMetricsParse(t *testing.T) {
 		h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: params})
 	}
 	h.Handle(t.Context(), &mcp.Request{Method: "tools/list"})
+	h.Handle(t.Context(), &mcp.Request{Method: "tasks/get", Params: json.RawMessage(`{"taskId":"1"}`)})
 	c.Closed(odd, time.Minute)
 	c.Waited(odd, time.Millisecond)
 	c.Decided(false, odd)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/taskend"
 )
 
 // Bounds of the names that have counts of their own.
@@ -64,6 +65,7 @@ type Counters struct {
 	lists   [15]atomic.Int64                   // bytes of the last list that a client got, as methods
 	policy  pairs                              // decisions by effect and rule
 	teams   pairs                              // calls of tools by kind and team
+	ends    pairs                              // of tasks, by server and kind
 	refused pairs                              // requests by the error code of their answer, and nothing
 	servers atomic.Pointer[map[string]*server] // a change makes a new map
 	tools   atomic.Int64                       // number of tools with counts of their own
@@ -100,6 +102,8 @@ type server struct {
 
 	connections series // that have ended
 	waits       series // for a place among its connections
+
+	tasks taskend.Pending[struct{}] // that calls have become, by the ids of the server
 }
 
 // server returns the counts of a server.

@@ -79,6 +79,8 @@ var metrics = []struct {
 		func(s *state) []Sample { return each(s.calls, func(r *row) float64 { return float64(r.out) }) }},
 	{Metric{"patchbay_calls_open", "gauge", "", byTool, "Calls that are running."},
 		func(s *state) []Sample { return each(s.calls, func(r *row) float64 { return float64(r.open) }) }},
+	{Metric{"patchbay_tasks_ended_total", "counter", "", []string{"server", "outcome"}, "Tasks whose end a caller has learned; the outcome is ok, canceled, tool_error or protocol."},
+		func(s *state) []Sample { return s.ends }},
 	{Metric{"patchbay_team_calls_total", "counter", "", []string{"outcome", "team"}, "Calls of tools by the team of the caller; the outcome is ok, canceled or an error_type."},
 		func(s *state) []Sample { return s.teams }},
 	{Metric{"patchbay_queue_duration_seconds", "histogram", "seconds", byServer, "Waits for the start of a server, a connection or a turn."},
@@ -164,6 +166,7 @@ type state struct {
 	sessions                  []row // of clients, by revision
 	connections, waits        []row // by server
 	lists, decisions, teams   []Sample
+	ends                      []Sample // of tasks
 	refused, faults           []Sample
 	servers                   []Upstream
 	audit                     *AuditLog // nil: none
@@ -178,7 +181,7 @@ type row struct {
 // state reads the counters.
 func (c *Counters) state() *state {
 	now := time.Now()
-	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples(), refused: c.refused.samples()}
+	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples(), ends: c.ends.samples(), refused: c.refused.samples()}
 	if c.Upstreams != nil {
 		out.servers = c.upstreams()
 	}

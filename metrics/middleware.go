@@ -8,6 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/step"
+	"github.com/patchbay-dev/patchbay/internal/taskend"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -125,6 +126,9 @@ type watch struct {
 func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, err error) {
 	number, ok := methodNumbers[req.Method]
 	if !ok || number >= serverMethods {
+		if h.t == &h.s.callers {
+			ctx = taskend.Listening(ctx, req, h.taskSeen)
+		}
 		return h.next.Handle(ctx, req)
 	}
 	var s *series
@@ -165,7 +169,32 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	}()
 	res, err = h.next.Handle(ctx, req)
 	o.kind, o.out = KindOf(ctx, res, err), sizeOf(res)
+	if err == nil && h.t == &h.s.callers {
+		h.task(req, res)
+	}
 	return res, err
+}
+
+// task notes a task that a call has become, or the state of one.
+func (h *watch) task(req *mcp.Request, res mcp.Result) {
+	switch req.Method {
+	case callMethod:
+		h.s.tasks.Add(taskend.Made(res), struct{}{})
+	case "tasks/get":
+		id, _ := jsonx.Unquote(req.Param("taskId"))
+		h.taskSeen(id, res)
+	}
+}
+
+// taskSeen counts the end of a task when a caller sees it for the first time.
+func (h *watch) taskSeen(id string, state mcp.Result) {
+	end, over := taskend.Of(state)
+	if !over {
+		return
+	}
+	if _, waits := h.s.tasks.Take(id); waits {
+		h.c.ends.count(h.s.name, ofCause[end.Cause].String()).Add(1)
+	}
 }
 
 func (o *ending) ended(start time.Time) {

@@ -30,3 +30,15 @@ func From(ctx context.Context) Recorder {
 	r, _ := ctx.Value(key{}).(Recorder)
 	return r
 }
+
+// probing marks a context.
+type probing struct{}
+
+// WithProbing returns the context of a request that goes to one server after another, to find the
+// one that has a resource.
+func WithProbing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, probing{}, true)
+}
+
+// Probing reports whether a context comes from [WithProbing].
+func Probing(ctx context.Context) bool { return ctx.Value(probing{}) != nil }

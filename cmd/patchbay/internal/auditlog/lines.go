@@ -266,7 +266,7 @@ func (l *Log) Warnings() (list []string) {
 var (
 	outcomes = words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed)
 	faults   = []string{"deadline", "transport", "protocol"}
-	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
+	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.TaskEnd, audit.Subscribe, audit.Unsubscribe, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
 		audit.Approval+"*", audit.Login+"*")
 )
 

@@ -81,6 +81,10 @@ func outcomeOf(e *audit.Entry) (text, style string) {
 		return e.Event, "31"
 	case e.Kind == audit.Node:
 		return e.Event, "2"
+	case e.Kind == audit.TaskEnd && failed(e):
+		return "task " + e.Outcome, "31"
+	case e.Kind == audit.TaskEnd:
+		return "task " + e.Outcome, ""
 	case failed(e):
 		return e.Outcome, "31"
 	case e.Outcome != "":
