@@ -69,7 +69,7 @@ func (c *chain) gone(now bool) bool {
 // what a line should say about it. If the last line that this process knows is gone, an empty file
 // goes on from that line. After an error no file is open.
 func (c *chain) recover() (detail map[string]any, err error) {
-	known := c.Head
+	known, id := c.Head, c.id
 	c.file = nil
 	f, err := newFile(c.path)
 	if err != nil {
@@ -97,6 +97,9 @@ func (c *chain) recover() (detail map[string]any, err error) {
 		if err := c.after(); err != nil {
 			return nil, err
 		}
+	}
+	if c.size == 0 && c.id == "" {
+		c.id = id
 	}
 	if known.Seq > c.Seq {
 		if c.size > 0 {
@@ -144,7 +147,7 @@ func (c *chain) after() error {
 	if err != nil {
 		return err
 	}
-	c.Head = old.Head
+	c.Head, c.id = old.Head, old.id
 	c.before = filepath.Base(before)
 	return nil
 }
@@ -217,6 +220,15 @@ func (c *chain) node(event string, detail map[string]any) error {
 		return err
 	}
 	return c.add(&line)
+}
+
+// continued returns the detail of the first line of a file that is not the first.
+func (c *chain) continued() map[string]any {
+	detail := map[string]any{"after": c.before}
+	if c.id != "" {
+		detail["log"] = c.id
+	}
+	return detail
 }
 
 // checkpoint adds a checkpoint.
@@ -294,7 +306,7 @@ func (c *chain) rotate() error {
 	if c.use(f); renamed != nil {
 		return renamed
 	}
-	c.end, c.before = end{Head: c.Head}, filepath.Base(name)
+	c.end, c.before = end{Head: c.Head, id: c.id}, filepath.Base(name)
 	return nil
 }
 

@@ -41,9 +41,9 @@ const (
 
 // Events of lines of kind [Node].
 const (
-	EventStart   = "start"   // a process has opened the log; Detail may have "fragment", the bytes removed, "cut", the line that the end of the log has lost, "key", the [KeyID] that signs from here on, and "keyBefore", that of the last checkpoint if it is another one
+	EventStart   = "start"   // a process has opened the log; Detail may have "fragment", the bytes removed, "cut", the line that the end of the log has lost, "key", the [KeyID] that signs from here on, "keyBefore", that of the last checkpoint if it is another one, "shared" if the log is, "open" if the process goes on with a log that it had open, and in the first line "log", the id of the log
 	EventStop    = "stop"    // the process has closed it
-	EventFile    = "file"    // the log goes on in this file; Detail has "after", the name of the last one
+	EventFile    = "file"    // the log goes on in this file; Detail has "after", the name of the last one, and "log"
 	EventGone    = "gone"    // the file with the lines before was removed, renamed or emptied while the log was open; Detail has "gone", the last of them
 	EventDropped = "dropped" // lines were lost here; Detail has "lines", their number
 )

@@ -134,6 +134,7 @@ type end struct {
 	fragment int       // bytes after them
 	first    int64     // number of the first line of the file
 	opened   time.Time // time of the first line
+	id       string    // of the log, as the first line has it; empty: it has none
 }
 
 // endOf finds the end of the log in its current file.
@@ -177,6 +178,8 @@ func endOf(f *os.File) (e end, err error) {
 		return e, notALog(f.Name())
 	}
 	e.first = headOf(header).Seq
+	id, _ := jsonx.LookupPath(header, "detail", "log")
+	e.id = clipped(stringOf(id), maxChosen)
 	at, _ := jsonx.Lookup(header, "time")
 	if err := jsonx.Unmarshal(at, &e.opened); err != nil {
 		return e, notALog(f.Name())
@@ -212,20 +215,25 @@ func Check(path string) error {
 	return nil
 }
 
-// InUse reports whether a [Log] that is not Shared has the file at path open, so that Open fails for
-// another one. It changes nothing.
+// InUse reports whether another [Log] has the file at path open, so that Open fails for one that is not
+// Shared. It changes nothing.
 func InUse(path string) bool {
-	lock := path + ".lock"
-	if _, err := os.Stat(lock); err != nil {
-		return false
+	for _, ext := range []string{lockExt, usersExt} {
+		lock := resolved(path) + ext
+		if _, err := os.Stat(lock); err != nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // a shared log has the first for an instant
+		unlock, err := ownfile.Lock(ctx, lock)
+		cancel()
+		if err == nil {
+			unlock()
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			return true
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // a shared log has the lock for an instant
-	defer cancel()
-	unlock, err := ownfile.Lock(ctx, lock)
-	if err == nil {
-		unlock()
-	}
-	return errors.Is(err, context.DeadlineExceeded)
+	return false
 }
 
 func notALog(path string) error {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
+	"encoding/hex"
 	"time"
 )
 
@@ -22,4 +23,11 @@ func newID() string {
 		shifted[i+1] = b[i] << 6
 	}
 	return crockford.EncodeToString(shifted[:])[:26]
+}
+
+// newLogID returns the id of a log. Two logs that begin with the same lines differ in it.
+func newLogID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }

@@ -104,12 +104,12 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, path, key, told)
+		check(t, path, key, told, round)
 	}
 	t.Logf("%d begins in %d rounds", len(told), rounds)
 }
 
-func check(t *testing.T, path string, key ed25519.PublicKey, told map[string]bool) {
+func check(t *testing.T, path string, key ed25519.PublicKey, told map[string]bool, kills int) {
 	t.Helper()
 	files, err := audit.Files(path)
 	if err != nil {
@@ -122,9 +122,16 @@ func check(t *testing.T, path string, key ed25519.PublicKey, told map[string]boo
 		}
 	}
 	for _, n := range r.Notes {
-		if n.Kind != audit.Recovered {
+		switch n.Kind {
+		case audit.Killed:
+			kills--
+		case audit.Recovered:
+		default:
 			t.Errorf("after the kill: %v", n)
 		}
+	}
+	if kills != 0 { // the last one has no start after it
+		t.Errorf("%d kills have no note", kills)
 	}
 	have := map[string]bool{}
 	for e, err := range audit.Read(files...) {

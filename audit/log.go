@@ -61,8 +61,8 @@ type Options struct {
 	MaxBytes int64
 
 	// Shared lets several processes write to the file in turn, each group of lines behind a lock.
-	// All must be Shared: while one that is not has the file open, Write of the others waits 5
-	// seconds and fails, and Close loses the lines of Add that wait, with an error.
+	// All must be Shared: while one of them has the log open, Open of one that is not is an error, and
+	// the other way round.
 	Shared bool
 
 	// OnCheckpoint is called after each checkpoint was written, on the goroutine of the log: calls
@@ -122,8 +122,8 @@ type queued struct {
 }
 
 // Open opens a log to add to, and creates the file and its folder if needed. An empty path means
-// [DefaultPath]. The log goes on from its last whole line. Unless [Options] say Shared, it is an
-// error if another process has it open; one that is Shared has it open only while it writes.
+// [DefaultPath]. The log goes on from its last whole line. It is an error if another process has it
+// open, unless the [Options] of both say Shared.
 func Open(path string, o *Options) (*Log, error) {
 	if path == "" {
 		var err error
@@ -181,15 +181,49 @@ func (l *Log) lock() (unlock func(), err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	path := l.path
-	if file, err := filepath.EvalSymlinks(path); err == nil { // else there is no file yet
-		path = file
-	}
-	unlock, err = ownfile.Lock(ctx, path+".lock")
+	path := resolved(l.path)
+	unlock, err = ownfile.Lock(ctx, path+lockExt)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, inUse(path)
 	}
 	return unlock, err
+}
+
+// Two files beside a log are locked: the first by the process that writes lines now, the second for as long
+// as a Shared log is open, by all of them together.
+const (
+	lockExt  = ".lock"
+	usersExt = ".shared"
+)
+
+// join joins the users of a shared log until leave, or sees that there are none. The caller has the
+// lock of the log.
+func (l *Log) join() (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	path := resolved(l.path)
+	if l.options.Shared {
+		return ownfile.LockShared(ctx, path+usersExt)
+	}
+	if _, err := os.Stat(path + usersExt); err != nil {
+		return func() {}, nil
+	}
+	leave, err = ownfile.Lock(ctx, path+usersExt)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("other processes share %s, such as patchbay run; name another file for this one, or end them", path)
+	}
+	if err == nil {
+		leave() // they need the lock of the log too
+	}
+	return func() {}, err
+}
+
+// resolved returns the path of a file behind symbolic links; without a file, path.
+func resolved(path string) string {
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		return file
+	}
+	return path
 }
 
 func inUse(path string) error {

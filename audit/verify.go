@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // FaultKind says what is wrong with a line.
@@ -34,6 +35,7 @@ const (
 	NotFile    FaultKind = "not a file" // a pipe, device or folder has the name of a file of the log
 	Recovered  FaultKind = "recovered"  // of notes: a fragment was removed at a start
 	Incomplete FaultKind = "incomplete" // of notes: lines were dropped, or earlier files are not given
+	Killed     FaultKind = "killed"     // of notes: a process has not closed the log before the next one opened it
 )
 
 // Fault is a place in a log where something is wrong, or worth a note.
@@ -66,6 +68,7 @@ type VerifyOptions struct {
 
 // Report is the outcome of [Verify].
 type Report struct {
+	Log         string    `json:"log,omitempty"` // the id of the log; empty: it was begun without one
 	Files       int       `json:"files"`
 	Lines       int64     `json:"lines"`
 	First       int64     `json:"first"` // number of the first line
@@ -152,6 +155,8 @@ type scanned struct {
 	kind   string
 	why    string // it is not what was written
 	file   bool   // it is the first one of a file that is not the first
+	start  bool   // of kind node: a process has opened the log
+	stop   bool   // of kind node: it has closed the log
 	node   []byte // members of checkpoints and of lines about the log
 	time   []byte
 	detail []byte
@@ -176,6 +181,7 @@ type verifier struct {
 	strays  map[int64]bool     // numbers of lines that were found too early
 	heads   map[int64][]string // hashes of lines that are still to come
 	started bool
+	running bool // a process that closes the log at its end has opened it
 	current place
 }
 
@@ -272,6 +278,7 @@ func (v *verifier) scan(line []byte) (s scanned) {
 			s.at.seq, _ = strconv.ParseInt(string(value), 10, 64)
 		case "event":
 			s.file = string(value) == `"file"` || string(value) == `"gone"`
+			s.start, s.stop = string(value) == `"start"`, string(value) == `"stop"`
 		case "kind":
 			s.kind = kindOf(value)
 		case "node":
@@ -499,18 +506,33 @@ func (v *verifier) signer(c *Signed, node string) error {
 
 // about reads a line about the log.
 func (v *verifier) about(s *scanned) {
-	if s.why != "" || s.detail == nil {
+	if s.why != "" {
 		return
 	}
 	var d struct {
-		Fragment int   `json:"fragment"`
-		Lines    int64 `json:"lines"`
-		Cut      *Head `json:"cut"`
-		Gone     *Head `json:"gone"`
-		NoHead   bool  `json:"headMissing"`
+		Log      string `json:"log"`
+		Shared   bool   `json:"shared"`
+		Open     bool   `json:"open"`
+		Fragment int    `json:"fragment"`
+		Lines    int64  `json:"lines"`
+		Cut      *Head  `json:"cut"`
+		Gone     *Head  `json:"gone"`
+		NoHead   bool   `json:"headMissing"`
 	}
-	if jsonx.Unmarshal(s.detail, &d) != nil {
+	if s.detail != nil && jsonx.Unmarshal(s.detail, &d) != nil {
 		return
+	}
+	if v.report.Log == "" {
+		v.report.Log = text.Clip(d.Log, maxChosen)
+	}
+	switch {
+	case s.stop:
+		v.running = false
+	case s.start && !d.Open:
+		if v.running {
+			v.noteAt(s.at, Killed, "the process before this start has not closed the log: it was killed, or its machine has failed; calls that it had begun may have no end")
+		}
+		v.running = !d.Shared
 	}
 	if d.Fragment > 0 {
 		v.noteAt(s.at, Recovered, "a fragment of %d bytes was removed here when the log was opened", d.Fragment)

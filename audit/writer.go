@@ -13,6 +13,7 @@ type writer struct {
 	*Log
 	chain
 	unlock  func()
+	part    func()    // leaves the users of a shared log
 	checked time.Time // of the last checkpoint
 	told    int64     // dropped lines that a line tells
 
@@ -23,6 +24,10 @@ type writer struct {
 // open begins to write.
 func (w *writer) open() (err error) {
 	if w.unlock, err = w.lock(); err != nil {
+		return err
+	}
+	if w.part, err = w.join(); err != nil {
+		w.unlock()
 		return err
 	}
 	detail, err := w.recover()
@@ -40,8 +45,15 @@ func (w *writer) open() (err error) {
 		if w.options.Shared && len(detail) == 0 && w.Seq > 0 { // one of many short runs
 			return w.release()
 		}
+		if w.options.Shared { // such a log has no stop lines
+			detail["shared"] = true
+		}
+		if w.Seq == 0 {
+			w.id = newLogID()
+			detail["log"] = w.id
+		}
 		if w.size == 0 && w.Seq > 0 { // the last process ended after a rotation
-			err = w.node(EventFile, map[string]any{"after": w.before})
+			err = w.node(EventFile, w.continued())
 		}
 		if err == nil {
 			err = w.node(EventStart, detail)
@@ -57,6 +69,7 @@ func (w *writer) open() (err error) {
 			w.file.Close()
 		}
 		w.disk.close()
+		w.part()
 		w.unlock()
 		return err
 	}
@@ -139,6 +152,7 @@ func (w *writer) run() {
 		}
 		w.unlock()
 	}
+	w.part()
 	w.final = errors.Join(w.final, w.disk.close())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,15 +257,19 @@ func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
 	w.begin()
 	switch {
 	case w.detail["gone"] != nil:
+		if w.id != "" {
+			w.detail["log"] = w.id
+		}
 		if err := w.node(EventGone, w.detail); err != nil {
 			return err
 		}
 	case len(w.detail) > 0:
+		w.detail["open"] = true // it is not another process that starts
 		if err := w.node(EventStart, w.detail); err != nil {
 			return err
 		}
 	case w.size == 0:
-		if err := w.node(EventFile, map[string]any{"after": w.before}); err != nil {
+		if err := w.node(EventFile, w.continued()); err != nil {
 			return err
 		}
 	}

@@ -85,6 +85,15 @@ const lockEvery = 50 * time.Millisecond
 // the file, because others may wait for its lock. The lock ends with the process. If another
 // process holds the lock until ctx ends, the error wraps the cause of ctx.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
+	return lock(ctx, path, false)
+}
+
+// LockShared is [Lock], but other processes can have the lock at the same time, with LockShared too.
+func LockShared(ctx context.Context, path string) (unlock func(), err error) {
+	return lock(ctx, path, true)
+}
+
+func lock(ctx context.Context, path string, shared bool) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
@@ -93,7 +102,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 		return nil, err
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, lockEvery) {
-		got, err := tryLock(f)
+		got, err := tryLock(f, shared)
 		if got {
 			return sync.OnceFunc(func() { f.Close() }), nil
 		}

@@ -9,9 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the lock of an open file, if it is free. Closing the file releases it.
-func tryLock(f *os.File) (bool, error) {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+// tryLock takes the lock of an open file, if it is free, together with others if it is shared. Closing
+// the file releases it.
+func tryLock(f *os.File, shared bool) (bool, error) {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
 		return false, nil
 	}

@@ -8,9 +8,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes the lock of an open file, if it is free. Closing the file releases it.
-func tryLock(f *os.File) (bool, error) {
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
+// tryLock takes the lock of an open file, if it is free, together with others if it is shared. Closing
+// the file releases it.
+func tryLock(f *os.File, shared bool) (bool, error) {
+	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if !shared {
+		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil
 	}

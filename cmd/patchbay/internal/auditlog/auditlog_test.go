@@ -419,7 +419,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain := func(s, _ string) string { return s }
-	if got := c.Lines(r, plain); len(got) != 1 || !strings.HasPrefix(got[0], path+" is whole: ") || !strings.HasSuffix(got[0], "checkpoints") {
+	if got := c.Lines(r, plain); len(got) != 1 || !strings.HasPrefix(got[0], path+" is whole: ") || r.Log == "" || !strings.HasSuffix(got[0], "checkpoints, log "+r.Log) {
 		t.Errorf("%q", got)
 	}
 

@@ -143,6 +143,9 @@ func (c *Check) Lines(r *audit.Report, paint func(s, style string) string) (out 
 	default:
 		text += ", " + checkpoints
 	}
+	if r.Log != "" {
+		text += ", log " + screen.OneLine(r.Log)
+	}
 	out = append(out, text)
 	if r.Checkpoints > 0 && r.Unsigned > 0 {
 		out = append(out, fmt.Sprintf("not signed: %s after the last checkpoint (%s)", screen.Quantity(int(r.Unsigned), "line"), r.Signed.Local().Format(stamp)))
