@@ -1,9 +1,9 @@
 // Package follow reads a file again whenever it may have changed.
 //
 // It uses the change notifications of the system. A change without a notification, as on some
-// network folders, is noticed within 10 seconds. Editors write in several steps: File looks at the
-// file when nothing has happened for 150 ms, and reports a fault only if the file does not change
-// again within a second.
+// network folders, or on Linux while a program keeps the file open for writing, is noticed within 10
+// seconds. Editors write in several steps: File looks at the file when nothing has happened for 150 ms,
+// and reports a fault only if the file does not change again within a second.
 package follow
 
 import (
@@ -11,11 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 const (
@@ -71,45 +68,29 @@ func File(ctx context.Context, path string, look func() Look, fault func(text st
 type Watch struct {
 	path    string
 	also    []string
-	again   <-chan struct{}   // closed: the wait is over; nil: only changes end it
-	watcher *fsnotify.Watcher // nil if the system does not notify
-	folders map[string]bool   // those that the watcher has taken
-	named   bool              // writes of other files in the folders do not count
-	names   atomic.Value      // []string: the names of the files, if named
-	changed chan struct{}     // has an element after a notification
-	heard   sync.WaitGroup
+	again   <-chan struct{} // closed: the wait is over; nil: only changes end it
+	watcher *watcher        // nil if the system does not notify
+	folders map[string]bool // those that the watcher has taken
+	named   bool            // writes of other files in the folders do not count
+	names   atomic.Value    // []string: the names of the files, if named
+	changed chan struct{}   // has an element after a notification
 }
 
 // Start begins to watch a file, which need not exist. Close ends that.
 func Start(path string) *Watch {
 	w := &Watch{path: path, folders: map[string]bool{}, changed: make(chan struct{}, 1)}
-	w.watcher, _ = fsnotify.NewWatcher() // without a watcher, LookAgain bounds the delay
-	if w.watcher != nil {
-		w.heard.Go(w.hear)
-	}
+	w.watcher = newWatcher(w.notified) // without one, LookAgain bounds the delay
 	return w
 }
 
-// hear takes the notifications until Close. On Windows a watcher does not add a folder while a
-// notification waits to be taken.
-func (w *Watch) hear() {
-	for {
-		var e fsnotify.Event
-		ok := false
-		select {
-		case e, ok = <-w.watcher.Events:
-		case _, ok = <-w.watcher.Errors: // some notifications were lost
-		}
-		if !ok {
-			return
-		}
-		if e.Op == fsnotify.Write && w.foreign(e.Name) {
-			continue
-		}
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+// notified takes a notification.
+func (w *Watch) notified(path string, written bool) {
+	if written && w.foreign(path) {
+		return
+	}
+	select {
+	case w.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -129,8 +110,7 @@ func (w *Watch) Also(files ...string) {
 // Close ends the watch.
 func (w *Watch) Close() {
 	if w.watcher != nil {
-		w.watcher.Close()
-		w.heard.Wait()
+		w.watcher.close()
 	}
 }
 
@@ -161,7 +141,7 @@ func (w *Watch) add() (grown bool) {
 }
 
 func (w *Watch) folder(dir string) {
-	if w.watcher.Add(dir) == nil { // also a known one, which may have been created again
+	if w.watcher.add(dir) { // also a known one, which may have been created again
 		w.folders[dir] = true
 	}
 }
