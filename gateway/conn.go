@@ -250,7 +250,7 @@ func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 				return nil, d.tell(ctx, p.src.Name)
 			}
 			return c, nil
-		case p.state == Failing || p.state == NeedsLogin || p.state == Crashing:
+		case p.state == Failing || p.state == NeedsLogin || p.state == Crashing || p.state == Disabled:
 			err := p.unavailable()
 			p.mu.Unlock()
 			return nil, err
@@ -293,6 +293,8 @@ func (p *pool) unavailable() error {
 	switch {
 	case p.state == NeedsLogin:
 		return p.needsLogin(p.reason)
+	case p.state == Disabled:
+		return &UnavailableError{p.state, mcp.Errorf(jsonrpc.CodeInternal, "server %q is disabled (%s)", p.src.Name, p.reason)}
 	case p.reason == "":
 		return &UnavailableError{p.state, mcp.Errorf(jsonrpc.CodeInternal, "server %q is %s", p.src.Name, p.state)}
 	}

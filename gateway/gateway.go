@@ -150,6 +150,9 @@ func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 			return false
 		}
 		gone = append(gone, old)
+		if up.pool != nil && up.pool.src.Continues {
+			old.next.Store(up)
+		}
 		return true
 	})
 	ups = append(ups, up)

@@ -201,7 +201,7 @@ func (p *pool) replaced() {
 		all = append(all, p.main)
 	}
 	for _, c := range all {
-		p.retireAll(c, "it was restarted because its configuration, or its sources, changed")
+		p.retireAll(c, "it was restarted, by its operator or because its configuration, or its sources, changed")
 	}
 }
 

@@ -206,6 +206,9 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	if c == nil {
 		var err error
 		if c, err = up.pool.take(ctx, k.Method); err != nil {
+			if next := up.continued(err); next != nil {
+				return next.relist(ctx, k)
+			}
 			return nil, err
 		}
 		defer up.pool.release(c, nil, nil)

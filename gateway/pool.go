@@ -83,6 +83,9 @@ func newPool(ctx context.Context, g *Gateway, src Source) *pool {
 		wanted: make(chan struct{}, 1), again: make(chan struct{}, 1), over: make(chan struct{}),
 		state: Starting, since: time.Now(), clients: map[client]*conn{},
 	}
+	if src.Disabled != "" {
+		p.state, p.reason = Disabled, src.Disabled
+	}
 	p.up = newUpstream(g, src.Name)
 	p.up.pool = p
 	return p
@@ -92,6 +95,10 @@ func newPool(ctx context.Context, g *Gateway, src Source) *pool {
 func (p *pool) run() {
 	defer p.end()
 	p.tell()
+	if p.src.Disabled != "" {
+		<-p.ctx.Done()
+		return
+	}
 	pause, crashes := firstPause, 0
 	for p.ctx.Err() == nil {
 		p.mu.Lock()

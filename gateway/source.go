@@ -67,6 +67,15 @@ type Source struct {
 	// minute; negative: no bound.
 	StartTimeout time.Duration
 
+	// Continues says that this is the server of the source that it replaces, such as after a restart:
+	// requests on their way to the old one, which it refuses because it is ending, go to this one, and so do
+	// requests that change nothing and were cut off.
+	Continues bool
+
+	// Disabled says that nobody may use the server for now: it is never opened and is in no list, its
+	// state is [Disabled], and callers get this text, which says what enables it. Empty: it is in use.
+	Disabled string
+
 	// Drain is how long Run waits at its end for calls in progress. Zero: not at all.
 	Drain time.Duration
 
@@ -157,6 +166,7 @@ const (
 	NeedsLogin State = "needs login" // as Failing; Reason says what a person must do, see [LoginError]
 	Crashing   State = "crashing"    // it ends soon after each start
 	Idle       State = "idle"        // ended because nobody used it; the next call starts it
+	Disabled   State = "disabled"    // nobody may use it, see [Source.Disabled]
 	Stopped    State = "stopped"     // Run is ending; new requests are refused
 )
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/step"
@@ -25,6 +26,7 @@ type upstream struct {
 	pool   *pool
 	cache  listCache
 
+	next      atomic.Pointer[upstream] // what continues it; nil: nothing does
 	relisting relisting
 	around    mcp.Middleware // nil: no middleware
 	front     mcp.Handler    // what callers reach; nil: no middleware
@@ -168,6 +170,9 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		return nil, up.forgotten(ctx, c, method, err)
 	}
 	if err != nil && c == nil {
+		if next := up.continued(err); next != nil {
+			return next.forward(ctx, method, params)
+		}
 		return nil, unsent{err}
 	}
 	if err == nil || !c.lost(ctx, err) {
@@ -178,11 +183,28 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		return nil, up.lost(ctx, c, method, err)
 	}
 	up.g.log().DebugContext(ctx, "request retried", "server", up.name, "method", method, "err", err)
-	res, c, err = up.attempt(ctx, req)
+	res, c, err = up.latest().attempt(ctx, req)
 	if err != nil && c != nil && c.lost(ctx, err) {
 		return nil, up.lost(ctx, c, method, err)
 	}
 	return res, err
+}
+
+// latest returns the last of the sources that have continued this one (see [Source.Continues]), or this one.
+func (up *upstream) latest() *upstream {
+	for next := up.next.Load(); next != nil; next = up.next.Load() {
+		up = next
+	}
+	return up
+}
+
+// continued returns what continues a server that has refused a request because it is ending, or nil.
+func (up *upstream) continued(err error) *upstream {
+	var away *UnavailableError
+	if latest := up.latest(); latest != up && errors.As(err, &away) && away.State == Stopped {
+		return latest
+	}
+	return nil
 }
 
 // attempt sends a request once, and returns the connection that it used, or nil if there was none.

@@ -181,7 +181,7 @@ func (f *Servers) restartOnChange(ctx context.Context, s *server, sources *sourc
 		return
 	}
 	f.note("%s: restarting, because %s has changed", s.Name, name)
-	f.list[i] = f.start(s.Server, s.older, s.fault, append(recent, time.Now()))
+	f.list[i] = f.start(s.Server, s.older, s.fault, append(recent, time.Now()), false)
 	<-f.list[i].ready
 	s.end()
 }

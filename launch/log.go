@@ -16,6 +16,8 @@ type Log struct {
 	env  *Env
 	each func(line string) // called with each line; may be nil
 
+	journal *Journal // gets each line, without secrets; may be nil
+
 	opened atomic.Int64 // connections to the server so far
 
 	mu   sync.Mutex
@@ -39,7 +41,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.tail = append(l.tail, p[max(0, len(p)-maxSaid):]...)
 	l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-maxSaid):]...)
-	if l.each == nil {
+	if l.each == nil && l.journal == nil {
 		return len(p), nil
 	}
 	l.part = append(l.part, p...)
@@ -55,7 +57,12 @@ func (l *Log) Write(p []byte) (int, error) {
 		if l.keys.Secret(line) {
 			line = trace.Redacted
 		}
-		l.each(l.name + ": " + line)
+		if l.each != nil {
+			l.each(l.name + ": " + line)
+		}
+		if l.journal != nil {
+			l.journal.add(false, l.env.clean(line))
+		}
 		l.part = append(l.part[:0], l.part[min(i+1, len(l.part)):]...)
 	}
 }

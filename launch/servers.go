@@ -61,9 +61,13 @@ type Servers struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 
-	mu       sync.Mutex
-	list     []*server       // in the order of the configuration; guarded by mu
-	required map[string]bool // servers without which the gateway is not ready; guarded by mu
+	mu        sync.Mutex
+	list      []*server           // in the order of the configuration; guarded by mu
+	disabled  map[string]bool     // by name, servers that Disable has taken out of use; guarded by mu
+	says      map[string]string   // what their calls get; guarded by mu
+	journals  map[string]*Journal // by name; guarded by mu
+	restarted map[string]int      // by name; guarded by mu
+	required  map[string]bool     // servers without which the gateway is not ready; guarded by mu
 }
 
 // server is one server as it was configured.
@@ -77,9 +81,16 @@ type server struct {
 
 	restarts []time.Time // the last ones because of changed sources
 
+	byHand      bool          // a person has started it
+	over        chan struct{} // closed when it has ended
+	settled     chan struct{} // closed when it is ready or has failed
+	settledOnce sync.Once
+
 	mu    sync.Mutex
-	pids  map[int]bool   // of the guards of its processes; guarded by mu
-	debug map[int]string // by pid: the address of the debugger, of processes that have one; guarded by mu
+	last  gateway.Status     // guarded by mu
+	ups   map[*Upstream]bool // its open connections; guarded by mu
+	pids  map[int]bool       // of the guards of its processes; guarded by mu
+	debug map[int]string     // by pid: the address of the debugger, of processes that have one; guarded by mu
 }
 
 // Faulty is a server of a file that cannot be started as written.
@@ -207,10 +218,10 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 		switch {
 		case was == nil:
 			changes = append(changes, "+ "+s.Name)
-			was = f.start(s, older, "", nil)
+			was = f.start(s, older, "", nil, false)
 		case !was.Equal(s) || was.older != older || was.fault != "":
 			changes = append(changes, "~ "+s.Name)
-			was = f.start(s, older, "", nil)
+			was = f.start(s, older, "", nil, false)
 		}
 		now = append(now, was)
 	}
@@ -220,9 +231,9 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 		switch text := b.Why.Error(); {
 		case was == nil:
 			changes = append(changes, "+ "+b.Name)
-			was = f.start(config.Server{Name: b.Name}, older, text, nil)
+			was = f.start(config.Server{Name: b.Name}, older, text, nil, false)
 		case was.fault != "" && was.fault != text:
-			was = f.start(config.Server{Name: b.Name}, older, text, nil)
+			was = f.start(config.Server{Name: b.Name}, older, text, nil, false)
 		}
 		now = append(now, was)
 	}
@@ -243,11 +254,13 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 
 // start starts a server, which replaces the one of the same name in the gateway. A server with a
 // fault is failing for that reason. The parameter restarts has its last restarts because of changed
-// sources.
-func (f *Servers) start(entry config.Server, older gateway.Share, fault string, restarts []time.Time) *server {
+// sources; continues says that it is the same server again.
+func (f *Servers) start(entry config.Server, older gateway.Share, fault string, restarts []time.Time, continues bool) *server {
 	log := f.Env.NewLog(entry.Name, f.Said)
+	log.journal = f.journal(entry.Name)
 	ctx, end := context.WithCancel(f.ctx)
-	s := &server{Server: entry, older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{}}
+	s := &server{Server: entry, older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{},
+		over: make(chan struct{}), settled: make(chan struct{}), ups: map[*Upstream]bool{}}
 	ready := sync.OnceFunc(func() { close(s.ready) })
 	if f.Starting != nil {
 		f.Starting(entry)
@@ -257,10 +270,13 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 		bound = f.StartTimeout(entry)
 	}
 	src := gateway.Source{
-		Name: entry.Name, Alone: f.Alone, Older: older, MaxClients: entry.Clients, Queue: entry.Queue,
+		Name: entry.Name, Alone: f.Alone, Continues: continues, Older: older, MaxClients: entry.Clients, Queue: entry.Queue,
 		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: offersOf(entry),
+		OnStatus: func(now gateway.Status) {
+			ready() // the server has its place in the gateway
+			s.became(now, log.journal)
+		},
 		Open: func(ctx context.Context) (gateway.Upstream, error) {
-			ready() // the gateway opens servers that have a place in it
 			if fault != "" {
 				return nil, errors.New(fault)
 			}
@@ -290,12 +306,16 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 			return u, nil
 		},
 	}
+	if f.disabled[entry.Name] {
+		src.Disabled = f.says[entry.Name]
+	}
 	src.Share, _ = gateway.ParseShare(entry.Share) // the configuration was checked
-	if f.Dev && entry.Command != "" && len(entry.Dev.Watch) > 0 {
+	if f.Dev && src.Disabled == "" && entry.Command != "" && len(entry.Dev.Watch) > 0 {
 		sources := newSources(entry.Dev) // before the start: a change during the start counts
 		f.wg.Go(func() { f.restartOnChange(ctx, s, sources) })
 	}
 	f.wg.Go(func() {
+		defer close(s.over)
 		defer ready()
 		defer end()
 		if err := f.Gateway.Run(ctx, src); err != nil {
@@ -339,11 +359,12 @@ func offersOf(s config.Server) func(tool string) bool {
 // count counts the process of a connection. The parameter debugger is the address of its debugger;
 // empty: it has none.
 func (s *server) count(u *Upstream, debugger string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ups[u] = true
 	if u.pid == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.pids[u.pid] = true
 	if debugger != "" {
 		s.debug[u.pid] = debugger
@@ -354,6 +375,7 @@ func (s *server) count(u *Upstream, debugger string) {
 func (s *server) uncount(u *Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.ups, u)
 	delete(s.pids, u.pid)
 	delete(s.debug, u.pid)
 }

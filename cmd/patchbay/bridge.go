@@ -107,7 +107,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	defer unmeasured()
 	h.servers.Set([]config.Server{s}, nil, "")
 	if !a.env.Nested() { // else it is a server of another patchbay, whose status shows it
-		defer a.openSocket(h.report).Close()
+		defer a.openSocket(h.report, nil).Close()
 	}
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })

@@ -142,7 +142,7 @@ func (a *app) serveHTTP(srv *mcp.Server, name, address string, p protection, mad
 	report := func() *health.Report { return a.ownReport(name, web.URL, began, made, counters) }
 	health.Handle(web.Mux, wayTo(web), srv, report)
 	if !a.env.Nested() { // as a bridge
-		defer a.openSocket(report).Close()
+		defer a.openSocket(report, nil).Close()
 	}
 	a.noteListening(web)
 	served := web.Serve()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -110,13 +112,14 @@ func (c *upCmd) Run(a *app) error {
 	h.servers = h.newServers(c.Share, c.Knows()) // before the counters, which report on them
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
+	h.steered()
 	h.gateway.Middleware = made.Around(h.known)
 	onFrame, err := a.recorder()
 	if err != nil {
 		return err
 	}
 	front := func(handler mcp.Handler) *mcp.Server {
-		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.counters.Session, OnFrame: onFrame}
+		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame}
 	}
 	views := made.Views(h.gateway, gateway.Name, func(handler mcp.Handler) *mcp.Server {
 		srv := front(handler)
@@ -149,7 +152,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	defer unmeasured()
 	h.servers.Set(p.servers, p.faulty, p.share)
-	defer a.openSocket(h.report).Close()
+	defer a.openSocket(h.report, map[string]http.Handler{steer.Path + "/": h.steers.API(false)}).Close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup
@@ -218,6 +221,7 @@ type upServer struct {
 	chain    *chain.Chain
 	views    *chain.Views
 	board    *board.Board
+	steers   *steer.Gateway // nil: a bridge
 	counters *metrics.Counters
 	ending   atomic.Bool
 	guarded  bool                         // callers need a credential

@@ -45,6 +45,7 @@ func (h *upServer) report() *health.Report {
 			Name: name, State: string(s.State), Required: h.servers.Requires(name) || slices.Contains(ready.Require, name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
 			Asks: s.Asks, Waiting: s.Waiting, Question: s.Question, Asked: s.Asked, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
+		row.Restarts += h.servers.Restarted(name)
 		row.Minute = traffic.Server(name)
 		row.Processes, row.Memory = h.servers.Processes(name)
 		row.Debug = h.servers.Debuggers(name)
@@ -66,6 +67,7 @@ func (h *upServer) report() *health.Report {
 	}
 	r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began), ready.Wait)
 	h.chain.Report(r)
+	r.Steers = h.steers != nil
 	r.Record = h.a.recordState()
 	if h.ending.Load() {
 		r.State = health.Ending
@@ -74,8 +76,8 @@ func (h *upServer) report() *health.Report {
 }
 
 // openSocket lets "patchbay status" find this program. Close of the result ends that.
-func (a *app) openSocket(report func() *health.Report) *health.Socket {
-	socket, err := health.OpenSocket(report)
+func (a *app) openSocket(report func() *health.Report, further map[string]http.Handler) *health.Socket {
+	socket, err := health.OpenSocket(report, further)
 	switch {
 	case err == nil:
 	case runtime.GOOS == "windows": // it may have no Unix sockets

@@ -41,6 +41,7 @@ type Report struct {
 	Audit     *Audit     `json:"audit,omitempty"`     // nil: there is no audit log
 	Record    *Record    `json:"record,omitempty"`    // nil: frames are not recorded
 	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
+	Steers    bool       `json:"steers,omitempty"`    // its servers can be restarted, disabled and enabled
 	Unapplied []string   `json:"unapplied,omitempty"` // changed files that are not in use, each with the first reason
 }
 
@@ -131,7 +132,7 @@ func (s *Server) Running() bool {
 // The states of a gateway as a whole.
 const (
 	Starting = "starting" // servers are being tried that may make it ready
-	Ready    = "ready"    // all servers can be used, except those left out
+	Ready    = "ready"    // all servers can be used, except those left out or disabled
 	Degraded = "degraded" // some cannot, and none of them is required
 	Failing  = "failing"  // none can be used, or a required one cannot
 	Ending   = "ending"
@@ -159,7 +160,7 @@ func StateOf(servers []Server, untried []string, ran, wait time.Duration) string
 		case s.Required:
 			lacks = true
 			tried = tried || !slices.Contains(untried, s.Name) // it is known to be away
-		case s.State != string(LeftOut): // it would never come
+		case s.State != string(LeftOut) && s.State != string(gateway.Disabled): // it would never come, or nobody wants it
 			away++
 		}
 	}

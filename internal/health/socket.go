@@ -40,8 +40,9 @@ const (
 // Socket is the endpoint by which other programs of the user find a gateway.
 type Socket struct{ srv *http.Server }
 
-// OpenSocket serves /healthz and /readyz at a socket of this process. There is one per process.
-func OpenSocket(report func() *Report) (*Socket, error) {
+// OpenSocket serves /healthz and /readyz at a socket of this process, and further paths with a handler
+// for each, such as "/admin/". There is one per process.
+func OpenSocket(report func() *Report, further map[string]http.Handler) (*Socket, error) {
 	dir, err := Folder()
 	if err != nil {
 		return nil, err
@@ -66,6 +67,9 @@ func OpenSocket(report func() *Report) (*Socket, error) {
 	}
 	mux := http.NewServeMux()
 	Handle(mux, OverSocket, nil, report)
+	for path, h := range further {
+		mux.Handle(path, h)
+	}
 	s := &Socket{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}
 	go s.srv.Serve(listener) // ends with Close
 	return s, nil

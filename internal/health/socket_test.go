@@ -63,7 +63,7 @@ func TestSocketFolders(t *testing.T) {
 	if found, err := Gateways(t.Context()); err != nil || len(found) != 0 {
 		t.Errorf("without a folder: %v, %v", found, err)
 	}
-	s, err := OpenSocket(func() *Report { return &Report{State: Ready, Version: "1"} })
+	s, err := OpenSocket(func() *Report { return &Report{State: Ready, Version: "1"} }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestSocketFolders(t *testing.T) {
 		t.Errorf("Gateways = %v, %v; want one", found, err)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, strings.Repeat("x", 120)))
-	if _, err := OpenSocket(nil); err == nil || !strings.Contains(err.Error(), "set XDG_RUNTIME_DIR to a shorter folder") {
+	if _, err := OpenSocket(nil, nil); err == nil || !strings.Contains(err.Error(), "set XDG_RUNTIME_DIR to a shorter folder") {
 		t.Errorf("in a folder with a long name: %v", err)
 	}
 }

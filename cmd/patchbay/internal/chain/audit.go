@@ -109,6 +109,25 @@ func (c *Chain) ServersChanged(change string) {
 	c.configured("changed", detail)
 }
 
+// AuditLog returns the path of the audit log; empty: none.
+func (c *Chain) AuditLog() string { return c.auditFile }
+
+// Steered writes a line about what a person has done to a server to the audit log.
+func (c *Chain) Steered(by, event, server string, detail map[string]any) {
+	raw, err := jsonx.Marshal(detail)
+	if c.trail == nil || err != nil {
+		return
+	}
+	c.trail.Log.Add(audit.Entry{Kind: audit.Config, Event: event, Server: &audit.Server{Name: server}, Principal: &audit.Principal{ID: by}, Detail: raw})
+}
+
+// Unsteered writes a line about a refused request of a person to the audit log.
+func (c *Chain) Unsteered(by, request string) {
+	if c.trail != nil {
+		c.trail.Log.Add(audit.Entry{Kind: audit.Denied, Method: request, Outcome: "denied", Principal: &audit.Principal{ID: by}, Reason: "the role admin is missing"})
+	}
+}
+
 // servers returns the digest of mcp.json.
 func (c *Chain) servers() map[string]string {
 	detail := map[string]string{}

@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	spans → access log → counters → audit → limits → (gateway or host) → counters → policy → audit → counters → spans → server
+//	spans → access log → counters → audit → limits → (gateway or host) → calls in progress → counters → policy → audit → counters → spans → server
 //
 // Limits of tools are behind the views of gateway.yaml, and so count calls under the names of the gateway.
 //
@@ -93,6 +93,8 @@ type Chain struct {
 	sender   *sender           // of telemetry; nil: none
 	counters *metrics.Counters // nil: none
 
+	opened func(server string) mcp.Middleware // nil: none
+
 	auditFile string
 	trail     *audit.Trail                 // nil: none
 	teams     atomic.Pointer[deploy.Teams] // nil: none
@@ -156,6 +158,10 @@ func (c *Chain) Count(counters *metrics.Counters) {
 	}
 }
 
+// Open adds a middleware around each server of a gateway, in front of all others. It is called before
+// [Chain.Around].
+func (c *Chain) Open(around func(server string) mcp.Middleware) { c.opened = around }
+
 // step is a place in the chain. The order of the constants is that of the middlewares.
 type step int
 
@@ -165,7 +171,8 @@ const (
 	counting
 	auditing
 	limiting
-	calling // the first step behind a gateway
+	opening // of calls in progress; the first step behind a gateway
+	calling
 	ruling
 	beginning // of calls, for the audit
 	measuring
@@ -198,6 +205,8 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 		return c.sender.around(at.server, at.Server)
 	case s == counting && c.counters != nil:
 		return c.counters.Front()
+	case s == opening && c.opened != nil && at.foreign:
+		return c.opened(at.server)
 	case s == calling && c.counters != nil:
 		return c.counters.Server(at.server)
 	case s == measuring && c.counters != nil && at.foreign:
@@ -229,7 +238,7 @@ func (c *Chain) list(from, to step, at place) (list []mcp.Middleware) {
 // around joins the middlewares from a step to the end, for each server; nil: there are none.
 func (c *Chain) around(from step, about func(server string) Server) func(server string) mcp.Middleware {
 	c.about = about
-	if c.counters == nil && len(c.list(from, end, place{foreign: true})) == 0 {
+	if c.counters == nil && c.opened == nil && len(c.list(from, end, place{foreign: true})) == 0 {
 		return nil
 	}
 	return func(server string) mcp.Middleware {
@@ -244,7 +253,7 @@ func (c *Chain) around(from step, about func(server string) Server) func(server 
 }
 
 // Front opens the access log and returns the middlewares in front of a gateway, the outermost first.
-func (c *Chain) Front() ([]mcp.Middleware, error) { return c.open(calling, place{}) }
+func (c *Chain) Front() ([]mcp.Middleware, error) { return c.open(opening, place{}) }
 
 // Own opens the access log and returns all middlewares of a server of this program, the outermost
 // first.
@@ -256,7 +265,7 @@ func (c *Chain) Own(server string, about Server) ([]mcp.Middleware, error) {
 // Around returns the middlewares around each server behind a gateway; nil: there are none. It calls
 // about for each server that the gateway gets.
 func (c *Chain) Around(about func(server string) Server) func(server string) mcp.Middleware {
-	return c.around(calling, about)
+	return c.around(opening, about)
 }
 
 // Host returns all middlewares around each server of a host, whose limits count its calls of all
