@@ -81,6 +81,11 @@ type JWT struct {
 	// "realm_access.roles". Empty: "roles".
 	RolesClaim string
 
+	// Refuse is called with the owner of a token that is valid otherwise, for each request; an error
+	// refuses the token. It serves issuers that can say which tokens they have revoked. Nil: none is
+	// refused.
+	Refuse func(p *Principal) error
+
 	// Base sends the requests to the issuer, and decides which addresses may be connected to. Nil:
 	// connections of its own, whose addresses are checked.
 	Base http.RoundTripper
@@ -239,6 +244,11 @@ func (j *JWT) verifyFor(r *http.Request, resource string) (*Principal, error) {
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err
+	}
+	if j.Refuse != nil {
+		if err := j.Refuse(k.principal); err != nil {
+			return nil, err
+		}
 	}
 	return k.principal, nil
 }

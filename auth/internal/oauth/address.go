@@ -16,7 +16,7 @@ import (
 )
 
 // Guarded returns a transport for requests on behalf of a server. It does not connect to addresses
-// further inside than the server's own; a proxy from the environment decides about addresses
+// further inside than the server's own, and for a server without a host only to public ones; a proxy from the environment decides about addresses
 // itself. The certificate authorities in roots are trusted; nil: those of the system.
 func Guarded(server *url.URL, roots *x509.CertPool) http.RoundTripper {
 	g := &addressGuard{server: server.Hostname()}

@@ -81,6 +81,48 @@ func (f *Fetcher) Get(ctx context.Context, u *url.URL, revision string, into any
 	return fmt.Errorf("%s: HTTP %d; try again later", text.Short(u.String()), r.Status)
 }
 
+// Document reads a JSON document of at most most bytes. It follows no redirect, and a status other
+// than 200 is an error.
+func (f *Fetcher) Document(ctx context.Context, u *url.URL, most int) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	straight := *f.client
+	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r, err := (&Fetcher{f.Server, &straight}).do(req)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Status != http.StatusOK:
+		return nil, fmt.Errorf("%s: HTTP %d", text.Short(u.String()), r.Status)
+	case !r.isJSON():
+		return nil, fmt.Errorf("%s: the document is not JSON", text.Short(u.String()))
+	case len(r.Body) > most:
+		return nil, fmt.Errorf("%s: the document has more than %d bytes", text.Short(u.String()), most)
+	}
+	return r.Body, nil
+}
+
+// GetWith reads a JSON document with a Bearer token. A status other than 200 is an error.
+func (f *Fetcher) GetWith(ctx context.Context, u *url.URL, token string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Authorization", "Bearer "+token)
+	r, err := f.do(req)
+	switch {
+	case err != nil:
+		return err
+	case r.Status != http.StatusOK || !r.isJSON():
+		return fmt.Errorf("%s: HTTP %d, and no JSON document", text.Short(u.String()), r.Status)
+	}
+	return decode(u, r.Body, into)
+}
+
 func decode(u *url.URL, body []byte, into any) error {
 	if err := jsonx.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("%s: invalid document: %w", text.Short(u.String()), err)
@@ -96,7 +138,7 @@ func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any)
 	if err != nil {
 		return err
 	}
-	for _, place := range issuerPlaces(u) {
+	for _, place := range IssuerPlaces(u) {
 		at := u.ResolveReference(place)
 		var document json.RawMessage
 		switch err := f.Get(ctx, at, revision, &document); {
@@ -119,8 +161,8 @@ func (f *Fetcher) Issuer(ctx context.Context, issuer, revision string, into any)
 	return errors.New("it has no metadata at the well-known locations")
 }
 
-// issuerPlaces returns the possible URLs of an issuer's metadata, in order.
-func issuerPlaces(issuer *url.URL) []*url.URL {
+// IssuerPlaces returns the possible URLs of an issuer's metadata, in order.
+func IssuerPlaces(issuer *url.URL) []*url.URL {
 	const oauth, openid = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 	places := []*url.URL{WellKnown(oauth, issuer)[0], WellKnown(openid, issuer)[0]}
 	if path := strings.TrimSuffix(issuer.Path, "/"); path != "" {

@@ -1,0 +1,268 @@
+package issuer
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
+)
+
+const (
+	keyLife = 30 * 24 * time.Hour // after which there is a new signing key
+
+	// keyNotice is the time between the first publication of a key and its first use. Verifiers look
+	// at the keys every 15 minutes.
+	keyNotice = time.Hour
+
+	keyFile    = "keys.json"
+	maxKeyFile = 64 << 10
+	lockWait   = 10 * time.Second
+)
+
+// ring has the keys that sign tokens and the secret that seals values. In a folder they outlive the
+// process.
+type ring struct {
+	sealer
+	path  string // empty: memory
+	grace time.Duration
+
+	mu   sync.Mutex
+	keys []signingKey // the newest last, never empty; guarded by mu
+}
+
+// storedRing is the content of the file.
+type storedRing struct {
+	Secret []byte      `json:"secret"`
+	Keys   []storedKey `json:"keys"`
+}
+
+type storedKey struct {
+	ID   string    `json:"id"`
+	DER  []byte    `json:"pkcs8"`
+	Made time.Time `json:"made"`
+}
+
+type signingKey struct {
+	id   string
+	made time.Time
+	key  *ecdsa.PrivateKey
+}
+
+// newKey makes a key for ES256. Its id is its thumbprint, shortened.
+func newKey() (signingKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return signingKey{}, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return signingKey{}, err
+	}
+	sum := sha256.Sum256(der)
+	return signingKey{base64.RawURLEncoding.EncodeToString(sum[:12]), time.Now(), key}, nil
+}
+
+// openRing reads the keys in a folder, or makes them.
+func openRing(dir string, tokenLife time.Duration) (*ring, error) {
+	r := &ring{grace: tokenLife + 10*time.Minute}
+	if dir == "" {
+		r.secret = make([]byte, 32)
+		_, _ = rand.Read(r.secret)
+		return r, r.rotate()
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("folder for keys: %w", err)
+	}
+	r.path = filepath.Join(dir, keyFile)
+	return r, r.rotate()
+}
+
+// due reports whether the keys have to change: there is none, or the newest is old, or an older one
+// is not needed any more.
+func (r *ring) due(now time.Time) bool {
+	if len(r.keys) == 0 {
+		return true
+	}
+	age := now.Sub(r.keys[len(r.keys)-1].made)
+	return age >= keyLife || len(r.keys) > 1 && age >= keyNotice+r.grace
+}
+
+// rotate changes the keys if that is due. With a file, other processes may have done it.
+func (r *ring) rotate() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.due(time.Now()) {
+		return nil
+	}
+	if r.path == "" {
+		return r.change()
+	}
+	ctx, stop := context.WithTimeout(context.Background(), lockWait)
+	defer stop()
+	unlock, err := ownfile.Lock(ctx, r.path+".lock") // the file itself is replaced
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := r.load(); err != nil {
+		return err
+	}
+	if !r.due(time.Now()) {
+		return nil
+	}
+	before := r.keys
+	if err := r.change(); err != nil {
+		return err
+	}
+	if err := r.save(); err != nil {
+		r.keys = before
+		return err
+	}
+	return nil
+}
+
+// change drops keys that are not needed any more and makes one if it is time.
+func (r *ring) change() error {
+	now := time.Now()
+	if n := len(r.keys); n > 1 && now.Sub(r.keys[n-1].made) >= keyNotice+r.grace {
+		r.keys = r.keys[n-1:]
+	}
+	if n := len(r.keys); n > 0 && now.Sub(r.keys[n-1].made) < keyLife {
+		return nil
+	}
+	k, err := newKey()
+	if err != nil {
+		return err
+	}
+	r.keys = append(r.keys[:len(r.keys):len(r.keys)], k)
+	return nil
+}
+
+// load reads the file, if there is one.
+func (r *ring) load() error {
+	raw, err := ownfile.ReadNow(r.path, maxKeyFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.secret = make([]byte, 32)
+		_, _ = rand.Read(r.secret)
+		return nil
+	case err != nil:
+		return fmt.Errorf("keys of the issuer: %w", err)
+	}
+	var stored storedRing
+	if err := jsonx.Unmarshal(raw, &stored); err != nil || len(stored.Secret) < 32 || len(stored.Keys) == 0 {
+		return fmt.Errorf("keys of the issuer: %s has no keys, or is cut off; remove it to make new ones, which ends all logins", r.path)
+	}
+	var keys []signingKey
+	for _, k := range stored.Keys {
+		parsed, err := x509.ParsePKCS8PrivateKey(k.DER)
+		key, ok := parsed.(*ecdsa.PrivateKey)
+		if err != nil || !ok || key.Curve != elliptic.P256() {
+			return fmt.Errorf("keys of the issuer: %s: the key %q is not a private key for ES256", r.path, k.ID)
+		}
+		keys = append(keys, signingKey{k.ID, k.Made, key})
+	}
+	r.secret, r.keys = stored.Secret, keys
+	return nil
+}
+
+func (r *ring) save() error {
+	stored := storedRing{Secret: r.secret}
+	for _, k := range r.keys {
+		der, err := x509.MarshalPKCS8PrivateKey(k.key)
+		if err != nil {
+			return err
+		}
+		stored.Keys = append(stored.Keys, storedKey{k.id, der, k.made})
+	}
+	raw, err := jsonx.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	return ownfile.Replace(r.path, append(raw, '\n'))
+}
+
+// current returns the key that signs: the newest that was published for long enough, else the oldest.
+func (r *ring) current() (signingKey, error) {
+	err := r.rotate()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.keys) == 0 {
+		return signingKey{}, err
+	}
+	best := r.keys[0] // also when a new key cannot be saved: the old one signs until it can
+	for _, k := range r.keys[1:] {
+		if time.Since(k.made) >= keyNotice {
+			best = k
+		}
+	}
+	return best, nil
+}
+
+// public returns the JSON Web Key Set.
+func (r *ring) public() ([]byte, error) {
+	if _, err := r.current(); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set := jose.JSONWebKeySet{}
+	for _, k := range r.keys {
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.key.Public(), KeyID: k.id, Algorithm: "ES256", Use: "sig"})
+	}
+	return json.Marshal(set)
+}
+
+// sign returns an access token with claims (RFC 9068).
+func (r *ring) sign(claims map[string]any) (string, error) {
+	k, err := r.current()
+	if err != nil {
+		return "", err
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: k.key}, (&jose.SignerOptions{}).WithType("at+jwt").WithHeader("kid", k.id))
+	if err != nil {
+		return "", err
+	}
+	payload, err := jsonx.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+// claimsOf returns the claims of a token that a key of the ring has signed. It does not check times.
+func (r *ring) claimsOf(token string) (map[string]any, error) {
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.keys {
+		if payload, err := signed.Verify(k.key.Public()); err == nil {
+			var claims map[string]any
+			return claims, jsonx.Unmarshal(payload, &claims)
+		}
+	}
+	return nil, errSeal
+}
