@@ -22,6 +22,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/taskend"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
@@ -515,6 +516,7 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		e.Server, e.Decision = r.refusal.server, r.refusal.decision
 	}
 	r.mu.Unlock()
+	o.Duration -= wait.From(ctx).Asked()                                                     // which is not part of it in revisions with rounds either
 	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
 		call.Remember(callKey, jsonx.AppendString(nil, fmt.Sprint(e.Call, " ", r.earlier+millis(o.Duration))))
 		return

@@ -75,10 +75,13 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	}
 	s := h.c.front.method(number)
 	s.open.Add(1)
+	clock := wait.From(ctx)
+	asked := clock.Asked()
 	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
 		o.ended(start)
+		o.took -= clock.Asked() - asked
 		s.record(&o)
 		if number == 0 && h.c.Team != nil {
 			if team := h.c.team(ctx); team != "" {
@@ -147,11 +150,14 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		s = h.t.method(number)
 	}
 	s.open.Add(1)
-	var clock *wait.Clock // nil: waits count as part of the time
-	if h.t == &h.s.upstream {
-		clock = wait.From(ctx)
+	clock := wait.From(ctx)
+	away := func() time.Duration { // of the caller's time; waits are part of what the caller gets
+		if h.t == &h.s.upstream {
+			return clock.Sum() + clock.Asked()
+		}
+		return clock.Asked()
 	}
-	waited := clock.Sum()
+	before := away()
 	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
@@ -159,7 +165,7 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 			return
 		}
 		o.ended(start)
-		o.took -= clock.Sum() - waited
+		o.took -= away() - before
 		if unnamed && number == 0 {
 			if own := h.c.addTool(h.t, h.s.name, tool, o.kind); own != nil {
 				s = own

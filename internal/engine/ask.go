@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -69,6 +70,11 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 	}
 	if lacks != nil {
 		return nil, lacks
+	}
+	if c.of != nil {
+		defer c.of.waits.Ask()()
+	} else {
+		defer wait.From(ctx).Ask()()
 	}
 	return c.asker.ask(ctx, c, fitting)
 }

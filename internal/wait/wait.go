@@ -1,18 +1,62 @@
 // Package wait measures how long a request waits in this process before it goes to its server: for
 // the start of the server, for a place among its connections, or for its turn. Package engine has a
 // clock for each request, package gateway and package bridge add the waits, and counters and spans
-// subtract them from the time of the server.
+// subtract them from the time of the server. The clock also has the time for which the caller was asked
+// a question while the request ran, which is not the time of anybody else.
 package wait
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // Clock is the sum of the waits of a request. The zero value is ready for use. A nil clock measures
 // nothing. Its methods may be used by several goroutines at once.
-type Clock struct{ sum atomic.Int64 }
+type Clock struct {
+	sum atomic.Int64
+
+	asks  atomic.Bool // there was a question
+	mu    sync.Mutex
+	open  int           // questions without an answer; guarded by mu
+	since time.Time     // when the first of these was asked; guarded by mu
+	asked time.Duration // for which there were questions before; guarded by mu
+}
+
+// Ask begins a question to the caller, and answered ends it. Time with several open questions counts
+// once.
+func (c *Clock) Ask() (answered func()) {
+	if c == nil {
+		return func() {}
+	}
+	c.asks.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open++; c.open == 1 {
+		c.since = time.Now()
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.open--; c.open == 0 {
+			c.asked += time.Since(c.since)
+		}
+	}
+}
+
+// Asked returns for how long the caller had questions so far.
+func (c *Clock) Asked() time.Duration {
+	if c == nil || !c.asks.Load() {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open > 0 {
+		return c.asked + time.Since(c.since)
+	}
+	return c.asked
+}
 
 // Since adds a wait that began at a time and ends now.
 func (c *Clock) Since(began time.Time) {

@@ -27,3 +27,30 @@ func TestClock(t *testing.T) {
 		}
 	})
 }
+
+// The time with questions counts once however many are open, and also while they are.
+func TestAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var none *wait.Clock
+		none.Ask()()
+		c := new(wait.Clock)
+		if none.Asked() != 0 || c.Asked() != 0 {
+			t.Error("there is time without a question")
+		}
+		first := c.Ask()
+		time.Sleep(time.Second)
+		second := c.Ask()
+		time.Sleep(time.Second)
+		first()
+		time.Sleep(time.Second)
+		if got := c.Asked(); got != 3*time.Second {
+			t.Errorf("with an open question: %v, want 3s", got)
+		}
+		second()
+		time.Sleep(time.Second)
+		c.Ask()()
+		if got := c.Asked(); got != 3*time.Second || c.Sum() != 0 {
+			t.Errorf("%v and waits of %v, want 3s and none", got, c.Sum())
+		}
+	})
+}

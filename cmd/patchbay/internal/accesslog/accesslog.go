@@ -31,6 +31,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
 )
@@ -62,6 +63,7 @@ type line struct {
 	Prompt    string             `json:"prompt,omitempty"`
 	URI       string             `json:"uri,omitempty"` // of the resource, without its user, the values of its query and its fragment
 	MS        float64            `json:"ms"`
+	Asked     float64            `json:"asked,omitempty"` // of these milliseconds: the caller had to answer a question
 	Outcome   middleware.Outcome `json:"outcome"`
 	Code      int                `json:"code,omitempty"`   // of the JSON-RPC error
 	Reason    string             `json:"reason,omitempty"` // why the credential is refused
@@ -115,7 +117,7 @@ func Address(ctx context.Context) string {
 // deny requests. A line of a request that is answered over HTTP is written when the answer begins.
 func (l *Log) Middleware() mcp.Middleware {
 	return middleware.Observe(func(ctx context.Context, r middleware.Record) {
-		out := line{Time: now(), Caller: r.Caller, ID: r.ID, Method: text.Short(r.Method), MS: milliseconds(r.Duration), Outcome: r.Outcome, Code: r.Code}
+		out := line{Time: now(), Caller: r.Caller, ID: r.ID, Method: text.Short(r.Method), MS: milliseconds(r.Duration), Asked: milliseconds(wait.From(ctx).Asked()), Outcome: r.Outcome, Code: r.Code}
 		e, _ := ctx.Value(exchangeKey{}).(*exchange)
 		if e != nil {
 			out.Transport, out.Address = e.transport, e.address
