@@ -15,7 +15,7 @@ import (
 // for all servers at the top of the file.
 
 // settings are the members of a server that only Patchbay reads.
-var settings = []string{"share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
+var settings = []string{"share", "clients", "queue", "replicas", "breaker", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
 
 // patchbaySection reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -54,6 +54,12 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 		if s.Clients = clients; n.kind != '0' || err != nil || clients < 1 {
 			l.fail(n.pos, `"clients" is not a number of clients`, "write how many may use the server at once, such as 100")
 		}
+	}
+	if n := members["replicas"]; n != nil {
+		l.replicas(n, s)
+	}
+	if n := members["breaker"]; n != nil {
+		l.breaker(n, s)
 	}
 	for name, b := range map[string]*bool{"inheritEnv": &s.InheritEnv, "trusted": &s.Trusted, "required": &s.Required} {
 		if n := members[name]; n != nil {
@@ -258,6 +264,7 @@ func (s Server) Equal(t Server) bool {
 		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Clients == t.Clients && s.Queue == t.Queue && s.Idle == t.Idle &&
 		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.CallLimit == t.CallLimit && s.InheritEnv == t.InheritEnv &&
 		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache && s.Dev.equal(t.Dev) &&
+		slices.Equal(s.Replicas, t.Replicas) && s.Breaker == t.Breaker &&
 		slices.Equal(s.EnabledTools, t.EnabledTools) && (s.EnabledTools == nil) == (t.EnabledTools == nil) && slices.Equal(s.DisabledTools, t.DisabledTools)
 }
 

@@ -35,6 +35,9 @@ type Server struct {
 	Clients int           // concurrent clients of a gateway; 0: not set
 	Queue   time.Duration // time that a call waits for a place among them; 0: not set; negative: no wait
 
+	Replicas []string // more addresses of the same server, besides URL; a gateway spreads calls
+	Breaker  Breaker  // when a gateway stops calls to it, or to one of its replicas
+
 	Idle         time.Duration // a Command that is unused for this time is stopped; 0: not set; negative: never
 	StartTimeout time.Duration // bounds the opening of the session; 0: not set; negative: no bound
 	CallTimeout  time.Duration // bounds the silence of a call; 0: not set; negative: no bound
@@ -55,7 +58,7 @@ type Server struct {
 	// Required means that a gateway is not ready while the server is unusable.
 	Required bool
 
-	Group string        // group of servers that replace each other in a host; empty: none
+	Group string        // group of servers that replace each other in a host and a gateway; empty: none
 	Cache time.Duration // time that a host may cache a result of a read-only tool; 0: no cache
 
 	// EnabledTools are the tools that are offered, nil for all, except the DisabledTools. In both

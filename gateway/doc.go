@@ -27,7 +27,8 @@
 //   - A request goes to one upstream. The only exception is a read of a URI that nobody lists: the
 //     gateway tries the upstreams in turn until one has it.
 //   - A request that changes nothing is repeated once if the connection is lost. A tool is never
-//     called twice.
+//     called twice; only package spread does so, for a tool that a trusted server declares safe to
+//     repeat.
 //   - A server may ask only what the clients of its connection can answer; the server learns what
 //     that is when the connection opens.
 //   - Callers who listen are told when an upstream appears, disappears or changes. Changes that may

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/gateway/spread"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -52,6 +53,10 @@ type Servers struct {
 	// debugger. A restart lets calls in progress finish, for at most 30 seconds.
 	Dev bool
 
+	// Replica is called when the breaker of a replica of a server, or of the server itself, has opened or
+	// closed. It must not block. If nil, nothing is called.
+	Replica func(server string, s spread.Status)
+
 	// Said is called with each line of a server's standard error, prefixed with its name. If nil,
 	// only the last lines are kept.
 	Said func(line string)
@@ -78,6 +83,9 @@ type server struct {
 	end     context.CancelFunc
 	fault   string                 // the reason why it cannot be started; empty: it can
 	leftOut atomic.Pointer[string] // the reason why it is left out; nil: it is not
+
+	members []config.Server // of a group; nil: it is none
+	group   *spread.Group   // nil: it has no replicas and no breaker
 
 	restarts []time.Time // the last ones because of changed sources
 
@@ -276,35 +284,21 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 			ready() // the server has its place in the gateway
 			s.became(now, log.journal)
 		},
-		Open: func(ctx context.Context) (gateway.Upstream, error) {
-			if fault != "" {
-				return nil, errors.New(fault)
-			}
-			entry, debugger, err := f.debugged(entry)
-			if err != nil {
-				return nil, err
-			}
-			u, err := f.open(ctx, entry, log)
-			if why := loopOf(err); why != "" {
-				s.leftOut.Store(&why)
-				end() // it is not tried again
-				if f.LeftOut != nil {
-					f.LeftOut(entry.Name, why)
-				}
-			}
-			if err != nil {
-				return nil, err
-			}
-			if debugger != "" {
-				f.note("%s: attach a debugger (%s) to %s", entry.Name, entry.Dev.Debug, debugger)
-			}
-			s.count(u, debugger)
-			f.wg.Go(func() {
-				<-u.Done()
-				s.uncount(u)
-			})
-			return u, nil
-		},
+	}
+	one := func(ctx context.Context, entry config.Server) (gateway.Upstream, error) {
+		return f.openCounted(ctx, s, entry, log)
+	}
+	if fault == "" {
+		s.group = f.groupOf(s, one)
+	}
+	src.Open = func(ctx context.Context) (gateway.Upstream, error) {
+		switch {
+		case fault != "":
+			return nil, errors.New(fault)
+		case s.group != nil:
+			return s.group.Open(ctx)
+		}
+		return one(ctx, entry)
 	}
 	if f.disabled[entry.Name] {
 		src.Disabled = f.says[entry.Name]
@@ -321,8 +315,39 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 		if err := f.Gateway.Run(ctx, src); err != nil {
 			f.note("%s: %v", entry.Name, err)
 		}
+		if s.group != nil {
+			s.group.Close()
+		}
 	})
 	return s
+}
+
+// openCounted opens a connection to a server, or to one of its replicas, and counts its process.
+func (f *Servers) openCounted(ctx context.Context, s *server, entry config.Server, log *Log) (gateway.Upstream, error) {
+	entry, debugger, err := f.debugged(entry)
+	if err != nil {
+		return nil, err
+	}
+	u, err := f.open(ctx, entry, log)
+	if why := loopOf(err); why != "" && s.group == nil {
+		s.leftOut.Store(&why)
+		s.end() // it is not tried again
+		if f.LeftOut != nil {
+			f.LeftOut(s.Name, why)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if debugger != "" {
+		f.note("%s: attach a debugger (%s) to %s", entry.Name, entry.Dev.Debug, debugger)
+	}
+	s.count(u, debugger)
+	f.wg.Go(func() {
+		<-u.Done()
+		s.uncount(u)
+	})
+	return u, nil
 }
 
 // open opens a connection with questions that go to the callers of the gateway. Those that belong

@@ -92,6 +92,14 @@ type Upstream struct {
 	Processes   int    // running
 	Restarts    int    // since the gateway has the server
 	MemoryBytes int64  // private memory of the processes; zero: unknown
+
+	Breakers []Breaker // of its replicas, or of the server itself; empty: none
+}
+
+// Breaker is the state of the breaker of a replica of an upstream.
+type Breaker struct {
+	Replica string
+	Open    bool // the replica gets no requests
 }
 
 // server has the counts of one server.

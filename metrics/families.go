@@ -131,6 +131,19 @@ var metrics = []struct {
 		}},
 	{Metric{"patchbay_upstream_restarts_total", "counter", "", byServer, "Starts of a server after its first."},
 		func(s *state) []Sample { return s.ofServers(func(u *Upstream) float64 { return float64(u.Restarts) }) }},
+	{Metric{"patchbay_breaker_state", "gauge", "", []string{"server", "replica"}, "1 while a server or replica gets no calls, because its breaker is open; else 0."},
+		func(s *state) (out []Sample) {
+			for _, u := range s.servers {
+				for _, b := range u.Breakers {
+					open := 0.0
+					if b.Open {
+						open = 1
+					}
+					out = append(out, Sample{Labels: []string{u.Name, b.Replica}, Value: open})
+				}
+			}
+			return out
+		}},
 	{Metric{"patchbay_build_info", "gauge", "", []string{"version", "go"}, "1, with the versions of the program and of Go."},
 		func(s *state) []Sample {
 			return []Sample{{Labels: []string{s.version, runtime.Version()}, Value: 1}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/metrics"
@@ -44,7 +45,7 @@ func (m *measured) serveMetrics(a *app, c *metrics.Counters) (stop func(), err e
 func (h *upServer) newCounters(owner func(name string) (server, tool string)) *metrics.Counters {
 	c := &metrics.Counters{Version: Version, Listed: h.gateway.Lists, Owner: owner, Upstreams: func() (out []metrics.Upstream) {
 		for _, s := range h.report().Servers {
-			out = append(out, metrics.Upstream{Name: s.Name, State: s.State, Connections: s.Conns, Processes: s.Processes, Restarts: s.Restarts, MemoryBytes: s.Memory})
+			out = append(out, metrics.Upstream{Name: s.Name, State: s.State, Connections: s.Conns, Processes: s.Processes, Restarts: s.Restarts, MemoryBytes: s.Memory, Breakers: board.Breakers(s.Replicas)})
 		}
 		return out
 	}}

@@ -48,6 +48,7 @@ func (h *upServer) report() *health.Report {
 		row.Restarts += h.servers.Restarted(name)
 		row.Minute = traffic.Server(name)
 		row.Processes, row.Memory = h.servers.Processes(name)
+		row.Replicas = board.Replicas(h.servers.Replicas(name))
 		row.Debug = h.servers.Debuggers(name)
 		row.Reason, row.Said = board.Apart(s.Reason)
 		row.Lost, _ = board.Apart(s.Lost)

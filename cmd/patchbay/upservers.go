@@ -17,7 +17,7 @@ import (
 func (h *upServer) newServers(share string, known bool) *launch.Servers {
 	a := h.a
 	return &launch.Servers{
-		Env: a.env, Gateway: h.gateway, Share: share, Known: known, Dev: true, Said: a.said(), LeftOut: h.board.LeaveOut,
+		Env: a.env, Gateway: h.gateway, Share: share, Known: known, Dev: true, Said: a.said(), LeftOut: h.board.LeaveOut, Replica: h.board.Replica,
 		Client: func(s config.Server) (*mcp.Client, error) {
 			c := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Logger: a.logger().With("server", s.Name)}
 			if err := a.answerQuestions(c); err != nil {

@@ -148,7 +148,7 @@ func portable(o *object, note func(string)) bool {
 			note("left out: its arguments cannot be written")
 			return false
 		}
-		o.remove("builtin", "share", "clients", "queue", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "args")
+		o.remove("builtin", "share", "clients", "queue", "replicas", "breaker", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "args")
 		o.setText("command", "patchbay")
 		o.set("args", raw)
 	}

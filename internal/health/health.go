@@ -115,6 +115,8 @@ type Server struct {
 	Server    string    `json:"server,omitempty"`   // its name, version and revision
 	Shadowed  []string  `json:"shadowed,omitempty"` // its URIs that a server with an earlier name also has
 
+	Replicas []Replica `json:"replicas,omitempty"` // empty: it is one server without a breaker
+
 	Minute *metrics.Server `json:"lastMinute,omitempty"` // calls, with the ten busiest tools; nil: none, and none is running
 }
 
@@ -122,6 +124,19 @@ type Server struct {
 type Tool struct {
 	Name   string `json:"name"`
 	Tokens int    `json:"tokens"`
+}
+
+// Replica is the state of a replica of a server, or of the server itself if it is one with a breaker.
+type Replica struct {
+	Name    string    `json:"name"`
+	Conns   int       `json:"connections"`
+	Calls   int       `json:"calls"`             // in progress
+	Breaker string    `json:"breaker"`           // "open" or "closed"
+	Opened  int       `json:"opened,omitempty"`  // how many times the breaker has opened
+	Since   time.Time `json:"since,omitzero"`    // when it opened or closed last
+	Until   time.Time `json:"until,omitzero"`    // of an open one: when the replica is probed
+	Reason  string    `json:"reason,omitempty"`  // why the breaker is open, or there is no connection
+	Differs string    `json:"differs,omitempty"` // how it differs from the one with the lists
 }
 
 // Running reports whether callers can reach the server.

@@ -104,6 +104,8 @@ var forbidden = []struct {
 	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
 	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},
 	{"internal/tlsfiles", []string{"./mcp", "./auth", "./config", "./internal/listen", "./internal/transport"}, "files are read, whoever listens or connects"},
+	{"breaker", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./metrics", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport"}, "a breaker is for any handler, and knows of no program"},
+	{"gateway/spread", []string{"./host", "./policy", "./limit", "./metrics", "./auth", "./config", "./launch", "./cmd", "./servers", "./internal/bridge", "./internal/transport"}, "a replica is any Upstream, wherever it comes from"},
 	{"gateway/view", []string{"./gateway/.", "./host", "./limit", "./metrics", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/bridge", "./internal/transport"}, "a view is middleware, whatever it is put around"},
 	{"gateway/.", []string{"./host", "./policy", "./limit", "./metrics", "./auth", "./config", "./cmd", "./servers", "./internal/engine", "./internal/transport"}, "the gateway is made of the public SDK alone"},
 }

@@ -24,6 +24,7 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	if s.Tokens > 0 {
 		lines = append(lines, tokens(s))
 	}
+	lines = append(lines, ofReplicas(s, now)...)
 	if s.Lost != "" {
 		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
 	}

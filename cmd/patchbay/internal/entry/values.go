@@ -2,6 +2,7 @@ package entry
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -88,6 +89,8 @@ func Settings(s config.Server) []Value {
 		add("clients", strconv.Itoa(s.Clients))
 	}
 	add("queue", long(s.Queue))
+	add("replicas", strings.Join(s.Replicas, ", "))
+	add("breaker", breakerText(s.Breaker))
 	add("idle", long(s.Idle))
 	add("startTimeout", long(s.StartTimeout))
 	add("callTimeout", long(s.CallTimeout))
@@ -113,4 +116,24 @@ func Settings(s config.Server) []Value {
 	add("dev debug", s.Dev.Debug)
 	add("tools disabled", strings.Join(s.DisabledTools, ", "))
 	return out
+}
+
+// breakerText returns the setting "breaker" in words; empty: it is not set.
+func breakerText(b config.Breaker) string {
+	switch {
+	case b.Off:
+		return "off"
+	case !b.On:
+		return ""
+	case b.Calls == 0 && b.For == 0:
+		return "on"
+	}
+	var out []string
+	if b.Calls > 0 {
+		out = append(out, fmt.Sprintf("open at %d of %d in %v", b.Failures, b.Calls, b.Window))
+	}
+	if b.For > 0 {
+		out = append(out, fmt.Sprintf("for %v", b.For))
+	}
+	return strings.Join(out, ", ")
 }

@@ -86,7 +86,7 @@ func table(servers []health.Server, tools int, now time.Time) *screen.Grid {
 	servers = slices.Clone(servers)
 	slices.SortStableFunc(servers, func(a, b health.Server) int { return cmp.Compare(calls(b), calls(a)) })
 	for _, s := range servers {
-		about := cmp.Or(s.Reason, board.Turns(&s, now))
+		about := cmp.Or(s.Reason, board.Away(&s), board.Turns(&s, now))
 		if s.Minute == nil {
 			g.Add(s.Name, s.State, "0", "0", "-", "-", "-", "-", "0", about)
 			continue

@@ -1,0 +1,111 @@
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/patchbay-dev/patchbay/internal/outcome"
+	"github.com/patchbay-dev/patchbay/internal/retryafter"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// fault says what an error means for a request.
+type fault int
+
+const (
+	answered fault = iota // the replica has answered, or the caller has left: the end
+	notSent               // the replica has not run it: another one may
+	lost                  // the replica may have run it
+)
+
+func faultOf(ctx context.Context, err error) fault {
+	var begun mcp.BegunError
+	var op *net.OpError
+	var he *mcp.HTTPError
+	var limit *mcp.LimitError
+	var gone *lostError
+	switch {
+	case err == nil, errors.Is(err, mcp.ErrPending), ctx.Err() != nil:
+		return answered
+	case errors.As(err, &gone):
+		return lost
+	case outcome.Unsent(err):
+		return notSent
+	case errors.As(err, &limit):
+		return lost
+	case errors.As(err, &he):
+		_, named := retryafter.Header(he.Header)
+		switch {
+		case he.Status == http.StatusServiceUnavailable && named:
+			return notSent
+		case he.Status >= http.StatusInternalServerError:
+			return lost
+		}
+		return answered
+	case errors.As(err, new(*mcp.Error)), errors.Is(err, mcp.ErrSessionLost):
+		return answered
+	case errors.As(err, &begun) && begun.Begun():
+		return lost
+	case errors.As(err, &op) && op.Op == "dial":
+		return notSent
+	case errors.As(err, new(*mcp.ExitError)), errors.As(err, new(net.Error)), errors.Is(err, mcp.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return lost
+	}
+	return answered
+}
+
+// lostError is the error of a request whose replica was lost. It does not wrap the cause, because the
+// gateway would take that for the loss of the whole connection.
+type lostError struct {
+	r     *replica
+	tool  bool // the request has called a tool
+	cause error
+}
+
+func (e *lostError) Error() string {
+	unknown := ""
+	if e.tool {
+		unknown = "; the tool may or may not have run"
+	}
+	cause := e.cause.Error()
+	if exit := (*mcp.ExitError)(nil); errors.As(e.cause, &exit) { // without the command, which callers must not see
+		if cause = exit.State; exit.Stderr != "" {
+			cause = fmt.Sprintf("%s; it last said: %q", exit.State, exit.Stderr)
+		}
+	}
+	return fmt.Sprintf("connection to %s lost%s: %s", e.r.title(), unknown, cause)
+}
+
+// Unwrap returns the error for callers.
+func (e *lostError) Unwrap() error { return mcp.Errorf(jsonrpc.CodeInternal, "%s", e.Error()) }
+
+// Unreached returns true: package metrics counts the error as one of the transport.
+func (e *lostError) Unreached() bool { return true }
+
+// Begun reports whether the server had begun the call.
+func (e *lostError) Begun() bool {
+	var begun mcp.BegunError
+	return errors.As(e.cause, &begun) && begun.Begun()
+}
+
+// worded returns an error of a replica for the gateway.
+func (r *replica) worded(req *mcp.Request, f fault, err error) error {
+	var limit *mcp.LimitError
+	var he *mcp.HTTPError
+	if f == answered || errors.As(err, &limit) || errors.As(err, &he) {
+		return err
+	}
+	var gone *lostError
+	if errors.As(err, &gone) {
+		err = gone.cause
+	}
+	if f == notSent {
+		return unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s cannot be reached: %v", r.title(), err)}
+	}
+	return &lostError{r, req.Method == "tools/call", err}
+}

@@ -1,0 +1,81 @@
+package spread
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// session has the optional methods of a [gateway.Upstream], as a [*mcp.Session] has them.
+type session interface {
+	gateway.Upstream
+	Revision() mcp.Revision
+	Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
+	ListVersion(method string) (version uint64, heard bool)
+	Asks() bool
+	TakeTurns()
+	Turns() (waiting int, asked time.Time, principal string)
+	AsksRoots() bool
+	Reach() (changed <-chan struct{}, err error)
+	Raw(ctx context.Context, method string, params any, opts ...mcp.CallOption) (json.RawMessage, error)
+}
+
+// newSingle returns a connection to one replica of a group.
+func newSingle(g *Group, r *replica, up gateway.Upstream) gateway.Upstream {
+	s := single{g: g, r: r, up: up}
+	if all, ok := up.(session); ok {
+		return &singleSession{all, s}
+	}
+	return &singleUpstream{up, s}
+}
+
+// single sends requests to one replica, whose breaker may refuse them.
+type single struct {
+	g  *Group
+	r  *replica
+	up gateway.Upstream
+}
+
+type singleSession struct {
+	session
+	single
+}
+
+func (s *singleSession) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return s.handle(ctx, req)
+}
+
+type singleUpstream struct {
+	gateway.Upstream
+	single
+}
+
+func (s *singleUpstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return s.handle(ctx, req)
+}
+
+func (s *single) handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if !counts(req.Method) {
+		return s.up.Handle(ctx, req)
+	}
+	if err := s.r.breaker.Allow(); err != nil {
+		if s.g.pick(s.g.replicas, func(r *replica) bool { return r != s.r && r.breaker.Allow() == nil }) == nil {
+			return nil, err
+		}
+		go s.up.Close() // bounded in time; the gateway then opens a connection to another replica
+		return nil, unsent{mcp.Errorf(jsonrpc.CodeInternal, "%v. This request was not sent; the next one goes to another replica, which lacks the state that this one kept for you", err)}
+	}
+	return s.r.send(ctx, s.up, req, false)
+}
+
+// counts reports whether a request tells something about the server: not one that the session itself
+// answers, nor a subscription, which has no end.
+func counts(method string) bool {
+	return method != revision.MethodDiscover && method != revision.MethodListen && method != revision.NoteRootsChanged
+}

@@ -1,0 +1,93 @@
+package launch
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/gateway/spread"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// web serves a server with the tool "which", which returns a name.
+func web(t *testing.T, name string) *httptest.Server {
+	t.Helper()
+	srv := &mcp.Server{Name: "work", Version: "1"}
+	mcp.AddTool(srv, mcp.Tool{Name: "which"}, func(context.Context, struct{}) (string, error) { return name, nil })
+	hs := httptest.NewServer(srv)
+	t.Cleanup(hs.Close)
+	return hs
+}
+
+func ask(t *testing.T, g *gateway.Gateway, tool string) (string, error) {
+	t.Helper()
+	s, err := (&mcp.Client{Name: "caller", Version: "1"}).Open(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	res, err := s.CallTool(t.Context(), tool, nil)
+	if err != nil {
+		return "", err
+	}
+	return res.Text(), nil
+}
+
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("did not happen: " + what)
+		}
+	}
+}
+
+// A server with replicas is one server of the gateway. If one replica dies, calls go to the other, and
+// the breaker is reported.
+func TestReplicasOfEntry(t *testing.T) {
+	a, b := web(t, "a"), web(t, "b")
+	var mu sync.Mutex
+	var told []spread.Status
+	f := &Servers{Env: &Env{}, Gateway: &gateway.Gateway{Name: "g", Version: "1"}, Replica: func(server string, s spread.Status) {
+		mu.Lock()
+		defer mu.Unlock()
+		if server == "work" {
+			told = append(told, s)
+		}
+	}}
+	defer f.Close()
+	entry := config.Server{Name: "work", URL: a.URL, Replicas: []string{b.URL}, Breaker: config.Breaker{On: true, Failures: 2, Calls: 4}}
+	f.Set([]config.Server{entry, {Name: "alone", URL: a.URL}}, nil, "")
+	seen := map[string]bool{}
+	soon(t, "both replicas answer", func() bool {
+		name, err := ask(t, f.Gateway, "work_which")
+		seen[name] = err == nil
+		return seen["a"] && seen["b"]
+	})
+	if got := f.Replicas("alone"); got != nil {
+		t.Errorf("a server without replicas has %v", got)
+	}
+	a.CloseClientConnections()
+	a.Close()
+	soon(t, "the breaker opens", func() bool {
+		if name, err := ask(t, f.Gateway, "work_which"); err == nil && name != "b" {
+			t.Fatalf("the answer is from %q", name)
+		}
+		return f.Replicas("work")[0].Breaker.Open
+	})
+	for range 20 {
+		if name, err := ask(t, f.Gateway, "work_which"); name != "b" {
+			t.Fatalf("%q, %v", name, err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(told) != 1 || !told[0].Breaker.Open || told[0].Name != strings.TrimPrefix(a.URL, "http://") {
+		t.Errorf("told %+v", told)
+	}
+}
