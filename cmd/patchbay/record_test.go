@@ -61,6 +61,35 @@ func TestRecordFolder(t *testing.T) {
 	if code := run(context.Background(), []string{"trace", files[0], "--conn", "stub/*"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "for "+back[0].String()+": ") {
 		t.Errorf("trace: exit code %d, %s\n%s", code, errs.String(), out.String())
 	}
+	call := func(args ...string) (int, []string, string) {
+		var out, errs strings.Builder
+		code := run(context.Background(), append([]string{"trace", dir}, args...), strings.NewReader(""), &out, &errs)
+		return code, strings.Split(strings.TrimSpace(out.String()), "\n"), errs.String()
+	}
+	_, all, _ := call("--since", "1h")
+	code, lines, errs2 := call("--since", "10m", "--call", front[0].String())
+	if code != 0 || len(lines) < 4 || len(lines) >= len(all) {
+		t.Fatalf("trace --call: exit code %d, %s\n%s", code, errs2, strings.Join(lines, "\n"))
+	}
+	for _, line := range lines[1:] { // below the name of the file
+		if own := strings.Contains(line, front[0].Conn) && strings.Contains(line, "#"+strings.Trim(front[0].ID, `"`)); !own && !strings.Contains(line, "for "+front[0].String()+": ") {
+			t.Errorf("trace --call shows %s", line)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"--since", "soon"}, 2, "--since cannot be"},
+		{[]string{"--call", "7"}, 2, "--call cannot be"},
+		{[]string{"--call", "none #1"}, 0, "none of the"},
+		{[]string{"--since", "2100-01-01"}, 0, "has nothing since 2100"},
+	} {
+		if code, lines, text := call(tt.args...); code != tt.code || lines[0] != "" || !strings.Contains(text, tt.text) {
+			t.Errorf("trace %q: exit code %d, %q, %q; want %d and %q", tt.args, code, text, lines, tt.code, tt.text)
+		}
+	}
 }
 
 // idOf returns the id of a frame's message, as JSON.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
@@ -87,7 +88,7 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 		defer f.Close()
 		if old, err := f.Stat(); err == nil {
 			if old.IsDir() {
-				files, err := recordings(file)
+				files, err := recordings(file, time.Time{})
 				if err != nil {
 					return nil, err
 				}

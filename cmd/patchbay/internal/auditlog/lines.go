@@ -85,7 +85,7 @@ func (c *Lines) Open(server string, now time.Time) (*Log, error) {
 		if f.text == "" {
 			continue
 		}
-		at, ok := timeOf(f.text, now)
+		at, ok := TimeOf(f.text, now)
 		if !ok {
 			return nil, BadFlag{fmt.Errorf("%s cannot be %q: write it like 2h or 7d (ago), 15:00, 2026-11-22, or 2026-11-22T15:00:00Z", f.name, f.text)}
 		}
@@ -115,8 +115,9 @@ func (c *Lines) Open(server string, now time.Time) (*Log, error) {
 	return l, nil
 }
 
-// timeOf reads a time, or a span before now.
-func timeOf(text string, now time.Time) (time.Time, bool) {
+// TimeOf reads a time, or a span before now: 10m, 7d, 15:00, 2026-11-22T15:00. It is false if text is
+// neither.
+func TimeOf(text string, now time.Time) (time.Time, bool) {
 	for unit, span := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		number, ok := strings.CutSuffix(text, unit)
 		if n, err := strconv.ParseFloat(number, 64); ok && err == nil && n >= 0 && n < 1e4 {

@@ -30,6 +30,9 @@ type View struct {
 	// the frames of these methods, responses included, and of these connections. Empty: all.
 	Method, Conn string
 
+	Since time.Time // leave out the frames before, and those without a time; zero: none
+	Call  string    // a request as [CallOf] returns it, with all that was done for it; empty: all
+
 	Full  bool                  // show whole headers and messages
 	Width int                   // columns of the terminal; 0: lines are not cut
 	Faint func(s string) string // paints the part before the content; nil: no colour
@@ -39,7 +42,8 @@ type View struct {
 	methods map[string]string // of requests, by connection, direction and id
 }
 
-// Lines returns the lines of a frame. It reports false if Method or Conn leave the frame out.
+// Lines returns the lines of a frame. It reports false if Method, Conn, Since or Call leave the
+// frame out.
 func (v *View) Lines(f *trace.Frame) (lines []string, ok bool) {
 	if v.methods == nil {
 		v.methods, v.wide, v.start = map[string]string{}, len("session-01234567"), f.Time
@@ -54,7 +58,7 @@ func (v *View) Lines(f *trace.Frame) (lines []string, ok bool) {
 	if cause := f.For.String(); cause != "" {
 		about = "for " + cause + ": " + about
 	}
-	if v.Method != "" && !matches(v.Method, method) {
+	if v.Method != "" && !matches(v.Method, method) || f.Time.Before(v.Since) || v.Call != "" && v.Call != callOf(f) {
 		return nil, false
 	}
 	arrow := "←"
@@ -83,6 +87,29 @@ func (v *View) Lines(f *trace.Frame) (lines []string, ok bool) {
 		lines = append(lines, full(f)...)
 	}
 	return lines, true
+}
+
+// CallOf returns the form of a request that [View] selects by: "http-4 #7", the name of a connection and
+// the id of a request on it. White space before the id may be missing.
+func CallOf(text string) (string, bool) {
+	at := strings.LastIndexByte(text, '#')
+	if at < 0 {
+		return "", false
+	}
+	conn, id := strings.TrimSpace(text[:at]), strings.Trim(text[at+1:], `" `)
+	return conn + " #" + id, conn != "" && id != ""
+}
+
+// callOf returns the request that a frame is about: its cause, or else itself.
+func callOf(f *trace.Frame) string {
+	if f.For != (trace.Cause{}) {
+		return f.For.String()
+	}
+	id, ok := jsonx.Lookup(f.Msg, "id")
+	if !ok {
+		return ""
+	}
+	return trace.Cause{Conn: f.Conn, ID: string(id)}.String()
 }
 
 // about describes a frame, and returns the method that it belongs to.
