@@ -156,12 +156,12 @@ func TestLayers(t *testing.T) {
 }
 
 // OpenTelemetry is linked by packages below telemetry and by the program, and its SDK by
-// telemetry/otlp, telemetry/push and the program alone: a program that imports mcp or telemetry does not have it.
+// telemetry/otlp, telemetry/push, the program and one example alone: a program that imports mcp or telemetry does not have it.
 func TestOpenTelemetryIsLinkedOnRequest(t *testing.T) {
 	api, sdk := 0, 0
 	for file, imports := range sources(t) {
 		dir := filepath.ToSlash(filepath.Dir(file))
-		sends := under(dir, "telemetry/otlp") || under(dir, "telemetry/push") || under(dir, "cmd/patchbay")
+		sends := under(dir, "telemetry/otlp") || under(dir, "telemetry/push") || under(dir, "cmd/patchbay") || dir == "examples/observed"
 		for _, path := range imports {
 			switch {
 			case under(path, "go.opentelemetry.io/otel/sdk"), under(path, module+"telemetry/otlp"):
