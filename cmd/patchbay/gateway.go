@@ -135,7 +135,7 @@ type reached struct {
 
 // useless are the members of gateway.yaml that have no effect on a verb.
 var useless = map[string][]string{
-	"serve": {"servers", "ready", "views"}, "bridge": {"views"}, "run": {"listen", "auth", "ready", "views"}, "chat": {"listen", "auth", "ready", "views"},
+	"serve": {"servers", "ready", "views", "listen.admin"}, "bridge": {"views", "listen.admin"}, "run": {"listen", "auth", "ready", "views"}, "chat": {"listen", "auth", "ready", "views"},
 }
 
 // memberFlags are the flags that set the same as members.

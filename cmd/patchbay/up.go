@@ -151,6 +151,11 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	defer unmeasured()
+	unsteered, err := h.serveAdmin(w)
+	if err != nil {
+		return err
+	}
+	defer unsteered()
 	h.servers.Set(p.servers, p.faulty, p.share)
 	defer a.openSocket(h.report, map[string]http.Handler{steer.Path + "/": h.steers.API(false)}).Close()
 	ctx, stop := context.WithCancel(a.ctx)

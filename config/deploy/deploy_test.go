@@ -20,7 +20,7 @@ func TestEveryMember(t *testing.T) {
 	path := filepath.Join(dir, "gateway.yaml")
 	f, err := deploy.Parse(path, []byte(`
 servers: mcp.json
-listen: {http: "${DEPLOY_TEST_NONE:-0.0.0.0}:8443", metrics: {file: address}, cert: tls.pem, key: tls.key}
+listen: {http: "${DEPLOY_TEST_NONE:-0.0.0.0}:8443", metrics: {file: address}, admin: "127.0.0.1:9443", cert: tls.pem, key: tls.key}
 auth: ["jwt:https://idp.example,roles=groups"]
 ready: {wait: 1m, require: [jira]}
 policy: policy.yaml
@@ -36,7 +36,7 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, tt := range []struct{ got, want any }{
 		{f.Servers, in("mcp.json")},
-		{f.Listen, deploy.Listen{HTTP: "0.0.0.0:8443", Metrics: "127.0.0.1:9090", Cert: in("tls.pem"), Key: in("tls.key")}},
+		{f.Listen, deploy.Listen{HTTP: "0.0.0.0:8443", Metrics: "127.0.0.1:9090", Admin: "127.0.0.1:9443", Cert: in("tls.pem"), Key: in("tls.key")}},
 		{f.Auth, []string{"jwt:https://idp.example,roles=groups"}},
 		{f.Ready, deploy.Ready{Wait: time.Minute, Require: []string{"jira"}}},
 		{f.Policy, in("policy.yaml")},
@@ -101,7 +101,6 @@ func TestFaults(t *testing.T) {
 		{"views: {a: {mode: search, budget: 10 tokens}}", `1:35: views.a.budget is "10B", out of bounds`},
 		{"views: {a: {rename: [x]}}", "1:21: views.a.rename must be a mapping"},
 		{"views: {a: {changes: {t: {arguments: x}}}}", "1:38: views.a.changes.t.arguments must be a mapping of arguments to their values"},
-		{"listen: {admin: x}", "1:10: listen.admin is not supported yet; remove it"},
 		{"listen: {htp: x}", `1:10: listen has no member "htp"; did you mean "http"?`},
 		{"listen: {key: x}", "1:9: listen.key needs listen.cert; add cert:"},
 		{"auth: []", "1:7: auth is an empty list; remove it"},

@@ -42,6 +42,7 @@ type File struct {
 type Listen struct {
 	HTTP    string // of the MCP endpoint, as written; empty: the program's default
 	Metrics string // of /metrics, as written; empty: none
+	Admin   string // of /admin/v1, as written; empty: none
 	Cert    string // PEM file with the certificate and its chain; empty: plain HTTP
 	Key     string // PEM file; empty: the key is in Cert
 }

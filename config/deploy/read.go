@@ -16,7 +16,7 @@ import (
 )
 
 // later are members that this version does not support yet.
-var later = []string{"budgets", "guards", "approval", "vault", "cluster", "lock", "listen.admin"}
+var later = []string{"budgets", "guards", "approval", "vault", "cluster", "lock"}
 
 const (
 	maxItems = 1000 // of a list or a mapping
@@ -83,6 +83,7 @@ func (r *reader) listen(n *yaml.Node) {
 	r.mapping(n, "listen", map[string]func(*yaml.Node){
 		"http":    func(n *yaml.Node) { l.HTTP = r.text(n, "listen.http") },
 		"metrics": func(n *yaml.Node) { l.Metrics = r.text(n, "listen.metrics") },
+		"admin":   func(n *yaml.Node) { l.Admin = r.text(n, "listen.admin") },
 		"cert":    func(n *yaml.Node) { l.Cert = r.path(n, "listen.cert") },
 		"key":     func(n *yaml.Node) { l.Key = r.path(n, "listen.key") },
 	})

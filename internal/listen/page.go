@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// Page serves one path over plain HTTP, on a listener of its own, without authentication.
+// Page serves one path, or a handler of several, on a listener of its own.
 type Page struct {
 	URL string // of the page
 
@@ -39,6 +40,29 @@ func NewPage(l net.Listener, path string, h http.Handler, log *slog.Logger) *Pag
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
+}
+
+// NewService puts a handler behind a listener of its own, beside an endpoint, whose certificate, limiter
+// and guard it has; with a nil endpoint it has none. The handler checks hosts and origins.
+func NewService(l net.Listener, beside *Endpoint, h http.Handler, log *slog.Logger) *Page {
+	srv := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	scheme := "http://"
+	if beside != nil {
+		if beside.options.Guard != nil {
+			h = beside.options.Guard.Protect(h)
+		}
+		if beside.options.Limit != nil {
+			h = beside.options.Limit(h)
+		}
+		if beside.options.TLS != nil {
+			scheme, srv.TLSConfig = "https://", beside.options.TLS.Config(func(*tls.ClientHelloInfo) bool { return false })
+		}
+	}
+	srv.Handler = boundBodies(h)
+	return &Page{URL: scheme + reachable(l.Addr()), listener: boundConnections(l, logRefused(log)), http: srv}
 }
 
 // Serve serves in the background; the channel receives the error that ended it.

@@ -67,13 +67,24 @@ func (c *check) addresses() {
 		c.report(member, err)
 		return at
 	}
-	front := of("listen.http", c.file.Listen.HTTP, len(c.file.Auth) > 0)
-	page := of("listen.metrics", c.file.Listen.Metrics, false)
-	if front == nil || page == nil || front.Port != page.Port || front.Port == 0 {
-		return
+	if _, _, err := listen.Address(c.file.Listen.Admin, len(c.file.Auth) > 0); c.file.Listen.Admin != "" && errors.Is(err, listen.ErrShared) {
+		c.faults = append(c.faults, SharedAdmin(c.file))
+	}
+	members := []string{"listen.http", "listen.metrics", "listen.admin"}
+	at := []*net.TCPAddr{
+		of(members[0], c.file.Listen.HTTP, len(c.file.Auth) > 0), of(members[1], c.file.Listen.Metrics, false), of(members[2], c.file.Listen.Admin, len(c.file.Auth) > 0),
 	}
 	all := func(a *net.TCPAddr) bool { return a.IP == nil || a.IP.IsUnspecified() }
-	if front.IP.Equal(page.IP) || all(front) || all(page) {
-		c.fault("listen.metrics", "use another port", "listen.metrics and listen.http have the same port")
+	for i, b := range at {
+		for j, a := range at[:i] {
+			if a != nil && b != nil && a.Port == b.Port && a.Port != 0 && (a.IP.Equal(b.IP) || all(a) || all(b)) {
+				c.fault(members[i], "use another port", "%s and %s have the same port", members[i], members[j])
+			}
+		}
 	}
+}
+
+// SharedAdmin returns the fault of a listen.admin that other machines reach without authentication.
+func SharedAdmin(f *deploy.File) deploy.Problem {
+	return f.Problem("listen.admin", "listen.admin: anyone who can reach this address could restart and disable servers: there is no authentication", "add auth, or use 127.0.0.1")
 }

@@ -68,6 +68,8 @@ func TestLoadFaults(t *testing.T) {
 		{"audit: {file: x, key: x}", "1:23: audit.key and audit.file are the same file; name another file"},
 		{"record: {dir: a/b}", ""},
 		{"record: {dir: mcp.json}", "1:15: record.dir: "},
+		{"listen: {admin: '0.0.0.0:9443'}", "1:17: listen.admin: anyone who can reach this address could restart and disable servers: there is no authentication; add auth, or use 127.0.0.1"},
+		{"listen: {metrics: '7420', admin: '7420'}", "1:34: listen.admin and listen.metrics have the same port; use another port"},
 		{"listen: {metrics: '127.0.0.1:x'}", "1:19: listen.metrics: "},
 		{"listen: {http: '127.0.0.1:7420', metrics: '7420'}", "1:43: listen.metrics and listen.http have the same port; use another port"},
 		{"listen: {http: '127.0.0.1:7420', metrics: '0.0.0.0:7420'}", "1:43: listen.metrics and listen.http have the same port"},
