@@ -25,6 +25,10 @@ type Following struct {
 	Warn    func(text string)   // about a file that is used
 	Fault   func(text string)   // in lines; once, until the fault changes
 	Right   func()              // the file is free of faults again
+
+	// State gets the fault of a file that is not, or not all, in use, and an empty text when it is.
+	// Fault and Right get what a person should read; this is for the state of the program.
+	State func(fault string)
 }
 
 // Decision says whether the servers of a file are used.
@@ -47,7 +51,20 @@ func (f *Servers) Follow(ctx context.Context, path string, o *Following) {
 	if fault == nil {
 		fault = func(string) {}
 	}
-	follow.File(ctx, path, func() follow.Look { return f.reread(ctx, path, o) }, fault, right)
+	state := o.State
+	if state == nil {
+		state = func(string) {}
+	}
+	follow.File(ctx, path, func() follow.Look {
+		look := f.reread(ctx, path, o)
+		if look.Fault == "" {
+			state("")
+		}
+		return look
+	}, func(text string) {
+		state(text)
+		fault(text)
+	}, right)
 }
 
 // reread applies the servers of the file. It also returns the files to watch: the environment files

@@ -85,6 +85,9 @@ func (a *app) openFolder() (err error) {
 		MaxFrame: a.TraceMax,
 		Redactor: a.secrets.Redactor(),
 		OnFault:  func(err error) { a.talk.Always("patchbay: warning: --record " + visible(err.Error())) },
+		OnRight: func(lost int) {
+			a.talk.Always("patchbay: --record " + visible(a.record.Dir) + " works again; it lacks " + quantity(lost, "frame"))
+		},
 	})
 	if f := a.deployed; err != nil && f != nil && f.Has("record.dir") {
 		return &fault{Code: exitUsage, Err: deploy.Problems{f.Problem("record.dir", "record.dir: "+err.Error(), "name a folder that can be written")}}

@@ -125,7 +125,7 @@ func beginUp(t *testing.T, args ...string) *running {
 			break
 		}
 	}
-	r.url = regexp.MustCompile(`http://127\.0\.0\.1:\d+/mcp`).FindString(r.banner)
+	r.url = regexp.MustCompile(`https?://127\.0\.0\.1:\d+/mcp`).FindString(r.banner)
 	if r.url == "" {
 		t.Fatalf("up printed no address: %q, %q", r.banner, r.stderr)
 	}

@@ -24,6 +24,7 @@ func (h *upServer) follow(ctx context.Context, path string) {
 		},
 		Warn:  func(text string) { note("warning: " + text) },
 		Fault: func(text string) { h.a.talk.Always("patchbay: " + visible(text)) },
+		State: func(fault string) { h.chain.Unapplied(path, fault) },
 		Right: func() { note(path + " is valid again") },
 	})
 }

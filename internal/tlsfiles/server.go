@@ -4,7 +4,8 @@
 //
 //   - Files that change count for the next connection, without a restart: those of a [Server] within a
 //     second, the certificate of a client at once.
-//   - While a file of a [Server] cannot be read, the last good content counts, and the log says so.
+//   - While a file of a [Server] cannot be read, the last good content counts. The log says so once, and
+//     when the files are read again.
 //   - A session that was resumable under other files is not resumed.
 //   - A file has at most 1 MiB. TLS 1.2 is the least.
 package tlsfiles
@@ -32,6 +33,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	looked  time.Time   // guarded by mu
+	fault   error       // of the last look; guarded by mu
 	content [3][]byte   // of the files; guarded by mu
 	config  *tls.Config // that they make; guarded by mu
 	http1   *tls.Config // config without HTTP/2; guarded by mu
@@ -64,16 +66,35 @@ func (f *Server) Config(http2 func(*tls.ClientHelloInfo) bool) *tls.Config {
 func (f *Server) current(http2 bool) *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := time.Now(); now.Sub(f.looked) >= lookAtFiles {
-		f.looked = now
-		if err := f.read(); err != nil {
-			f.log.Warn("certificates not reloaded; the earlier ones stay in use", "err", err)
-		}
-	}
+	f.look()
 	if !http2 {
 		return f.http1
 	}
 	return f.config
+}
+
+// Fault returns why changed files are not in use; nil: they are.
+func (f *Server) Fault() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.look()
+	return f.fault
+}
+
+// look reads the files if the last look was a while ago; mu is held.
+func (f *Server) look() {
+	now := time.Now()
+	if now.Sub(f.looked) < lookAtFiles {
+		return
+	}
+	f.looked = now
+	before := f.fault
+	switch f.fault = f.read(); {
+	case f.fault != nil && (before == nil || before.Error() != f.fault.Error()):
+		f.log.Warn("certificates not reloaded; the earlier ones stay in use", "err", f.fault)
+	case f.fault == nil && before != nil:
+		f.log.Info("certificates are reloaded again", "file", f.cert)
+	}
 }
 
 // read makes a configuration of the files if their content has changed. Their times may lie, and

@@ -41,13 +41,21 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Error("files that did not change make a new configuration")
 	}
 	ca.Sign(t, testcert.Loopback(), "server.pem", "other.key") // half of a renewal
-	if again() != first || !strings.Contains(said.String(), "certificates not reloaded") {
-		t.Errorf("with a key that does not fit: %s", said.String())
+	for range 3 {
+		if again() != first || strings.Count(said.String(), "certificates not reloaded") != 1 {
+			t.Errorf("with a key that does not fit: %s", said.String())
+		}
+	}
+	if err := f.Fault(); err == nil || !strings.Contains(err.Error(), "server.key") {
+		t.Errorf("the fault is %v", err)
 	}
 	if err := os.Rename("other.key", "server.key"); err != nil {
 		t.Fatal(err)
 	}
 	second := again()
+	if err := f.Fault(); err != nil || !strings.Contains(said.String(), "certificates are reloaded again") {
+		t.Errorf("the fault is %v, and the log is %s", err, said.String())
+	}
 	if serial(first) == serial(second) {
 		t.Error("the new certificate is not taken")
 	}

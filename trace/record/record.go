@@ -41,6 +41,10 @@ type Options struct {
 	// that did not, and with the first frame that the disk is too slow for. It must not call the
 	// Folder. It may be nil; see [Folder.Err].
 	OnFault func(error)
+
+	// OnRight is called with the first write that succeeds after some that did not. lost is the
+	// number of frames that were lost meanwhile. It must not call the Folder. It may be nil.
+	OnRight func(lost int)
 }
 
 // Folder records frames into the files of a folder. It owns one goroutine, which ends with Close.
@@ -148,9 +152,12 @@ func (s *sink) Write(line []byte) (int, error) {
 		if s.lose(); s.lost == 1 && s.OnFault != nil {
 			s.OnFault(fmt.Errorf("frames are not recorded, and the next attempt is in %v: %w", retryTime, err))
 		}
-	} else if s.lost > 0 {
+	} else if lost := s.lost; lost > 0 {
 		s.lost = 0
 		s.fault.Store(nil)
+		if s.OnRight != nil {
+			s.OnRight(lost)
+		}
 	}
 	return len(line), nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -211,7 +212,8 @@ func (f fullFile) WriteAt(p []byte, off int64) (int, error) {
 // room; the file says how many frames are missing.
 func TestFullDisk(t *testing.T) {
 	var faults []error
-	s, now := newSink(t, Options{MaxFile: 1 << 20, MaxBytes: 1 << 30, MaxAge: 1 << 62, OnFault: func(err error) { faults = append(faults, err) }})
+	var right []int
+	s, now := newSink(t, Options{MaxFile: 1 << 20, MaxBytes: 1 << 30, MaxAge: 1 << 62, OnFault: func(err error) { faults = append(faults, err) }, OnRight: func(lost int) { right = append(right, lost) }})
 	room := len(line(0)) * 5 / 2
 	s.create = func(path string) (sinkFile, error) {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -236,6 +238,9 @@ func TestFullDisk(t *testing.T) {
 	_, frames := files(t, s.dir)
 	if len(frames) != 4 || frames[2].Lost != 5 || frames[3].Lost != 0 {
 		t.Errorf("%d frames, want 4, the third with 5 lost: %+v", len(frames), frames)
+	}
+	if !slices.Equal(right, []int{5}) {
+		t.Errorf("OnRight got %v, want 5 lost frames once", right)
 	}
 	if st := f.State(); st.Lost != 5 || st.Fault != nil {
 		t.Errorf("the state of a disk that has room again is %+v, want 5 lost frames and no fault", st)

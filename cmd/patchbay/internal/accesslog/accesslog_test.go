@@ -226,7 +226,7 @@ func (d *disk) Write(p []byte) (int, error) {
 	return d.out.Write(p)
 }
 
-// A full disk is reported once. Lines are whole again as soon as it has room, and the first one counts
+// A full disk is reported once, and its end. Lines are whole again as soon as it has room, and the first one counts
 // those that were lost.
 func TestFullDisk(t *testing.T) {
 	d, faults := new(disk), make(chan error, 100)
@@ -240,8 +240,8 @@ func TestFullDisk(t *testing.T) {
 	d.full = false
 	l.lines.write([]byte(`{"method":"after"}` + "\n"))
 	l.lines.write([]byte(`{"method":"last"}` + "\n"))
-	if len(faults) != 1 {
-		t.Errorf("%d faults were reported", len(faults))
+	if len(faults) != 2 || <-faults == nil || <-faults != nil {
+		t.Error("not one fault was reported, and then its end")
 	}
 	got := d.out.String()
 	if !regexp.MustCompile(`"before".*\n(.*\n)+{"time":"[^"]+","lost":3}\n{"method":"after"}\n{"method":"last"}\n$`).MatchString(got) {
@@ -363,10 +363,14 @@ func TestPathAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(time.Hour)
+		put(0)
+		if len(faults) != 2 || faults[1] != nil {
+			t.Errorf("the faults are %v, want one and its end", faults)
+		}
 		l.lines.file.Close()
 		content, err := os.ReadFile(path)
 		old, _ := os.ReadFile(filepath.Join(moved, "log"))
-		if remove && !regexp.MustCompile(`^{"time":"[^"]+","lost":5}\n{}\n$`).Match(content) || !remove && (string(content) != "{}\n" || string(old) != strings.Repeat("{}\n", 5)) {
+		if remove && !regexp.MustCompile(`^{"time":"[^"]+","lost":5}\n{}\n{}\n$`).Match(content) || !remove && (string(content) != "{}\n{}\n" || string(old) != strings.Repeat("{}\n", 5)) {
 			t.Errorf("remove %v: the log is %q after %q, %v", remove, content, old, err)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 type lines struct {
 	waiting chan []byte
 	done    chan struct{}
-	fault   func(error) // called with the first of several faults in succession
+	fault   func(error) // called with the first of several faults in succession, and with nil after the last
 
 	mu     sync.Mutex
 	lost   int  // lines since the last one that was written; guarded by mu
@@ -43,8 +43,8 @@ type lines struct {
 // Open opens a log in a file, which it creates with mode 0600 or appends to. When the file is renamed
 // or removed, the log continues in a new one within a second, so that it can be rotated. Until that can
 // be opened, it continues in the renamed one. The file must not be wire, the stream of a server over
-// stdio; nil: there is none. The function fault gets the first of several faults in succession, and may
-// be called on another goroutine.
+// stdio; nil: there is none. The function fault gets the first of several faults in succession, and nil
+// when the log works again. It may be called on another goroutine.
 func Open(path string, wire any, fault func(error)) (*Log, error) {
 	f, err := ownfile.Sink(path, os.O_APPEND, 0o600, wire)
 	if err != nil {
@@ -162,8 +162,12 @@ func (l *lines) write(line []byte) {
 	}
 	l.mu.Unlock()
 	if err == nil {
+		was := l.faulty
 		l.faulty, l.torn = false, false
 		l.unseen++
+		if was && !l.stuck {
+			l.fault(nil)
+		}
 		return
 	}
 	if n > 0 && !l.takeBack(n) {
@@ -185,7 +189,8 @@ func (l *lines) follow() (gone bool) {
 	there, err := os.Stat(l.path)
 	own, statErr := l.file.Stat()
 	if err == nil && statErr == nil && os.SameFile(there, own) {
-		l.gone, l.stuck, l.unseen = false, false, 0
+		l.gone, l.unseen = false, 0
+		l.unstick()
 		return false
 	}
 	if statErr == nil && removed(own) { // its lines are lost, also the last ones
@@ -200,7 +205,8 @@ func (l *lines) follow() (gone bool) {
 	f, err := ownfile.Sink(l.path, os.O_APPEND, 0o600, nil)
 	if err == nil {
 		l.file.Close()
-		l.sink, l.file, l.torn, l.stuck, l.gone = f, f, endsTorn(l.path), false, false
+		l.sink, l.file, l.torn, l.gone = f, f, endsTorn(l.path), false
+		l.unstick()
 		return false
 	}
 	if !l.stuck {
@@ -212,4 +218,15 @@ func (l *lines) follow() (gone bool) {
 		}
 	}
 	return l.gone
+}
+
+// unstick notes that the file at the path is in use. Of lines that still cannot be written there was a
+// fault already, and there is news when they can.
+func (l *lines) unstick() {
+	if was := l.stuck; was {
+		l.stuck = false
+		if !l.faulty {
+			l.fault(nil)
+		}
+	}
 }

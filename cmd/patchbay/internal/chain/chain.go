@@ -39,6 +39,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -99,9 +100,10 @@ type Chain struct {
 	trail     *audit.Trail                 // nil: none
 	teams     atomic.Pointer[deploy.Teams] // nil: none
 	followed  followed
-	guard     atomic.Pointer[auth.Guard] // nil: callers need no credential
-	front     []mcp.Middleware           // that Front or Own has returned
-	views     *Views                     // nil: none
+	guard     atomic.Pointer[auth.Guard]      // nil: callers need no credential
+	secured   atomic.Pointer[tlsfiles.Server] // nil: without TLS
+	front     []mcp.Middleware                // that Front or Own has returned
+	views     *Views                          // nil: none
 	about     func(server string) Server
 }
 
@@ -291,6 +293,10 @@ func (c *Chain) open(to step, at place) ([]mcp.Middleware, error) {
 
 func (c *Chain) openLog() error {
 	fault := func(err error) {
+		if err == nil {
+			c.program.Talk.Always("patchbay: --log: the access log works again")
+			return
+		}
 		c.program.Talk.Always("patchbay: warning: --log: " + screen.Visible(err.Error()))
 	}
 	if c.config.Log == "-" {
@@ -329,7 +335,14 @@ func (c *Chain) Listen(o *listen.Options) {
 	if c.limits != nil {
 		o.Limit = c.limits.protect
 	}
+	if o.TLS != nil {
+		c.secured.Store(o.TLS)
+	}
 }
+
+// Unapplied notes why a file that the program follows by itself, such as mcp.json, is not, or not all,
+// in use; empty: it is.
+func (c *Chain) Unapplied(path, fault string) { c.followed.set(path, fault) }
 
 // Follow follows the file of the rules and gateway.yaml until ctx ends. It calls changed when the rules
 // have changed, and ready with a changed member ready.

@@ -42,6 +42,11 @@ func (c *Chain) unapplied() []string {
 			list = append(list, inLine(err.Error()))
 		}
 	}
+	if f := c.secured.Load(); f != nil {
+		if err := f.Fault(); err != nil {
+			list = append(list, inLine("certificates not reloaded; the earlier ones stay in use: "+err.Error()))
+		}
+	}
 	return list
 }
 
