@@ -37,7 +37,7 @@ func (c *Counters) Closed(server string, lasted time.Duration) {
 func (c *Counters) Waited(server string, waited time.Duration) { c.server(server).waits.lasted(waited) }
 
 // lasted counts something that has ended now. A negative duration counts as zero.
-func (s *series) lasted(d time.Duration) { s.record(&ending{end: time.Now(), took: max(d, 0)}) }
+func (s *series) lasted(d time.Duration) { s.record(&ending{end: now(), took: max(d, 0)}) }
 
 // Decided counts a decision of a policy about a request, by the rule that decided; empty: the default.
 // Rules beyond the first 1,000 count as "other".

@@ -193,7 +193,7 @@ type row struct {
 
 // state reads the counters.
 func (c *Counters) state() *state {
-	now := time.Now()
+	now := now()
 	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples(), ends: c.ends.samples(), refused: c.refused.samples()}
 	if c.Upstreams != nil {
 		out.servers = c.upstreams()

@@ -152,7 +152,7 @@ func TestWindows(t *testing.T) {
 			{0, [3]uint64{1, 1, 1}},
 			{60 * time.Second, [3]uint64{2, 2, 2}},
 			{70 * time.Second, [3]uint64{3, 1, 3}},
-			{60 * time.Minute, [3]uint64{4, 1, 4}},
+			{57 * time.Minute, [3]uint64{4, 1, 4}},
 			{71 * time.Minute, [3]uint64{5, 1, 1}},
 		} {
 			time.Sleep(step.wait)

@@ -77,7 +77,7 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 	s.open.Add(1)
 	clock := wait.From(ctx)
 	asked := clock.Asked()
-	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
+	start, o := now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
 		o.ended(start)
@@ -158,7 +158,7 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		return clock.Asked()
 	}
 	before := away()
-	start, o := time.Now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
+	start, o := now(), ending{kind: ProtocolError, in: len(req.Params)} // the kind of a panic
 	defer func() {
 		s.open.Add(-1)
 		if err != nil && h.t == &h.s.upstream && outcome.Unsent(err) {
@@ -203,9 +203,9 @@ func (h *watch) taskSeen(id string, state mcp.Result) {
 	}
 }
 
-func (o *ending) ended(start time.Time) {
-	o.took = time.Since(start)
-	o.end = start.Add(o.took)
+func (o *ending) ended(start time.Duration) {
+	o.end = now()
+	o.took = o.end - start
 }
 
 // sizeOf returns the bytes of a result of another server. It is zero for results of functions of

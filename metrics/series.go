@@ -53,7 +53,10 @@ const (
 // name says.
 const slots = 7
 
-var slotTime = [...]time.Duration{Minute: 10 * time.Second, Hour: 10 * time.Minute}
+// minuteSlot is a part of the slot of an hour.
+const minuteSlot = 10 * time.Second
+
+var slotTime = [...]time.Duration{Minute: minuteSlot, Hour: 60 * minuteSlot}
 
 // sums are counts beside a histogram.
 type sums struct {
@@ -69,60 +72,59 @@ func (s *sums) add(o *ending) {
 	s.time.Add(int64(o.took))
 }
 
+// now returns the time since a century before the start of the program: above zero also by the clock of synctest. It
+// costs half of [time.Now].
+func now() time.Duration { return time.Since(started) + century }
+
+const century = 100 * 365 * 24 * time.Hour
+
 // ending describes a call that has ended.
 type ending struct {
 	kind    Kind
-	end     time.Time
+	end     time.Duration // see now
 	took    time.Duration
 	in, out int
 }
 
-// slot holds the counts of one part of a window. The times of all slots are multiples of its
-// length.
-type slot struct {
-	number int64 // its time, divided by its length
-	sums
-	histogram [buckets]atomic.Uint32
-}
-
-// series counts the calls of one method or tool.
+// series counts the calls of one method or tool. A window is the difference between the counts now and those at its
+// begin.
 type series struct {
 	open atomic.Int64
 	sums
 	histogram [buckets]atomic.Uint64
-	rings     [len(slotTime)][slots]atomic.Pointer[slot] // the first is unused
+	slot      atomic.Int64 // of a minute: the last with a call; zero: there was none
+	marks     [len(slotTime)][slots]atomic.Pointer[mark]
+}
+
+// mark is what a series has counted before the first call in a slot.
+type mark struct {
+	slot   int64 // its time, divided by its length
+	before tally
 }
 
 // record counts a call.
 func (s *series) record(o *ending) {
-	b := bucketOf(o.took)
-	s.add(o)
-	s.histogram[b].Add(1)
-	for w := Minute; w <= Hour; w++ {
-		if t := s.slot(w, o.end); t != nil {
-			t.add(o)
-			t.histogram[b].Add(1)
-		}
+	if slot := int64(o.end / minuteSlot); slot > s.slot.Load() {
+		s.mark(slot)
 	}
+	s.add(o)
+	s.histogram[bucketOf(o.took)].Add(1)
 }
 
-// slot returns the slot of a time, or nil if a newer slot has its place.
-func (s *series) slot(w Window, at time.Time) *slot {
-	number := at.UnixNano() / int64(slotTime[w])
-	place := &s.rings[w][number%slots]
-	for {
-		now := place.Load()
-		switch {
-		case now == nil || now.number < number:
-			fresh := &slot{number: number}
-			if place.CompareAndSwap(now, fresh) {
-				return fresh
-			}
-		case now.number == number:
-			return now
-		default:
-			return nil
-		}
+// mark marks the begin of a slot of a minute. A call that is counted meanwhile may belong to the slot before it.
+func (s *series) mark(slot int64) {
+	last := s.slot.Load()
+	if slot <= last || !s.slot.CompareAndSwap(last, slot) {
+		return
+	}
+	m := &mark{slot: slot}
+	if last > 0 { // else the calls that others count now are the first
+		s.counts(&m.before)
+	}
+	s.marks[Minute][slot%slots].Store(m)
+	ratio := int64(slotTime[Hour] / slotTime[Minute])
+	if hour := slot / ratio; hour > last/ratio {
+		s.marks[Hour][hour%slots].Store(&mark{hour, m.before})
 	}
 }
 
@@ -136,40 +138,54 @@ type tally struct {
 }
 
 // addTo adds the counts of a window that ends now.
-func (s *series) addTo(t *tally, w Window, now time.Time) {
+func (s *series) addTo(t *tally, w Window, now time.Duration) {
 	t.open += s.open.Load()
 	if w == Total {
-		t.sums(&s.sums)
-		for i := range s.histogram {
-			t.histogram[i] += s.histogram[i].Load()
-		}
+		s.counts(t)
 		return
 	}
-	current := now.UnixNano() / int64(slotTime[w])
-	for i := range s.rings[w] {
-		place := &s.rings[w][i]
-		p := place.Load()
-		switch {
-		case p == nil:
-			continue
-		case p.number <= current-slots:
-			place.CompareAndSwap(p, nil) // frees its memory
-			continue
+	first := int64(now/slotTime[w]) - slots + 1 // slot of the window
+	var begin *mark                             // of the first slot with a call
+	for i := range s.marks[w] {
+		place := &s.marks[w][i]
+		switch m := place.Load(); {
+		case m == nil:
+		case m.slot < first:
+			place.CompareAndSwap(m, nil) // frees its memory
+		case begin == nil || m.slot < begin.slot:
+			begin = m
 		}
-		t.sums(&p.sums)
-		for b := range p.histogram {
-			t.histogram[b] += uint64(p.histogram[b].Load())
-		}
+	}
+	if begin != nil {
+		t.subtract(&begin.before)
+		s.counts(t)
 	}
 }
 
-func (t *tally) sums(s *sums) {
+// counts adds all that was counted.
+func (s *series) counts(t *tally) {
 	for k := range t.kinds {
 		t.kinds[k] += s.kinds[k].Load()
 	}
 	t.in += s.in.Load()
 	t.out += s.out.Load()
 	t.time += s.time.Load()
+	for b := range s.histogram {
+		t.histogram[b] += s.histogram[b].Load()
+	}
+}
+
+// subtract takes away the counts before a window, of which the same series then adds at least as many.
+func (t *tally) subtract(o *tally) {
+	for k := range t.kinds {
+		t.kinds[k] -= o.kinds[k]
+	}
+	t.in -= o.in
+	t.out -= o.out
+	t.time -= o.time
+	for b := range t.histogram {
+		t.histogram[b] -= o.histogram[b]
+	}
 }
 
 // add adds another tally of the same window.

@@ -110,7 +110,7 @@ func (s *Server) Busiest(n int) []Tool {
 
 // Read returns the counts of a window that ends now.
 func (c *Counters) Read(w Window) Snapshot {
-	now := time.Now()
+	now := now()
 	var out Snapshot
 	for i := range c.front.methods {
 		if s := c.front.methods[i].Load(); s != nil {
@@ -147,7 +147,7 @@ func (c *Counters) Read(w Window) Snapshot {
 
 // each calls do for each method and tool with counts in a window, tools last and by name. The tool
 // is "other" for tools without a series, and empty for other methods.
-func (t *table) each(w Window, now time.Time, do func(method, tool string, t *tally)) {
+func (t *table) each(w Window, now time.Duration, do func(method, tool string, t *tally)) {
 	visit := func(method, tool string, s *series) {
 		sum := new(tally)
 		if s.addTo(sum, w, now); sum.calls() > 0 || sum.open > 0 {
