@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,5 +90,48 @@ func TestReplicasOfEntry(t *testing.T) {
 	defer mu.Unlock()
 	if len(told) != 1 || !told[0].Breaker.Open || told[0].Name != strings.TrimPrefix(a.URL, "http://") {
 		t.Errorf("told %+v", told)
+	}
+}
+
+// Servers of one group are one server with the name of the group. A group with another member is another
+// server, and a name that is that of a server and of a group is a fault.
+func TestGroupOfEntries(t *testing.T) {
+	a, b := web(t, "a"), web(t, "b")
+	f := &Servers{Env: &Env{}, Gateway: &gateway.Gateway{Name: "g", Version: "1"}, Groups: true}
+	defer f.Close()
+	one := config.Server{Name: "one", URL: a.URL, Group: "work", Trusted: true}
+	two := config.Server{Name: "two", URL: b.URL, Group: "work", Required: true, DisabledTools: []string{"other"}}
+	if got := f.Set([]config.Server{one}, nil, ""); !slices.Equal(got, []string{"+ work"}) {
+		t.Fatalf("changes %q", got)
+	}
+	if name, err := ask(t, f.Gateway, "work_which"); name != "a" {
+		t.Fatalf("a group with one member: %q, %v", name, err)
+	}
+	if got := f.Set([]config.Server{one, two}, nil, ""); !slices.Equal(got, []string{"~ work"}) || !f.Requires("work") {
+		t.Fatalf("changes %q, required: %v", got, f.Requires("work"))
+	}
+	seen := map[string]bool{}
+	soon(t, "both members answer", func() bool {
+		name, err := ask(t, f.Gateway, "work_which")
+		seen[name] = err == nil
+		return seen["a"] && seen["b"]
+	})
+	if list := f.Replicas("work"); len(list) != 2 || list[0].Name != "one" || list[1].Name != "two" {
+		t.Errorf("replicas %+v", list)
+	}
+	if entry := f.list[0]; entry.Trusted || entry.offers()("other") || !entry.offers()("which") {
+		t.Errorf("trusted %v; a group has the least of its members", entry.Trusted)
+	}
+	if got := f.Set([]config.Server{one, two}, nil, ""); len(got) > 0 {
+		t.Errorf("the same servers: changes %q", got)
+	}
+	var notes []string
+	f.Env.Note = func(text string) { notes = append(notes, text) }
+	clash := config.Server{Name: "work", URL: a.URL, Source: "mcp.json:7"}
+	if got := f.Set([]config.Server{one, two, clash}, nil, ""); len(got) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "a group of other servers has its name (mcp.json:7)") {
+		t.Errorf("with a fault: changes %q, notes %q", got, notes)
+	}
+	if got := f.Set([]config.Server{one, {Name: "other", Group: "x", URL: a.URL}, {Name: "x", URL: b.URL, Source: "mcp.json:7"}}, nil, ""); !slices.Contains(got, "~ work") {
+		t.Errorf("without a member: changes %q", got)
 	}
 }

@@ -66,13 +66,18 @@ type Servers struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 
+	// Groups makes one server of the entries with the same Group: it has the name of the group, and the
+	// entries are its replicas.
+	Groups bool
+
 	mu        sync.Mutex
-	list      []*server           // in the order of the configuration; guarded by mu
-	disabled  map[string]bool     // by name, servers that Disable has taken out of use; guarded by mu
-	says      map[string]string   // what their calls get; guarded by mu
-	journals  map[string]*Journal // by name; guarded by mu
-	restarted map[string]int      // by name; guarded by mu
-	required  map[string]bool     // servers without which the gateway is not ready; guarded by mu
+	members   map[string][]config.Server // of the groups, by name; guarded by mu
+	list      []*server                  // in the order of the configuration; guarded by mu
+	disabled  map[string]bool            // by name, servers that Disable has taken out of use; guarded by mu
+	says      map[string]string          // what their calls get; guarded by mu
+	journals  map[string]*Journal        // by name; guarded by mu
+	restarted map[string]int             // by name; guarded by mu
+	required  map[string]bool            // servers without which the gateway is not ready; guarded by mu
 }
 
 // server is one server as it was configured.
@@ -210,6 +215,14 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 	for _, s := range f.list {
 		old[s.Name] = s
 	}
+	f.members = nil
+	if f.Groups {
+		var refused []config.Server
+		list, f.members, refused = grouped(list)
+		for _, s := range refused {
+			f.note("%s: not started, because a group of other servers has its name (%s); rename one of them", s.Name, s.Source)
+		}
+	}
 	var changes []string
 	required := map[string]bool{}
 	for _, s := range list {
@@ -227,7 +240,7 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 		case was == nil:
 			changes = append(changes, "+ "+s.Name)
 			was = f.start(s, older, "", nil, false)
-		case !was.Equal(s) || was.older != older || was.fault != "":
+		case !was.Equal(s) || !slices.EqualFunc(was.members, f.members[s.Name], config.Server.Equal) || was.older != older || was.fault != "":
 			changes = append(changes, "~ "+s.Name)
 			was = f.start(s, older, "", nil, false)
 		}
@@ -267,7 +280,7 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 	log := f.Env.NewLog(entry.Name, f.Said)
 	log.journal = f.journal(entry.Name)
 	ctx, end := context.WithCancel(f.ctx)
-	s := &server{Server: entry, older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{},
+	s := &server{Server: entry, members: f.members[entry.Name], older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{},
 		over: make(chan struct{}), settled: make(chan struct{}), ups: map[*Upstream]bool{}}
 	ready := sync.OnceFunc(func() { close(s.ready) })
 	if f.Starting != nil {
@@ -279,7 +292,7 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 	}
 	src := gateway.Source{
 		Name: entry.Name, Alone: f.Alone, Continues: continues, Older: older, MaxClients: entry.Clients, Queue: entry.Queue,
-		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: offersOf(entry),
+		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: s.offers(),
 		OnStatus: func(now gateway.Status) {
 			ready() // the server has its place in the gateway
 			s.became(now, log.journal)
@@ -298,7 +311,7 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 		case s.group != nil:
 			return s.group.Open(ctx)
 		}
-		return one(ctx, entry)
+		return one(ctx, s.replicaEntries()[0].entry) // of a group with one member: the member
 	}
 	if f.disabled[entry.Name] {
 		src.Disabled = f.says[entry.Name]

@@ -232,17 +232,17 @@ func TestUpStartsAServerAgain(t *testing.T) {
 	}
 }
 
-// Trap F10: tool filters of mcp.json apply in up, and up names settings that do not apply there.
+// Trap F10: tool filters and groups of mcp.json apply in up, and up names settings that do not apply there.
 func TestUpHonoursTools(t *testing.T) {
 	runtimeFolder(t)
 	stub := stubServer(t)
 	stub["patchbay"] = map[string]any{"tools": map[string]any{"disabled": []string{"ar*"}}, "group": "work", "cache": "5m", "trusted": true}
 	r := startUp(t, map[string]any{"stub": stub})
-	if !regexp.MustCompile(`(?m)^stub +4 `).MatchString(r.banner) {
+	if !regexp.MustCompile(`(?m)^work +4 `).MatchString(r.banner) {
 		t.Errorf("up printed %s, want 4 tools", r.banner)
 	}
-	r.stderr.await(t, `(?m)^patchbay: stub: up ignores "group" and "cache", which only conversations use$`)
-	if res, err := callOnce(t, r.url, "stub_args"); err == nil || !strings.Contains(err.Error(), "no tool") {
+	r.stderr.await(t, `(?m)^patchbay: work: up ignores "cache", which only conversations use$`)
+	if res, err := callOnce(t, r.url, "work_args"); err == nil || !strings.Contains(err.Error(), "no tool") {
 		t.Errorf("a call of a tool that is disabled = %v, %v", res, err)
 	}
 }

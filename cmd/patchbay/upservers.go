@@ -17,7 +17,7 @@ import (
 func (h *upServer) newServers(share string, known bool) *launch.Servers {
 	a := h.a
 	return &launch.Servers{
-		Env: a.env, Gateway: h.gateway, Share: share, Known: known, Dev: true, Said: a.said(), LeftOut: h.board.LeaveOut, Replica: h.board.Replica,
+		Env: a.env, Gateway: h.gateway, Share: share, Known: known, Dev: true, Said: a.said(), LeftOut: h.board.LeaveOut, Replica: h.board.Replica, Groups: a.verb == "up",
 		Client: func(s config.Server) (*mcp.Client, error) {
 			c := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version, Logger: a.logger().With("server", s.Name)}
 			if err := a.answerQuestions(c); err != nil {
@@ -64,7 +64,7 @@ func (h *upServer) changed(s gateway.Status) {
 // noteUnused prints the settings of a server that only conversations use.
 func (a *app) noteUnused(verb string, s config.Server) {
 	var unused []string
-	if s.Group != "" {
+	if s.Group != "" && verb != "up" {
 		unused = append(unused, `"group"`)
 	}
 	if s.Cache > 0 {
