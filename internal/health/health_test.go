@@ -28,6 +28,8 @@ func TestStateOf(t *testing.T) {
 		{"one needs a login", []Server{server("a", "ready"), server("b", "needs login")}, nil, 0, Degraded},
 		{"one is left out", []Server{server("a", "ready"), server("b", "left out")}, nil, 0, Ready},
 		{"one is left out alone", []Server{server("b", "left out")}, nil, 0, Failing},
+		{"one is disabled", []Server{server("a", "ready"), server("b", "disabled")}, nil, 0, Ready},
+		{"a required one is disabled", []Server{server("a", "ready"), needed("b", "disabled")}, nil, 0, Failing},
 		{"all are mute", []Server{server("a", "starting")}, []string{"a"}, time.Minute, Starting},
 		{"all have failed", []Server{server("a", "failing"), server("b", "crashing")}, nil, 0, Failing},
 		{"a required one is mute", []Server{server("a", "ready"), needed("b", "starting")}, []string{"b"}, time.Minute, Starting},

@@ -3,9 +3,10 @@ package steer
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -32,14 +33,17 @@ type Call struct {
 type Calls struct {
 	Sessions *Sessions // names the sessions of the calls; nil: none
 
-	last atomic.Int64
-	open sync.Map // *call by number
+	mu   sync.Mutex
+	last int64              // number of the last call; guarded by mu
+	open map[*call]struct{} // guarded by mu
 }
 
 type call struct {
+	n      int64
 	ctx    context.Context
 	server string
-	req    *mcp.Request
+	method string
+	params json.RawMessage
 	since  time.Time
 }
 
@@ -52,38 +56,58 @@ func (c *Calls) Around(server string) mcp.Middleware {
 			default:
 				return next.Handle(ctx, req)
 			}
-			n := c.last.Add(1)
-			c.open.Store(n, &call{ctx, server, req, time.Now()})
-			defer c.open.Delete(n)
+			of := &call{ctx: ctx, server: server, method: req.Method, params: req.Params, since: time.Now()}
+			c.add(of)
+			defer c.remove(of)
 			return next.Handle(ctx, req)
 		}))
 	}
 }
 
+func (c *Calls) add(of *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	of.n = c.last
+	if c.open == nil {
+		c.open = map[*call]struct{}{}
+	}
+	c.open[of] = struct{}{}
+}
+
+func (c *Calls) remove(of *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, of)
+}
+
 // Of returns the number of calls in progress of a server.
 func (c *Calls) Of(server string) (n int) {
-	c.open.Range(func(_, v any) bool {
-		if v.(*call).server == server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for of := range c.open {
+		if of.server == server {
 			n++
 		}
-		return true
-	})
+	}
 	return n
 }
 
 // List returns the oldest calls in progress, at most 1000, and the number of all.
 func (c *Calls) List() (list []Call, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock() // a call does not end while it is described, after which its parameters are gone
+	open := slices.Collect(maps.Keys(c.open))
+	slices.SortFunc(open, func(a, b *call) int { return cmp.Compare(a.n, b.n) })
 	list = []Call{}
-	c.open.Range(func(n, v any) bool {
-		of := v.(*call)
-		name, _ := jsonx.Unquote(of.req.Param("name"))
-		out := Call{ID: n.(int64), Server: of.server, Method: of.req.Method, Name: text.Short(name), Since: of.since}
+	for _, of := range open[:min(len(open), maxShown)] {
+		quoted, _ := jsonx.Lookup(of.params, "name")
+		name, _ := jsonx.Unquote(quoted)
+		out := Call{ID: of.n, Server: of.server, Method: of.method, Name: text.Short(name), Since: of.since}
 		if from := mcp.CallFrom(of.ctx); from != nil {
 			out.Principal, out.Session = from.Principal, c.Sessions.id(from.Session())
 		}
 		list = append(list, out)
-		return true
-	})
-	slices.SortFunc(list, func(a, b Call) int { return cmp.Compare(a.ID, b.ID) })
-	return list[:min(len(list), maxShown)], len(list)
+	}
+	return list, len(open)
 }
