@@ -6,6 +6,7 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/apps"
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -222,6 +224,23 @@ func guarded(mux *http.ServeMux, srv *mcp.Server) error {
 	return err
 }
 
+func peopleLogIn(mux *http.ServeMux, srv *mcp.Server, id string, secret auth.Secret) error {
+	people := &issuer.Server{
+		URL:      "https://mcp.example.com",
+		Resource: "https://mcp.example.com/mcp",
+		Provider: issuer.Provider{Issuer: "https://accounts.google.com", ClientID: id, Secret: secret},
+		Require:  map[string][]string{"hd": {"example.com"}}, // else everybody with an account there
+		Dir:      "login",                                    // else a restart ends all logins
+	}
+	if err := people.Check(); err != nil {
+		return err
+	}
+	guard := &auth.Guard{Verifiers: []auth.Verifier{people.Verifier()}, Resource: &auth.ResourceMetadata{Resource: people.Resource}}
+	people.Handle(mux)
+	mux.Handle("/mcp", guard.Protect(srv))
+	return nil
+}
+
 func loggedIn(ctx context.Context, url string) error {
 	back, err := login.NewLoopback(login.OpenBrowser)
 	if err != nil {
@@ -263,3 +282,17 @@ func replayed(t *testing.T, newServer func() *mcp.Server) {
 // These need a browser, an issuer, the address or the file of the page. The examples auth-* and login,
 // and TestRecorded, run the same calls.
 var _ = []any{guarded, loggedIn, registered, replayed}
+
+// The server of auth.md for people who log in elsewhere serves its metadata.
+func TestPeopleLogIn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	mux := http.NewServeMux()
+	if err := peopleLogIn(mux, &mcp.Server{Name: "x", Version: "1"}, "id", "secret"); err != nil {
+		t.Fatal(err)
+	}
+	rec := httptest.NewRecorder()
+	mux.ServeHTTP(rec, httptest.NewRequest("GET", "https://mcp.example.com/.well-known/oauth-authorization-server", nil))
+	if rec.Code != 200 {
+		t.Errorf("metadata: HTTP %d", rec.Code)
+	}
+}

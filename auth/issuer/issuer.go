@@ -262,8 +262,10 @@ func (s *Server) metadataPaths() (paths []string) {
 	return paths
 }
 
-// Handle adds the paths of the Server to a mux.
-func (s *Server) Handle(mux *http.ServeMux) {
+// Handle adds the paths of the Server to a mux, such as an http.ServeMux.
+func (s *Server) Handle(mux interface {
+	Handle(pattern string, h http.Handler)
+}) {
 	for _, path := range s.metadataPaths() {
 		mux.Handle(path, s)
 	}

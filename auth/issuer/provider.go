@@ -280,7 +280,7 @@ func (s *Server) admit(claims map[string]any) (*person, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Require)) {
 		if !includes(claims[name], s.Require[name]) {
-			return nil, refuse(accessDenied, "this server does not admit the person: the claim "+name+" has none of the required values")
+			return nil, refuse(accessDenied, fmt.Sprintf("this server does not admit the person: the claim %s has none of the required values", name))
 		}
 	}
 	who := &person{Claims: map[string]any{}}

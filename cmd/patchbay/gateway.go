@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/people"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 )
 
@@ -135,7 +136,7 @@ type reached struct {
 
 // useless are the members of gateway.yaml that have no effect on a verb.
 var useless = map[string][]string{
-	"serve": {"servers", "ready", "views", "listen.admin"}, "bridge": {"views", "listen.admin"}, "run": {"listen", "auth", "ready", "views"}, "chat": {"listen", "auth", "ready", "views"},
+	"serve": {"servers", "ready", "views", "listen.admin"}, "bridge": {"views", "listen.admin"}, "run": {"listen", "auth", "login", "ready", "views"}, "chat": {"listen", "auth", "login", "ready", "views"},
 }
 
 // memberFlags are the flags that set the same as members.
@@ -167,7 +168,7 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 			return excludes(member, flag)
 		}
 	}
-	for _, member := range []string{"listen.http", "listen.cert", "auth", "views"} {
+	for _, member := range []string{"listen.http", "listen.cert", "auth", "login", "views"} {
 		if r != nil && r.stdio && f.Has(member) {
 			return excludes(member, "--stdio")
 		}
@@ -194,6 +195,6 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 	}
 	*r.http, r.Metrics = cmp.Or(f.Listen.HTTP, *r.http), cmp.Or(f.Listen.Metrics, r.Metrics)
 	r.TLSCert, r.TLSKey = cmp.Or(f.Listen.Cert, r.TLSCert), cmp.Or(f.Listen.Key, r.TLSKey)
-	r.Auth = append(r.Auth, f.Auth...)
+	r.Auth, r.Login = append(r.Auth, f.Auth...), people.Login(f.Login)
 	return nil
 }

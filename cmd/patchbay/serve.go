@@ -189,7 +189,10 @@ func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.
 	}
 	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
 	var mw []mcp.Middleware
-	if o.Guard, err = p.Guard(l.Addr(), a.logger()); err == nil {
+	if o.Login, err = p.People(l.Addr(), a.logger()); err == nil {
+		o.Guard, err = p.Guard(l.Addr(), o.Login, a.logger())
+	}
+	if err == nil {
 		mw, err = middlewares()
 	}
 	if err != nil {

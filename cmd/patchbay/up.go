@@ -229,7 +229,7 @@ type upServer struct {
 	steers   *steer.Gateway // nil: a bridge
 	counters *metrics.Counters
 	ending   atomic.Bool
-	guarded  bool                         // callers need a credential
+	guarded  bool                         // callers need a credential that a person puts into their configuration
 	ready    atomic.Pointer[deploy.Ready] // of gateway.yaml; nil: the defaults
 
 	agree agree.Changes // used by the goroutine that follows the file

@@ -22,6 +22,7 @@ func TestEveryMember(t *testing.T) {
 servers: mcp.json
 listen: {http: "${DEPLOY_TEST_NONE:-0.0.0.0}:8443", metrics: {file: address}, admin: "127.0.0.1:9443", cert: tls.pem, key: tls.key}
 auth: ["jwt:https://idp.example,roles=groups"]
+login: {issuer: "https://login.example.com", client: id, secret: {file: address}, url: "https://mcp.example.com/", scopes: [openid, groups], claims: groups, require: {hd: [example.com]}, schemes: [cursor], dir: state, token: 5m, session: 7d}
 ready: {wait: 1m, require: [jira]}
 policy: policy.yaml
 teams: {from: principal.claims.realm.groups, members: {dev: ["eng-*"], ops: oncall}}
@@ -38,6 +39,11 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 		{f.Servers, in("mcp.json")},
 		{f.Listen, deploy.Listen{HTTP: "0.0.0.0:8443", Metrics: "127.0.0.1:9090", Admin: "127.0.0.1:9443", Cert: in("tls.pem"), Key: in("tls.key")}},
 		{f.Auth, []string{"jwt:https://idp.example,roles=groups"}},
+		{f.Login, &deploy.Login{
+			Issuer: "https://login.example.com", Client: "id", Secret: "127.0.0.1:9090", URL: "https://mcp.example.com", Scopes: []string{"openid", "groups"},
+			Claims: []string{"groups"}, Require: []deploy.Requirement{{"hd", []string{"example.com"}}}, Schemes: []string{"cursor"}, Dir: in("state"),
+			Token: 5 * time.Minute, Session: 7 * 24 * time.Hour,
+		}},
 		{f.Ready, deploy.Ready{Wait: time.Minute, Require: []string{"jira"}}},
 		{f.Policy, in("policy.yaml")},
 		{f.Teams, deploy.Teams{From: "principal.claims.realm.groups", Members: []deploy.Team{{"dev", []string{"eng-*"}}, {"ops", []string{"oncall"}}}}},
@@ -45,9 +51,9 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 		{f.Audit, &deploy.Audit{File: in("audit.jsonl"), Arguments: "none", Checkpoint: 20 * time.Second, Key: in("audit.ed25519"), OnFailure: "pass", Sync: "none"}},
 		{f.Telemetry, &deploy.Telemetry{OTLP: "http://collector:4318", Content: "redacted", Headers: map[string]string{"X-Key": "127.0.0.1:9090"}}},
 		{f.Record, &deploy.Record{Dir: in("frames"), Bytes: 3 << 19, Age: 48 * time.Hour}},
-		{f.Files, []string{in("address"), in("address")}},
+		{f.Files, []string{in("address"), in("address"), in("address")}},
 		{len(f.Warnings), 0},
-		{f.Problem("limits[1]", "text", "fix").String(), path + ":8:19: text; fix"},
+		{f.Problem("limits[1]", "text", "fix").String(), path + ":9:19: text; fix"},
 		{f.Problem("listen.http", "text", "").String(), path + ":3:16: text"},
 		{f.Problem("nothing", "text", "").String(), path + ":1:1: text"},
 	} {
@@ -107,6 +113,13 @@ func TestFaults(t *testing.T) {
 		{"auth: [a, a]", "1:11: auth has the same value twice; keep one"},
 		{"auth: [&a x]", "1:8: auth[0]: anchors and aliases are not supported"},
 		{"auth: [a, [b]]", "1:11: auth[1] must be text"},
+		{"login: {issuer: 'https://x'}", "1:8: login needs client; login: {client: ID}"},
+		{"login: {client: x}", "1:8: login needs issuer; login: {issuer: https://login.example.com}"},
+		{"login: {issuer: x, client: y, scope: z}", `1:31: login has no member "scope"; did you mean "scopes"?`},
+		{"login: {issuer: x, client: y, session: 1y}", `1:40: login.session is "1y", not a time`},
+		{"login: {issuer: x, client: y, token: 2h}", `1:38: login.token is "2h", out of bounds; use 1s to 1h`},
+		{"login: {issuer: x, client: y, require: [hd]}", "1:40: login.require must be a mapping"},
+		{"login: {issuer: x, client: y, require: {hd: []}}", "1:45: login.require.hd is an empty list; remove it"},
 		{"ready: 5s", "1:8: ready must be a mapping"},
 		{"ready: {wait: 5}", `1:15: ready.wait is "5", not a time; write it like 10s, 5m, 12h or 7d`},
 		{"ready: {wait: 1d}", `1:15: ready.wait is "1d", out of bounds; use 0s to 10m`},
@@ -157,6 +170,8 @@ func TestPlainSecret(t *testing.T) {
 	for file, want := range map[string]string{
 		"telemetry: {otlp: 'http://c', headers: {X-Key: s3cret}}":                    "g:1:48: telemetry.headers has a value in plain text, which is often a secret; write ${NAME} or {file: PATH} in place of it",
 		"telemetry: {otlp: 'http://c', headers: {X-Key: '${DEPLOY_TEST_PASSWORD}'}}": "",
+		"login: {issuer: 'https://x', client: y, secret: s3cret}":                    "g:1:49: login.secret is in plain text; write ${NAME} or {file: PATH} in place of it",
+		"login: {issuer: 'https://x', client: y, secret: '${DEPLOY_TEST_PASSWORD}'}": "",
 	} {
 		f, err := deploy.Parse("g", []byte(file))
 		if err != nil {

@@ -67,6 +67,7 @@ func (r *reader) read(data []byte) {
 		"servers":   func(n *yaml.Node) { f.Servers = r.path(n, "servers") },
 		"listen":    r.listen,
 		"auth":      func(n *yaml.Node) { f.Auth = r.list(n, "auth") },
+		"login":     r.login,
 		"ready":     r.ready,
 		"policy":    func(n *yaml.Node) { f.Policy = r.path(n, "policy") },
 		"teams":     r.teams,

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -54,6 +55,7 @@ const MaxStreams = 100
 type Options struct {
 	TLS   *tlsfiles.Server // nil: plain HTTP
 	Guard *auth.Guard      // nil: callers need no credential
+	Login *issuer.Server   // where the hosts of the guard's callers log in; nil: elsewhere
 	SSE   bool             // also serve HTTP+SSE, the HTTP transport of 2024-11-05
 	Log   *slog.Logger     // required
 
@@ -96,6 +98,9 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	e := &Endpoint{URL: scheme + reachable(l.Addr()) + Path, Mux: http.NewServeMux(), srv: srv, listener: boundConnections(l, logRefused(o.Log)), options: o}
 	if o.Guard != nil && o.Guard.Resource != nil {
 		e.handleMetadata(o.Guard)
+	}
+	if o.Login != nil {
+		o.Login.Handle(limited{e})
 	}
 	e.handle("http", Path, srv)
 	if o.SSE {
@@ -162,6 +167,16 @@ func (e *Endpoint) guardOf(path string) *auth.Guard {
 // handle serves a path behind the limiter and the guard.
 func (e *Endpoint) handle(transport, path string, h http.Handler) {
 	e.Mux.Handle(path, e.protected(transport, h, e.options.Guard))
+}
+
+// limited is the mux of an endpoint, with the limiter in front of each handler.
+type limited struct{ e *Endpoint }
+
+func (l limited) Handle(pattern string, h http.Handler) {
+	if l.e.options.Limit != nil {
+		h = l.e.options.Limit(h)
+	}
+	l.e.Mux.Handle(pattern, h)
 }
 
 // protected puts the limiter, a guard, and what Options put around them in front of a handler.

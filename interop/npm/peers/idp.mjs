@@ -1,13 +1,13 @@
 // An authorization server on oidc-provider: its pages to sign in and to agree, its registration, rotation, revocation and
-// introspection. Arguments: the format of access tokens ("jwt" or "opaque"), their life in seconds, and "closed" if it
-// registers no clients. It prints its issuer.
+// introspection. Arguments: the format of access tokens ("jwt" or "opaque"), their life in seconds, "closed" if it
+// registers no clients, and the redirect URI of a gateway, if there is one. It prints its issuer.
 //
 // Of its own it has one page, /agreed, where a user sees what was agreed to and takes that back.
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
 
-const [format, life, closed] = process.argv.slice(2);
+const [format, life, closed, callback] = process.argv.slice(2);
 const grants = new Map(); // what was agreed to, by id
 
 const html = (res, body) => {
@@ -51,6 +51,9 @@ server.listen(0, '127.0.0.1', () => {
         client_id: 'known', token_endpoint_auth_method: 'none', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'],
         grant_types: ['authorization_code', 'refresh_token'],
       },
+      ...(callback ? [{
+        client_id: 'gateway', client_secret: 'secret of the gateway', application_type: 'native', redirect_uris: [callback], grant_types: ['authorization_code'],
+      }] : []),
     ],
     scopes: ['openid', 'offline_access'],
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },

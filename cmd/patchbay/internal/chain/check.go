@@ -22,7 +22,7 @@ func (p *Program) Check(path string, open bool) (*deploy.File, error) {
 	}
 	c := &check{file: f}
 	c.values(p)
-	if _, _, err := listen.Address(f.Listen.HTTP, open || len(f.Auth) > 0); f.Listen.HTTP != "" && errors.Is(err, listen.ErrShared) {
+	if _, _, err := listen.Address(f.Listen.HTTP, open || known(f)); f.Listen.HTTP != "" && errors.Is(err, listen.ErrShared) {
 		c.faults = append(c.faults, Shared(f))
 	}
 	if err := c.sorted(); err != nil {
@@ -49,8 +49,11 @@ func (p *Program) Check(path string, open bool) (*deploy.File, error) {
 
 // Shared returns the fault of a listen.http that other machines reach without authentication.
 func Shared(f *deploy.File) deploy.Problem {
-	return f.Problem("listen.http", "listen.http: "+listen.ErrShared.Error(), "add auth, use 127.0.0.1, or give the flag --client-ca or --insecure-no-auth")
+	return f.Problem("listen.http", "listen.http: "+listen.ErrShared.Error(), "add auth or login, use 127.0.0.1, or give the flag --client-ca or --insecure-no-auth")
 }
+
+// known reports whether a file says who the callers are.
+func known(f *deploy.File) bool { return len(f.Auth) > 0 || f.Login != nil }
 
 // addresses checks those of listen, as far as no flag changes the outcome.
 func (c *check) addresses() {
@@ -67,12 +70,12 @@ func (c *check) addresses() {
 		c.report(member, err)
 		return at
 	}
-	if _, _, err := listen.Address(c.file.Listen.Admin, len(c.file.Auth) > 0); c.file.Listen.Admin != "" && errors.Is(err, listen.ErrShared) {
+	if _, _, err := listen.Address(c.file.Listen.Admin, known(c.file)); c.file.Listen.Admin != "" && errors.Is(err, listen.ErrShared) {
 		c.faults = append(c.faults, SharedAdmin(c.file))
 	}
 	members := []string{"listen.http", "listen.metrics", "listen.admin"}
 	at := []*net.TCPAddr{
-		of(members[0], c.file.Listen.HTTP, len(c.file.Auth) > 0), of(members[1], c.file.Listen.Metrics, false), of(members[2], c.file.Listen.Admin, len(c.file.Auth) > 0),
+		of(members[0], c.file.Listen.HTTP, known(c.file)), of(members[1], c.file.Listen.Metrics, false), of(members[2], c.file.Listen.Admin, known(c.file)),
 	}
 	all := func(a *net.TCPAddr) bool { return a.IP == nil || a.IP.IsUnspecified() }
 	for i, b := range at {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/people"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/follow"
@@ -44,6 +45,7 @@ func (c *check) values(p *Program) {
 	c.servers()
 	c.limits()
 	c.auth(p)
+	c.login()
 	if f.Telemetry != nil {
 		c.report("telemetry.otlp", (&otlp.Options{Endpoint: f.Telemetry.OTLP}).Check())
 		c.report("telemetry.headers", (&otlp.Options{Endpoint: "http://localhost", Headers: f.Telemetry.Headers}).Check())
@@ -164,6 +166,24 @@ func (c *check) auth(p *Program) {
 		default: // it may be a secret
 			c.fault(member, "write a secret as env:NAME; "+helpAuth, "%s cannot be used; its value, from a variable or a file, is not shown", member)
 		}
+	}
+}
+
+// login checks the member login.
+func (c *check) login() {
+	if c.file.Login == nil {
+		return
+	}
+	for _, f := range people.Check(c.file.Login) {
+		problem := c.file.Problem(f.Member, f.Text, f.Fix)
+		if f.Warning {
+			c.file.Warnings = append(c.file.Warnings, problem)
+			continue
+		}
+		c.faults = append(c.faults, problem)
+	}
+	if c.file.Login.Dir != "" {
+		c.report("login.dir", folder(c.file.Login.Dir))
 	}
 }
 

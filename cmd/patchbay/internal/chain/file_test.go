@@ -126,7 +126,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("after the end of the other process: %v, %v", f, err)
 	}
 	for file, want := range map[string]string{
-		"listen: {http: '0.0.0.0:7420'}": "1:16: listen.http: anyone who can reach this address can use the server: there is no authentication; add auth, ",
+		"listen: {http: '0.0.0.0:7420'}": "1:16: listen.http: anyone who can reach this address can use the server: there is no authentication; add auth or login, ",
 		"listen: {http: '7420'}":         "",
 		"listen: {http: '127.0.0.1:1'}":  "",
 	} {
@@ -187,10 +187,46 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, example)
 	}
-	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "ready.wait", "ready.require[0]", "policy", "limits[1]", "teams.from", "audit.key", "record.age", "listen.metrics", "telemetry.otlp"} {
+	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "login.secret", "ready.wait", "ready.require[0]", "policy", "limits[1]", "teams.from", "audit.key", "record.age", "listen.metrics", "telemetry.otlp"} {
 		if !f.Has(member) {
 			t.Errorf("the example has no %s", member)
 		}
+	}
+}
+
+// The example of a login in docs/gateway.md has every member, and no fault.
+func TestDocumentedLogin(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n### People log in")
+	_, example, _ = strings.Cut(example, "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "key"), "sesame\n")
+	path := filepath.Join(dir, "gateway.yaml")
+	write(t, path, example)
+	p, _ := program()
+	f, err := p.Check(path, false)
+	if err != nil || len(f.Warnings) > 0 {
+		t.Fatalf("%v, %v in\n%s", err, f, example)
+	}
+	for _, member := range []string{"url", "issuer", "client", "secret", "claims", "require", "scopes", "dir", "session", "token", "schemes"} {
+		if !f.Has("login." + member) {
+			t.Errorf("the example has no %s", member)
+		}
+	}
+	if _, err := os.Stat(f.Login.Dir); err == nil {
+		t.Error("the check has made the folder")
+	}
+	write(t, path, strings.Replace(example, "TENANT-ID", "common", 1))
+	if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), "gateway.yaml:4:11: login.issuer names no tenant") {
+		t.Errorf("common: %v", err)
+	}
+	write(t, path, "listen: {http: 0.0.0.0:8443}\nlogin: {issuer: https://accounts.google.com, client: id, dir: key/x}\n")
+	if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), "2:63: login.dir: ") {
+		t.Errorf("a folder that cannot be: %v", err)
 	}
 }
 

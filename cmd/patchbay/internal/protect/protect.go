@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -33,6 +34,12 @@ type Flags struct {
 	Hosts    []string `name:"allow-host" placeholder:"NAME" help:"Accept this host name, of a proxy (repeatable)."`
 	Origins  []string `name:"allow-origin" placeholder:"URL" help:"Accept web pages of http://HOST:PORT (repeatable)."`
 	Limits
+
+	// Login makes the authorization server that the member login of gateway.yaml describes: for the
+	// resource, else for the URL in login, else for the address; nil if it has none of them. Nil: there
+	// is no login.
+	Login func(resource, address string, scopes []string, logger *slog.Logger) *issuer.Server `flag:"-"`
+
 	Log    string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
 	Audit  string `name:"audit" placeholder:"FILE" help:"Keep an audit log of calls in this file."`
 	Record string `name:"record" placeholder:"DIR" help:"Keep frames of 7 days here, redacted, at most 1 GiB."`
@@ -55,7 +62,7 @@ func (p *Flags) Scheme() string {
 func (p *Flags) Shared() bool { return p.Insecure || p.Knows() }
 
 // Knows reports whether callers must authenticate. TLS alone does not require that.
-func (p *Flags) Knows() bool { return len(p.Auth) > 0 || p.ClientCA != "" }
+func (p *Flags) Knows() bool { return len(p.Auth) > 0 || p.Login != nil || p.ClientCA != "" }
 
 // Check refuses flags that do not fit together, and over stdio those that need HTTP.
 func (p *Flags) Check(stdio bool) error {
@@ -72,7 +79,7 @@ func (p *Flags) Check(stdio bool) error {
 		return advice.Usagef("--tls-key and --client-ca need --tls-cert").Hint("--tls-cert FILE")
 	case stdio && len(p.Hosts)+len(p.Origins) > 0:
 		return advice.Usagef("--allow-host and --allow-origin need HTTP; web pages and proxies cannot reach stdio").Hint("--http 127.0.0.1:7420")
-	case len(p.Auth) == 0 && p.ClientCA != "" && len(p.Scopes) > 0:
+	case len(p.Auth) == 0 && p.Login == nil && p.ClientCA != "" && len(p.Scopes) > 0:
 		return advice.Usagef("--auth-scope admits nobody: certificates have no scopes").Hint("patchbay help auth")
 	}
 	for _, name := range p.Hosts {
@@ -109,8 +116,33 @@ func (p *Flags) Secure(logger *slog.Logger) (*tlsfiles.Server, error) {
 	return f, nil
 }
 
-// Guard returns the authentication for a server at an address; nil without --auth and a client CA.
-func (p *Flags) Guard(at net.Addr, logger *slog.Logger) (*auth.Guard, error) {
+// People returns the authorization server for hosts of a server at an address; nil without the member
+// login of gateway.yaml.
+func (p *Flags) People(at net.Addr, logger *slog.Logger) (*issuer.Server, error) {
+	if p.Login == nil {
+		return nil, nil
+	}
+	s := p.Login(p.Resource, p.address(at), p.Scopes, logger)
+	if s == nil {
+		return nil, advice.Usagef("login: hosts need the URL of the server, which %s does not tell", at).Hint("add url: https://mcp.example.com to login in gateway.yaml")
+	}
+	if err := s.Check(); err != nil {
+		return nil, advice.Usagef("login: %s", strings.TrimPrefix(err.Error(), "issuer: ")).Hint("add url: https://mcp.example.com to login in gateway.yaml, if that is the URL of the server")
+	}
+	return s, nil
+}
+
+// address returns the URL of a server at an address; empty: the address has no host.
+func (p *Flags) address(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
+		return p.Scheme() + at.String() + listen.Path
+	}
+	return ""
+}
+
+// Guard returns the authentication for a server at an address; nil without --auth, login and a client
+// CA. The authorization server is that of People.
+func (p *Flags) Guard(at net.Addr, login *issuer.Server, logger *slog.Logger) (*auth.Guard, error) {
 	if !p.Knows() {
 		if len(p.Scopes) > 0 || p.Resource != "" {
 			return nil, advice.Usagef("--auth-scope and --auth-resource need --auth").Hint("patchbay help auth")
@@ -140,9 +172,10 @@ func (p *Flags) Guard(at net.Addr, logger *slog.Logger) (*auth.Guard, error) {
 		}
 		g.Verifiers = append(g.Verifiers, v)
 	}
-	resource, address := p.Resource, ""
-	if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
-		address = p.Scheme() + at.String() + listen.Path
+	resource, address := p.Resource, p.address(at)
+	if login != nil {
+		g.Verifiers = append(g.Verifiers, login.Verifier())
+		resource = login.Resource
 	}
 	if resource == "" && remote {
 		resource = address

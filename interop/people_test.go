@@ -1,0 +1,174 @@
+package interop
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
+	gosdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/patchbay-dev/patchbay/auth/login"
+)
+
+// secretOfGateway is the client secret of a gateway at the authorization server.
+const secretOfGateway = "secret of the gateway"
+
+// startPeople starts a gateway whose people log in at an authorization server that registers no
+// clients, and returns its address.
+func startPeople(t *testing.T) (gateway, issuer string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the authorization server has to know the address first
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	issuer = startIDPWith(t, nil, "jwt", "3600", "closed", "http://"+address+"/oauth/callback")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"secret": secretOfGateway,
+		"gateway.yaml": fmt.Sprintf("listen: {http: %q}\nlogin: {issuer: %q, client: gateway, secret: {file: secret}, dir: state}\nviews: {all: {}, few: {tools: [\"*orders\"]}}\n",
+			address, issuer),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+	return startServer(t, patchbay(t, "up", "-s", "shop", "--gateway", filepath.Join(dir, "gateway.yaml")), home(t)...), issuer
+}
+
+// agrees is a person who agrees on the page of the gateway, and logs in at the authorization server.
+func (p *person) agrees(program string) {
+	p.t.Helper()
+	p.reads(program + " wants to use")
+	p.reads("a program on this computer")
+	p.press("button", "Agree and log in")
+	p.signIn()
+	p.reads("Authorize")
+	p.press("button", "Continue")
+	p.reads("You can close this page")
+}
+
+// ofGateway fails the test if a token is not one of a gateway, for one of its resources.
+func ofGateway(t *testing.T, token, gateway, issuer, resource string) {
+	t.Helper()
+	parts := strings.Split(strings.TrimSpace(token), ".")
+	if len(parts) != 3 {
+		t.Fatalf("the token %q is not a JWT", token)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var c struct {
+		Issuer   string `json:"iss"`
+		Audience string `json:"aud"`
+		Subject  string `json:"sub"`
+		Provider string `json:"idp"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil || c.Issuer != strings.TrimSuffix(gateway, "/mcp") || c.Audience != resource || c.Subject != "alice" || c.Provider != issuer {
+		t.Errorf("the token says %+v (error %v); want the audience %s", c, err, resource)
+	}
+	for server, want := range map[string]int{resource: http.StatusOK, gateway + "/v/few": http.StatusOK, gateway: http.StatusOK} {
+		if server != resource {
+			want = http.StatusUnauthorized
+		}
+		if status := knock(t, server, strings.TrimSpace(token)); status != want {
+			t.Errorf("a token for %s at %s: HTTP %d, want %d", resource, server, status, want)
+		}
+	}
+}
+
+// The official TypeScript client logs in at a view of the gateway, and refreshes its token.
+func TestPeopleWithTypeScript(t *testing.T) {
+	t.Parallel()
+	gateway, issuer := startPeople(t)
+	p := newPerson(t)
+	view := gateway + "/v/few"
+	client := begin(t, []string{node(t), npmFile("peers", "login.mjs"), view})
+	p.goTo(client.hears(`log in at (http\S+)`))
+	p.agrees("TypeScript host")
+	token := client.hears(`token (\S+)`)
+	ofGateway(t, token, gateway, issuer, view)
+	if tools := client.hears(`tools (\S+)`); !strings.Contains(tools, "get-orders") || strings.Contains(tools, "cart") {
+		t.Errorf("the tools are %q, want those of the view", tools)
+	}
+	next := client.hears(`next (\S+)`)
+	if next == token {
+		t.Error("the token was not refreshed")
+	}
+	ofGateway(t, next, gateway, issuer, view)
+	client.ends(0)
+}
+
+// The official Go SDK logs in.
+func TestPeopleWithGoSDK(t *testing.T) {
+	t.Parallel()
+	gateway, issuer := startPeople(t)
+	p := newPerson(t)
+	pages := make(chan string, 1)
+	back, err := login.NewLoopback(func(_ context.Context, page string) error { pages <- page; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*dialogueLimit)
+	defer cancel()
+	handler, err := sdkauth.NewAuthorizationCodeHandler(&sdkauth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &sdkauth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "Go host", RedirectURIs: []string{back.RedirectURL()}, GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		}},
+		RedirectURL: back.RedirectURL(),
+		AuthorizationCodeFetcher: func(ctx context.Context, args *sdkauth.AuthorizationArgs) (*sdkauth.AuthorizationResult, error) {
+			u, err := back.Visit(ctx, args.URL)
+			if err != nil {
+				return nil, err
+			}
+			q := u.Query()
+			return &sdkauth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tools []string
+	ended := make(chan error, 1)
+	go func() {
+		client := gosdk.NewClient(&gosdk.Implementation{Name: "go", Version: "1"}, nil)
+		s, err := client.Connect(ctx, &gosdk.StreamableClientTransport{Endpoint: gateway, OAuthHandler: handler}, nil)
+		if err == nil {
+			defer s.Close()
+			var list *gosdk.ListToolsResult
+			if list, err = s.ListTools(ctx, nil); err == nil {
+				for _, tool := range list.Tools {
+					tools = append(tools, tool.Name)
+				}
+			}
+		}
+		ended <- err
+	}()
+	p.opens(pages)
+	p.agrees("Go host")
+	if err := <-ended; err != nil || !slices.ContainsFunc(tools, func(name string) bool { return strings.Contains(name, "get-orders") }) {
+		t.Fatalf("tools %q, error %v", tools, err)
+	}
+	source, err := handler.TokenSource(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := source.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofGateway(t, token.AccessToken, gateway, issuer, gateway)
+}
