@@ -2,12 +2,13 @@
 //
 // It uses the change notifications of the system. A change without a notification, as on some
 // network folders, or on Linux while a program keeps the file open for writing, is noticed within 10
-// seconds. Editors write in several steps: File looks at the file when nothing has happened for 150 ms,
+// seconds, and the return of a folder that was removed within a second. Editors write in several steps: File looks at the file when nothing has happened for 150 ms,
 // and reports a fault only if the file does not change again within a second.
 package follow
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,10 @@ const (
 
 	// LookAgain bounds how long a change may go unnoticed where the system does not notify.
 	LookAgain = 10 * time.Second
+
+	// folderTime is the time between two looks while the folder of the file does not exist, because
+	// nothing notifies of its return.
+	folderTime = time.Second
 )
 
 // Look is the result of a look at a file.
@@ -74,6 +79,7 @@ type Watch struct {
 	named   bool            // writes of other files in the folders do not count
 	names   atomic.Value    // []string: the names of the files, if named
 	changed chan struct{}   // has an element after a notification
+	missing bool            // the folder of path cannot be watched
 }
 
 // Start begins to watch a file, which need not exist. Close ends that.
@@ -120,7 +126,8 @@ func (w *Watch) add() (grown bool) {
 	if w.watcher == nil {
 		return false
 	}
-	before := len(w.folders)
+	before := maps.Clone(w.folders)
+	w.missing = false
 	var files, names []string
 	for _, path := range append([]string{w.path}, w.also...) {
 		files = append(files, path)
@@ -137,13 +144,19 @@ func (w *Watch) add() (grown bool) {
 	for _, file := range files {
 		w.folder(filepath.Dir(file))
 	}
-	return len(w.folders) > before
+	for dir := range w.folders {
+		grown = grown || !before[dir]
+	}
+	return grown
 }
 
 func (w *Watch) folder(dir string) {
 	if w.watcher.add(dir) { // also a known one, which may have been created again
 		w.folders[dir] = true
+		return
 	}
+	delete(w.folders, dir)
+	w.missing = w.missing || dir == filepath.Dir(w.path)
 }
 
 // Wait waits until something has happened in the folder of the file and no more follows, but not
@@ -152,6 +165,9 @@ func (w *Watch) folder(dir string) {
 func (w *Watch) Wait(ctx context.Context, d time.Duration) bool {
 	if w.add() {
 		return true
+	}
+	if w.missing {
+		d = min(d, folderTime)
 	}
 	late := time.NewTimer(d)
 	defer late.Stop()

@@ -122,3 +122,56 @@ func TestFileBeside(t *testing.T) {
 	}
 	await("c")
 }
+
+// A folder that is removed and made again is followed within seconds, with what is written to it later.
+func TestFolderComesBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sub")
+	path := filepath.Join(dir, "file")
+	put := func(text string) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("first")
+	ctx, cancel := context.WithCancel(t.Context())
+	seen, done := make(chan string, 1000), make(chan struct{})
+	go func() {
+		defer close(done)
+		File(ctx, path, func() Look {
+			text, _ := os.ReadFile(path)
+			seen <- string(text)
+			return Look{}
+		}, func(string) {}, func() {})
+	}()
+	await := func(want string) time.Duration {
+		t.Helper()
+		began, late := time.Now(), time.After(30*time.Second)
+		for {
+			select {
+			case got := <-seen:
+				if got == want {
+					return time.Since(began)
+				}
+			case <-late:
+				t.Fatalf("%q is not seen", want)
+			}
+		}
+	}
+	await("first")
+	for _, text := range []string{"second", "third"} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		await("")
+		time.Sleep(3 * folderTime / 2) // the folder stays away
+		put(text)
+		if took := await(text); took > LookAgain/2 {
+			t.Errorf("%q is seen after %v", text, took)
+		}
+	}
+	cancel()
+	<-done
+}
