@@ -294,8 +294,8 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 		Name: entry.Name, Alone: f.Alone, Continues: continues, Older: older, MaxClients: entry.Clients, Queue: entry.Queue,
 		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: s.offers(),
 		OnStatus: func(now gateway.Status) {
-			ready() // the server has its place in the gateway
 			s.became(now, log.journal)
+			ready() // the server has its place in the gateway, and a status
 		},
 	}
 	one := func(ctx context.Context, entry config.Server) (gateway.Upstream, error) {
