@@ -1,0 +1,74 @@
+package spread_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/gateway/spread"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A call that was lost with its replica is repeated on another one only if the server is trusted and
+// declares the tool idempotent. Otherwise its outcome is unknown, and the error says so.
+func TestLostCall(t *testing.T) {
+	yes := true
+	for _, tt := range []struct {
+		name    string
+		trusted bool
+		hints   *mcp.ToolAnnotations
+		repeats bool
+	}{
+		{"trusted and idempotent", true, &mcp.ToolAnnotations{Idempotent: &yes}, true},
+		{"trusted", true, nil, false},
+		{"idempotent, says somebody", false, &mcp.ToolAnnotations{Idempotent: &yes}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := newBox(t, "a"), newBox(t, "b")
+			runs := make(chan *box, 10)
+			for _, box := range []*box{a, b} {
+				mcp.AddTool(box.srv, mcp.Tool{Name: "book", Annotations: tt.hints}, func(ctx context.Context, _ struct{}) (string, error) {
+					runs <- box
+					if len(runs) == 1 { // the first run
+						<-ctx.Done()
+						return "", ctx.Err()
+					}
+					return "booked", nil
+				})
+			}
+			group := &spread.Group{Name: "work", Logger: quiet(), Trusted: tt.trusted,
+				Replicas: []spread.Replica{a.replica(mcp.V2026_07_28, nil), b.replica(mcp.V2026_07_28, nil)}}
+			_, session := through(t, group, gateway.Shared)
+			s := session()
+			connected(t, group)
+			eventually(t, "both replicas are compared", func() bool {
+				_, err := call(t, s, "work_which")
+				return err == nil && a.calls.Load() > 0 && b.calls.Load() > 0
+			})
+			time.AfterFunc(0, func() {
+				eventuallyRun(runs)
+				if len(runs) == 1 {
+					first := <-runs
+					runs <- first
+					first.kill()
+				}
+			})
+			text, err := call(t, s, "work_book")
+			switch {
+			case tt.repeats && (err != nil || text != "booked" || len(runs) != 2):
+				t.Errorf("%q, %v, after %d runs; want one more run", text, err, len(runs))
+			case !tt.repeats && (err == nil || !strings.Contains(err.Error(), "the tool may or may not have run") || len(runs) != 1):
+				t.Errorf("%q, %v, after %d runs; want an unknown outcome", text, err, len(runs))
+			}
+		})
+	}
+}
+
+// eventuallyRun waits for the first run.
+func eventuallyRun(runs chan *box) {
+	for len(runs) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
