@@ -89,6 +89,30 @@ func ofGateway(t *testing.T, token, gateway, issuer, resource string) {
 	}
 }
 
+// The program registers itself at the gateway, its user agrees and logs in, and it gets tokens of
+// the gateway. It logs out, and its token is refused.
+func TestPeopleWithProgram(t *testing.T) {
+	t.Parallel()
+	gateway, issuer := startPeople(t)
+	p := newPerson(t)
+	env, pages := opener(t)
+	u := newUser(t, env...)
+	login := begin(t, patchbay(t, "login", gateway), u.env...)
+	p.opens(pages)
+	p.agrees("Patchbay")
+	login.ends(0)
+	tools, _ := u.runs(0, "tools", "-s", gateway)
+	if !strings.Contains(tools, "get-orders") {
+		t.Errorf("the tools are %q", tools)
+	}
+	token, _ := u.runs(0, "token", "get", gateway)
+	ofGateway(t, token, gateway, issuer, gateway)
+	u.runs(0, "logout", gateway)
+	if status := knock(t, gateway, strings.TrimSpace(token)); status != http.StatusUnauthorized {
+		t.Errorf("the token after logout: HTTP %d, want 401", status)
+	}
+}
+
 // The official TypeScript client logs in at a view of the gateway, and refreshes its token.
 func TestPeopleWithTypeScript(t *testing.T) {
 	t.Parallel()
@@ -171,4 +195,32 @@ func TestPeopleWithGoSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofGateway(t, token.AccessToken, gateway, issuer, gateway)
+}
+
+// A person whom the gateway does not admit is not logged in, and the program says why.
+func TestPeopleAreRefused(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	issuer := startIDPWith(t, nil, "jwt", "3600", "closed", "http://"+address+"/oauth/callback")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gateway.yaml")
+	text := fmt.Sprintf("listen: {http: %q}\nlogin: {issuer: %q, client: gateway, secret: %q, require: {sub: [bob]}}\n", address, issuer, secretOfGateway)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gateway := startServer(t, patchbay(t, "serve", "shop", "--gateway", file), home(t)...)
+	p := newPerson(t)
+	env, pages := opener(t)
+	u := newUser(t, env...)
+	login := begin(t, patchbay(t, "login", gateway), u.env...)
+	p.opens(pages)
+	p.agrees("Patchbay")
+	if said := login.ends(3); !strings.Contains(said, "the claim sub has none of the required values") {
+		t.Errorf("login said %q", said)
+	}
 }
