@@ -130,7 +130,13 @@ type APIKeys struct {
 	// Logger logs errors in File after its first reading. If nil, they are not logged.
 	Logger *slog.Logger
 
-	file watched[map[string]*APIKey]
+	file watched[map[string]*knownKey]
+}
+
+// knownKey is an entry, with the principal of all requests with it.
+type knownKey struct {
+	APIKey
+	principal Principal
 }
 
 // Verify implements [Verifier].
@@ -159,10 +165,7 @@ func (a *APIKeys) Verify(r *http.Request) (*Principal, error) {
 	default:
 		return nil, fmt.Errorf("the user name %q is not empty, \"key\", or the id or subject of API key %q", text.Short(user), text.Short(id))
 	}
-	return &Principal{
-		ID: "apikey#" + k.Subject, Scheme: "apikey", Subject: k.Subject, ClientID: k.ID, Name: k.Name,
-		Scopes: k.Scopes, Roles: k.Roles, Expires: k.Expires,
-	}, nil
+	return &k.principal, nil
 }
 
 // keyOf finds the key in a request, and the user name that came with it.
@@ -195,8 +198,8 @@ func (a *APIKeys) keyOf(r *http.Request) (user, key string, err error) {
 }
 
 // known returns the keys by id.
-func (a *APIKeys) known() (map[string]*APIKey, error) {
-	return a.file.get(a.File, a.Logger, func(content []byte) (map[string]*APIKey, error) {
+func (a *APIKeys) known() (map[string]*knownKey, error) {
+	return a.file.get(a.File, a.Logger, func(content []byte) (map[string]*knownKey, error) {
 		list, err := ParseAPIKeys(content)
 		var faults faults
 		for _, k := range a.Keys {
@@ -206,9 +209,13 @@ func (a *APIKeys) known() (map[string]*APIKey, error) {
 			}
 			list = append(list, k)
 		}
-		m := make(map[string]*APIKey, len(list))
+		m := make(map[string]*knownKey, len(list))
 		for i := range list {
-			k := &list[i]
+			k := &knownKey{APIKey: list[i]}
+			k.principal = Principal{
+				ID: "apikey#" + k.Subject, Scheme: "apikey", Subject: k.Subject, ClientID: k.ID, Name: k.Name,
+				Scopes: k.Scopes, Roles: k.Roles, Expires: k.Expires,
+			}
 			if _, twice := m[k.ID]; twice {
 				faults.add("key %q is listed twice", text.Short(k.ID))
 				k = nil // neither of the two is an entry

@@ -52,8 +52,9 @@ type Basic struct {
 }
 
 type user struct {
-	hash   string
-	scopes []string
+	hash      string
+	scopes    []string
+	principal *Principal // of all requests of the user
 }
 
 // users are the users of a file, and a hash that is computed for unknown names, so that these take
@@ -114,7 +115,7 @@ func (b *Basic) Verify(r *http.Request) (*Principal, error) {
 	default:
 		return nil, errNoUser
 	}
-	return &Principal{ID: "basic#" + name, Scheme: "basic", Subject: name, Name: name, Scopes: u.scopes}, nil
+	return u.principal, nil
 }
 
 var errNoUser = errors.New("the user name or the password is wrong")
@@ -174,6 +175,7 @@ func (b *Basic) known() (*users, error) {
 				all.byName[name] = user{} // neither of the two is an entry
 				return fmt.Errorf("user %q is listed twice", text.Short(name))
 			}
+			u.principal = &Principal{ID: "basic#" + name, Scheme: "basic", Subject: name, Name: name, Scopes: u.scopes}
 			all.byName[name], all.decoy = u, u.hash
 			return nil
 		}
@@ -192,7 +194,7 @@ func (b *Basic) known() (*users, error) {
 			}
 			name, rest, _ := strings.Cut(text, ":")
 			hash, list, _ := strings.Cut(rest, ":")
-			if err := add(name, user{hash, strings.Fields(list)}); err != nil {
+			if err := add(name, user{hash: hash, scopes: strings.Fields(list)}); err != nil {
 				faults.add("line %d: %w", n, err)
 			}
 		}

@@ -24,6 +24,8 @@ func TestMetricsParse(t *testing.T) {
 	c.Audit = func() metrics.AuditLog { return metrics.AuditLog{} }
 	c.Faults = func() int { return 1 }
 	c.Refused("invalid_token")
+	c.Cached(odd, true)
+	c.Cached(odd, false)
 	c.Team = func(context.Context) string { return odd }
 	h := c.Front()(c.Around(nil)(odd)(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 		if string(req.Param("name")) == `"bad"` {

@@ -66,6 +66,7 @@ type Counters struct {
 	policy  pairs                              // decisions by effect and rule
 	teams   pairs                              // calls of tools by kind and team
 	ends    pairs                              // of tasks, by server and kind
+	cached  pairs                              // calls by server, and "hit" or "miss"
 	refused pairs                              // requests by the error code of their answer, and nothing
 	servers atomic.Pointer[map[string]*server] // a change makes a new map
 	tools   atomic.Int64                       // number of tools with counts of their own

@@ -55,6 +55,15 @@ func (c *Counters) Decided(allow bool, rule string) {
 // [auth.Guard.Refused]: https://pkg.go.dev/github.com/patchbay-dev/patchbay/auth#Guard
 func (c *Counters) Refused(code string) { c.refused.count(code, "").Add(1) }
 
+// Cached counts a call of a server whose result may be cached: a hit is answered without the server.
+func (c *Counters) Cached(server string, hit bool) {
+	result := "miss"
+	if hit {
+		result = "hit"
+	}
+	c.cached.count(server, result).Add(1)
+}
+
 const maxPairs = 1000
 
 // pairs are counts by two labels. The zero value is empty.

@@ -104,6 +104,10 @@ var metrics = []struct {
 		}},
 	{Metric{"patchbay_policy_decisions_total", "counter", "", []string{"effect", "rule"}, "Decisions of the policy about requests, by the rule that decided; no rule: the default."},
 		func(s *state) []Sample { return s.decisions }},
+	{Metric{"patchbay_cache_hits_total", "counter", "", byServer, "Calls that the cache of results has answered."},
+		func(s *state) []Sample { return s.ofCache("hit") }},
+	{Metric{"patchbay_cache_misses_total", "counter", "", byServer, "Calls of read-only tools that it has not answered."},
+		func(s *state) []Sample { return s.ofCache("miss") }},
 	{Metric{"patchbay_audit_lag_seconds", "gauge", "seconds", nil, "How long the last write of the audit log took."},
 		func(s *state) []Sample { return s.ofAudit(func(a *AuditLog) float64 { return a.Lag.Seconds() }) }},
 	{Metric{"patchbay_audit_lines_queued", "gauge", "", nil, "Lines that wait for the audit log."},
@@ -180,7 +184,7 @@ type state struct {
 	connections, waits        []row // by server
 	lists, decisions, teams   []Sample
 	ends                      []Sample // of tasks
-	refused, faults           []Sample
+	refused, cached, faults   []Sample
 	servers                   []Upstream
 	audit                     *AuditLog // nil: none
 }
@@ -194,7 +198,7 @@ type row struct {
 // state reads the counters.
 func (c *Counters) state() *state {
 	now := now()
-	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples(), ends: c.ends.samples(), refused: c.refused.samples()}
+	out := &state{version: c.Version, decisions: c.policy.samples(), teams: c.teams.samples(), ends: c.ends.samples(), refused: c.refused.samples(), cached: c.cached.samples()}
 	if c.Upstreams != nil {
 		out.servers = c.upstreams()
 	}
@@ -288,6 +292,15 @@ func (s *state) ofServers(value func(*Upstream) float64) []Sample {
 }
 
 // ofAudit returns a sample about the audit log; none if there is none.
+func (s *state) ofCache(result string) (out []Sample) {
+	for _, one := range s.cached {
+		if one.Labels[1] == result {
+			out = append(out, Sample{Labels: one.Labels[:1], Value: one.Value})
+		}
+	}
+	return out
+}
+
 func (s *state) ofAudit(value func(*AuditLog) float64) []Sample {
 	if s.audit == nil {
 		return nil

@@ -507,6 +507,9 @@ func TestFamilies(t *testing.T) {
 	c.Decided(true, "devs")
 	c.Decided(false, "")
 	c.Refused("invalid_token")
+	for _, hit := range []bool{true, false, false} {
+		c.Cached("db", hit)
+	}
 	c.Front()(answer(mcp.RawResult(`{"tools":[]}`), nil)).Handle(t.Context(), &mcp.Request{Method: "tools/list"})
 	session, end := context.WithCancel(t.Context())
 	c.Session(session)
@@ -541,6 +544,8 @@ func TestFamilies(t *testing.T) {
 			"patchbay_policy_decisions_total[allow devs]": "2 0",
 			"patchbay_policy_decisions_total[deny ]":      "1 0",
 			"patchbay_auth_refused_total[invalid_token]":  "1 0",
+			"patchbay_cache_hits_total[db]":               "1 0",
+			"patchbay_cache_misses_total[db]":             "2 0",
 		} {
 			if got[name] != want {
 				missing = fmt.Sprintf("%s is %q, want %q, in %v", name, got[name], want, got)

@@ -241,7 +241,6 @@ func TestUpHonoursTools(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^work +4 `).MatchString(r.banner) {
 		t.Errorf("up printed %s, want 4 tools", r.banner)
 	}
-	r.stderr.await(t, `(?m)^patchbay: work: up ignores "cache", which only conversations use$`)
 	if res, err := callOnce(t, r.url, "work_args"); err == nil || !strings.Contains(err.Error(), "no tool") {
 		t.Errorf("a call of a tool that is disabled = %v, %v", res, err)
 	}

@@ -61,13 +61,16 @@ func (h *upServer) changed(s gateway.Status) {
 	h.board.Tell(s)
 }
 
-// noteUnused prints the settings of a server that only conversations use.
+// noteUnused prints the settings of a server that have no effect.
 func (a *app) noteUnused(verb string, s config.Server) {
 	var unused []string
 	if s.Group != "" && verb != "up" {
 		unused = append(unused, `"group"`)
 	}
-	if s.Cache > 0 {
+	switch {
+	case s.Cache > 0 && verb == "up" && !trustedServer(s):
+		a.talk.Note(`%s: "cache" has no effect without "trusted": true, as the server says itself which tools only read`, s.Name)
+	case s.Cache > 0 && verb != "up":
 		unused = append(unused, `"cache"`)
 	}
 	if len(unused) > 0 {

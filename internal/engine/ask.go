@@ -79,6 +79,26 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 	return c.asker.ask(ctx, c, fitting)
 }
 
+// OnAsk returns a call like c that calls f before it asks questions.
+func (c *Call) OnAsk(f func()) *Call {
+	out := c.Redirect(nil)
+	if out.ex = c.ex; c.asker != nil {
+		out.asker = observedAsker{c.asker, f}
+	}
+	return out
+}
+
+// observedAsker calls a function before it asks.
+type observedAsker struct {
+	asker
+	asks func()
+}
+
+func (a observedAsker) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
+	a.asks()
+	return a.asker.ask(ctx, c, qs)
+}
+
 // ErrOver is the error of a question asked after its call was answered.
 var ErrOver = errors.New("the call was answered; its caller can no longer be asked")
 

@@ -110,6 +110,7 @@ type Server struct {
 	Largest   []Tool    `json:"largest,omitempty"` // at most 100 of its tools, those with the most tokens first
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
+	Cache     *Cache    `json:"cache,omitempty"`    // nil: results are not cached
 	Lost      string    `json:"lost,omitempty"`     // why a connection last ended by itself
 	LostAt    time.Time `json:"lostAt,omitzero"`    // when it ended
 	Server    string    `json:"server,omitempty"`   // its name, version and revision
@@ -137,6 +138,12 @@ type Replica struct {
 	Until   time.Time `json:"until,omitzero"`    // of an open one: when the replica is probed
 	Reason  string    `json:"reason,omitempty"`  // why the breaker is open, or there is no connection
 	Differs string    `json:"differs,omitempty"` // how it differs from the one with the lists
+}
+
+// Cache counts the calls of read-only tools since the start.
+type Cache struct {
+	Hits   uint64 `json:"hits"` // answered without the server
+	Misses uint64 `json:"misses"`
 }
 
 // Running reports whether callers can reach the server.

@@ -102,6 +102,7 @@ var forbidden = []struct {
 	{"internal/process", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "it judges a command line and an exit code, and starts nothing"},
 	{"internal/guard", []string{"./"}, "the guard runs before other packages are initialized"},
 	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
+	{"internal/resultcache", []string{"./"}, "results are kept, whichever they are"},
 	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},
 	{"internal/tlsfiles", []string{"./mcp", "./auth", "./config", "./internal/listen", "./internal/transport"}, "files are read, whoever listens or connects"},
 	{"breaker", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./metrics", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport"}, "a breaker is for any handler, and knows of no program"},

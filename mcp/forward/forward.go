@@ -82,6 +82,20 @@ func WithNotify(ctx context.Context, f func(method string, params json.RawMessag
 	}))
 }
 
+// OnQuestion returns a context that calls f before the call asks its caller a question, and at once if
+// this run of the call has answers to questions. Outside of a call it returns ctx.
+func OnQuestion(ctx context.Context, f func()) context.Context {
+	c := engine.From(ctx)
+	if c == nil {
+		return ctx
+	}
+	asks := func() { _ = c.User().Run(ctx, "OnQuestion", func() error { f(); return nil }) }
+	if c.Round() > 0 {
+		asks()
+	}
+	return engine.With(ctx, c.OnAsk(asks))
+}
+
 // WithTaskID returns a context for a call that may become a task: the caller gets the id that f
 // makes from the task's id and the caller's principal. It is for a handler in front of several
 // others that gives tasks its own ids. The function f may be called after the request is over.

@@ -25,6 +25,9 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 		lines = append(lines, tokens(s))
 	}
 	lines = append(lines, ofReplicas(s, now)...)
+	if s.Cache != nil {
+		say("the cache has answered %d of %s of read-only tools", s.Cache.Hits, counted(s.Cache.Hits+s.Cache.Misses, "call"))
+	}
 	if s.Lost != "" {
 		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
 	}

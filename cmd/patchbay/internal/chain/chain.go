@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	spans → access log → counters → audit → limits → (gateway or host) → calls in progress → counters → policy → audit → counters → spans → server
+//	spans → access log → counters → audit → limits → (gateway or host) → calls in progress → counters → policy → cache → audit → counters → spans → server
 //
 // Limits of tools are behind the views of gateway.yaml, and so count calls under the names of the gateway.
 //
@@ -104,6 +104,7 @@ type Chain struct {
 	secured   atomic.Pointer[tlsfiles.Server] // nil: without TLS
 	front     []mcp.Middleware                // that Front or Own has returned
 	views     *Views                          // nil: none
+	caches    sync.Map                        // *cached by server
 	about     func(server string) Server
 }
 
@@ -176,6 +177,7 @@ const (
 	opening // of calls in progress; the first step behind a gateway
 	calling
 	ruling
+	caching   // results, for a gateway
 	beginning // of calls, for the audit
 	measuring
 	spansOut // spans of the requests to servers
@@ -223,6 +225,8 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 		return policy.Foreign(at.server, at.Trusted, c.rules, c.program.Logger)
 	case s == ruling && c.rules != nil:
 		return policy.Middleware(at.server, c.rules, c.program.Logger)
+	case s == caching:
+		return c.cache(at)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ func (c *Chain) Report(r *health.Report) {
 	r.Telemetry, r.Unapplied = c.Telemetry(), c.unapplied()
 	if c.views != nil {
 		c.views.report(r)
+		c.answered(r)
 	}
 	if c.trail == nil {
 		return

@@ -89,6 +89,7 @@ type Gateway interface {
 	Has(server string) bool
 	Owner(name string) (server, feature string)
 	KeptTools() mcp.Result
+	ToolKey(ctx context.Context, server, tool string, req *mcp.Request) (key any, readOnly bool)
 	Changed()
 }
 

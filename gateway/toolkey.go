@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"context"
+	"weak"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// toolKey identifies a connection, the tools that its server lists, and the callers who are the same to it.
+type toolKey struct {
+	conn     weak.Pointer[conn]
+	tools    uint64 // serial of the list
+	version  listVersion
+	audience audience
+	can      string // the questions that the caller can answer
+}
+
+// ToolKey returns a key for the result of a call of a tool, by the names that a server has for itself and
+// the tool, and whether the server lists the tool as read-only. Calls with equal keys reach the same
+// connection, come from callers that the server cannot tell apart (one principal and credential, and
+// equal HTTP headers), and no change of the tools was seen between them. The key is comparable. It is nil
+// if the result must not be used for another call: the server is not connected, does not list the tool,
+// or cannot announce changes. ToolKey asks no server.
+func (g *Gateway) ToolKey(ctx context.Context, server, tool string, req *mcp.Request) (key any, readOnly bool) {
+	for _, up := range g.upstreams() {
+		if up.name == server && up.pool != nil {
+			return up.toolKey(ctx, tool, req)
+		}
+	}
+	return nil, false
+}
+
+func (up *upstream) toolKey(ctx context.Context, tool string, req *mcp.Request) (key any, readOnly bool) {
+	who := clientOf(ctx)
+	c := up.pool.listConn(who)
+	if c == nil || c.lister == nil || up.pool.perClient() && up.pool.ofClient(who) == nil {
+		return nil, false
+	}
+	views := up.views(who)
+	for _, whose := range []client{views[0], views[1], {}} {
+		l := up.cache.get(whose, listTools)
+		if l == nil || !l.ids[tool] {
+			continue
+		}
+		for i := range l.entries {
+			if l.entries[i].id == tool {
+				hint, _ := jsonx.LookupPath(l.entries[i].raw, "annotations", "readOnlyHint")
+				readOnly = string(hint) == "true"
+				break
+			}
+		}
+		version, _ := c.version(listTools)
+		return toolKey{weak.Make(c), l.serial, version, audienceOf(ctx, mcp.CallFrom(ctx), req).to(c), who.can}, readOnly
+	}
+	return nil, false
+}
