@@ -348,6 +348,9 @@ func (h *upServer) show(ctx context.Context) error {
 	h.board.Report() // later changes are not in the table
 	h.table()
 	h.warnOfProcesses()
+	for _, warning := range h.views.Empty() {
+		a.talk.Note("warning: %s", warning)
+	}
 	a.print("(" + a.shown(h.from) + ")")
 	for _, note := range h.notes {
 		a.print("(" + a.shown(note) + ")")

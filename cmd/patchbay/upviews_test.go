@@ -288,3 +288,26 @@ func TestUpViewsTokens(t *testing.T) {
 	r.stderr.await(t, "changed views")
 	check(paths)
 }
+
+// A view that hides all tools is named with its place, at the start and after a change.
+func TestUpViewsEmpty(t *testing.T) {
+	runtimeFolder(t)
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	write := func(views string) {
+		t.Helper()
+		if err := os.WriteFile(file+"~", []byte("views:\n  all: {}\n"+views), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+"~", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("  small: {tools: [b_*]}\n  full: {tools: ['*']}\n  pages: {resources: ['*']}\n")
+	r := startUp(t, map[string]any{"a": stubServer(t)}, "--gateway", file)
+	r.stderr.await(t, `warning: \S+gateway.yaml:3:\d+: view "small" has none of the 5 tools`)
+	write("  full: {tools: ['*']}\n  other: {tools: [A_args]}\n")
+	r.stderr.await(t, `warning: \S+gateway.yaml:4:\d+: view "other" has none of the 5 tools`)
+	if text := r.stderr.String(); strings.Contains(text, `"full"`) || strings.Contains(text, `"pages"`) {
+		t.Errorf("other views are named:\n%s", text)
+	}
+}

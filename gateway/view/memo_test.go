@@ -104,3 +104,41 @@ func TestListsAreKept(t *testing.T) {
 		t.Error("a hundred lists are kept")
 	}
 }
+
+// A result of 40 MB is cut like any other, and of its rest so much can be read as one caller may have; the
+// end says what is missing.
+func TestRestIsBounded(t *testing.T) {
+	srv := &mcp.Server{Name: "large"}
+	line := strings.Repeat("x", 999) + "\n"
+	mcp.AddTool(srv, mcp.Tool{Name: "all"}, func(context.Context, struct{}) (string, error) { return strings.Repeat(line, 40_000), nil })
+	s, err := new(mcp.Client).Open(t.Context(), (&view.View{Name: "v", Search: &view.Search{Budget: 1 << 20}}).Middleware()(srv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	res, err := s.CallTool(t.Context(), "call_tool", map[string]any{"name": "all"})
+	if err != nil || len(res.JSON()) > 1<<20+2000 || len(res.Content) != 2 {
+		t.Fatalf("a result of %d bytes, %v", len(res.JSON()), err)
+	}
+	link, ok := res.Content[1].(mcp.ResourceLink)
+	if !ok || !strings.Contains(link.Description, "bytes") {
+		t.Fatalf("no link to the rest but %+v", res.Content[1])
+	}
+	sum, last := len(res.Text()), ""
+	for uri := link.URI; uri != ""; {
+		read, err := s.ReadResource(t.Context(), uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last = read.Contents[0].Text; len(last) > 1<<20 {
+			t.Fatalf("a part of %d bytes", len(last))
+		}
+		sum += len(last)
+		if uri = ""; len(read.Contents) > 1 {
+			uri = read.Contents[1].URI
+		}
+	}
+	if sum < 31<<20 || sum > 33<<20 || !strings.HasSuffix(last, "bytes are left out") {
+		t.Errorf("%d bytes, which end with %q", sum, last[max(0, len(last)-40):])
+	}
+}

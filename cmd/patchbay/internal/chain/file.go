@@ -237,6 +237,11 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 			if len(now) > 0 {
 				talk.Note("%s: changed %s", f.Path, strings.Join(now, " and "))
 			}
+			if c.views != nil && slices.Contains(now, "views") {
+				for _, warning := range c.views.Empty() {
+					talk.Note("warning: %s", warning)
+				}
+			}
 			last = f
 		}
 		look := follow.Look{Also: f.Files}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -68,6 +69,28 @@ func (v *Views) report(r *health.Report) {
 			r.Views[i].Path = ""
 		}
 	}
+}
+
+// Empty returns a warning about each view that has none of the tools that the servers list, with its place in
+// the file.
+func (v *Views) Empty() (warnings []string) {
+	all, now := v.gateway.KeptTools().JSON(), v.now.Load()
+	var total int
+	for range tools(all) {
+		total++
+	}
+	if total == 0 || now.of == nil {
+		return nil
+	}
+	for i, row := range now.sizes(all, "") {
+		one := &now.file[i]
+		if row.Tools > 0 || one.Prompts != nil || one.Resources != nil {
+			continue
+		}
+		text := fmt.Sprintf("view %q has none of the %d tools that the servers list now", one.Name, total)
+		warnings = append(warnings, fmt.Sprint(now.of.Problem("views."+one.Name, text, "patchbay tools lists their names, which begin with that of the server")))
+	}
+	return warnings
 }
 
 // ofServers measures a list of tools by their servers.

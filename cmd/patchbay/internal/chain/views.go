@@ -113,6 +113,7 @@ type Views struct {
 
 // viewSet is the views of one reading of the file.
 type viewSet struct {
+	of    *deploy.File // nil: there is none
 	file  []deploy.View
 	views map[string]mcp.Handler // by name; nil: the file has none, and everything is served
 	forms []mcp.Handler          // the views of file for everybody, with the tools of Gateway.KeptTools alone
@@ -144,7 +145,7 @@ func (c *Chain) limitTools(h mcp.Handler) mcp.Handler {
 func (v *Views) set(f *deploy.File) {
 	next := &viewSet{all: &view.View{Name: deploy.AllView}}
 	if f != nil && f.Views != nil {
-		next = &viewSet{file: f.Views, views: map[string]mcp.Handler{}}
+		next = &viewSet{of: f, file: f.Views, views: map[string]mcp.Handler{}}
 		for i := range f.Views {
 			made, err := viewOf(&f.Views[i], &v.chain.program)
 			if err != nil { // it was checked when the file was read
