@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -159,6 +160,9 @@ func TestAnotherKey(t *testing.T) {
 
 // After a Close that fails, a line is dropped, not queued too, and nobody waits for one.
 func TestFailedClose(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("open files are not removed on Windows")
+	}
 	dir := filepath.Join(t.TempDir(), "logs")
 	l, err := audit.Open(filepath.Join(dir, "audit.jsonl"), &audit.Options{Shared: true})
 	if err != nil {
