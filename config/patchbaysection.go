@@ -15,7 +15,7 @@ import (
 // for all servers at the top of the file.
 
 // settings are the members of a server that only Patchbay reads.
-var settings = []string{"share", "clients", "queue", "replicas", "breaker", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
+var settings = []string{"share", "clients", "queue", "replicas", "breaker", "memory", "processes", "idle", "startTimeout", "callTimeout", "callLimit", "inheritEnv", "ca", "cert", "key", "trusted", "required", "group", "cache", "tools"}
 
 // patchbaySection reads the settings of a server from the value of a "patchbay" key, which may
 // be nil.
@@ -61,6 +61,7 @@ func (l *loader) settings(members map[string]*node, s *Server) {
 	if n := members["breaker"]; n != nil {
 		l.breaker(n, s)
 	}
+	l.limits(members, s)
 	for name, b := range map[string]*bool{"inheritEnv": &s.InheritEnv, "trusted": &s.Trusted, "required": &s.Required} {
 		if n := members[name]; n != nil {
 			*b = l.truth(name, n)
@@ -261,7 +262,7 @@ func (l *loader) alone(lists map[string]int) {
 func (s Server) Equal(t Server) bool {
 	return s.Name == t.Name && s.Command == t.Command && slices.Equal(s.Args, t.Args) && maps.Equal(s.Env, t.Env) &&
 		s.Dir == t.Dir && s.URL == t.URL && maps.Equal(s.Headers, t.Headers) && s.Transport == t.Transport &&
-		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Clients == t.Clients && s.Queue == t.Queue && s.Idle == t.Idle &&
+		s.Builtin == t.Builtin && s.Disabled == t.Disabled && s.Share == t.Share && s.Clients == t.Clients && s.Queue == t.Queue && s.Memory == t.Memory && s.Processes == t.Processes && s.Idle == t.Idle &&
 		s.StartTimeout == t.StartTimeout && s.CallTimeout == t.CallTimeout && s.CallLimit == t.CallLimit && s.InheritEnv == t.InheritEnv &&
 		s.CA == t.CA && s.Cert == t.Cert && s.Key == t.Key && s.Trusted == t.Trusted && s.Group == t.Group && s.Cache == t.Cache && s.Dev.equal(t.Dev) &&
 		slices.Equal(s.Replicas, t.Replicas) && s.Breaker == t.Breaker &&

@@ -83,7 +83,7 @@ func TestLoadOwnFaults(t *testing.T) {
 		`1:41: there is no server "bb": did you mean "ab"?`,
 		`1:90: the member "idel" is not read: did you mean "idle"?`,
 		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,
-		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, clients, queue, replicas, breaker, idle, startTimeout, callTimeout, callLimit, inheritEnv, ca, cert, key, trusted, required, group, cache, tools`,
+		`2:63: the member "colour" of "patchbay" is not read: Patchbay has share, clients, queue, replicas, breaker, memory, processes, idle, startTimeout, callTimeout, callLimit, inheritEnv, ca, cert, key, trusted, required, group, cache, tools`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

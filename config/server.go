@@ -38,6 +38,9 @@ type Server struct {
 	Replicas []string // more addresses of the same server, besides URL; a gateway spreads calls
 	Breaker  Breaker  // when a gateway stops calls to it, or to one of its replicas
 
+	Memory    int64 // bytes that the processes of a Command may use together; 0: no limit
+	Processes int   // processes that a Command may consist of; 0: no limit
+
 	Idle         time.Duration // a Command that is unused for this time is stopped; 0: not set; negative: never
 	StartTimeout time.Duration // bounds the opening of the session; 0: not set; negative: no bound
 	CallTimeout  time.Duration // bounds the silence of a call; 0: not set; negative: no bound

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		return "", ctx.Err()
 	})
+	greedy(srv)
 	if err := srv.ServeStdio(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

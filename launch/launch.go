@@ -18,6 +18,8 @@
 //     this program is not started again.
 //   - Credentials go only to the address they are for: stored logins over https or loopback, and to an
 //     entry without an Authorization of its own.
+//   - A command that is over "memory" or "processes" of its entry is ended with all its processes within
+//     seconds, and the error says why. This works on Linux; elsewhere Env.Note gets a warning.
 //   - Secrets of an entry are given to [Env.Redact] before they are used.
 package launch
 
@@ -36,6 +38,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/bounds"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -82,6 +85,7 @@ type Env struct {
 
 	mu         sync.Mutex
 	transports map[way]*login.Transport // guarded by mu
+	noted      map[string]bool          // keys of noteOnce; guarded by mu
 }
 
 // Resolve replaces the inputs of an entry with their answers, and gives its secrets to Redact. It
@@ -127,6 +131,7 @@ type Session struct {
 	handOver func() // leaves a command to its guard; nil: there is none
 	command  string // command that was started, or "" if none was
 	pid      int    // of the guard of the command
+	bound    *bounds.Bound
 }
 
 // Open opens a session with the server of an entry: a built-in one runs in this process, a command
@@ -254,8 +259,9 @@ type wire struct{ conn jsonrpc.Conn }
 
 func (w wire) Connect(context.Context) (jsonrpc.Conn, error) { return w.conn, nil }
 
-// Err returns the session's error. It names the command instead of its guard.
-func (s *Session) Err() error { return aboutCommand(s.Session.Err(), s.command) }
+// Err returns the session's error. It names the command instead of its guard. If the command was ended
+// because it was over a limit of its entry, the error says so.
+func (s *Session) Err() error { return aboutCommand(s.Session.Err(), s.command, s.bound) }
 
 // Close ends the session, and the server if it runs in this process. It takes at most 4 seconds, and 2
 // more for a built-in server.

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/gateway/spread"
+	"github.com/patchbay-dev/patchbay/internal/bounds"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -157,7 +158,7 @@ func (f *Servers) Processes(name string) (n int, memory int64) {
 	f.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.pids), memoryOf(s.pids)
+	return len(s.pids), bounds.Memory(s.pids)
 }
 
 // Names returns the names of the servers, in the order of the configuration.
@@ -359,6 +360,10 @@ func (f *Servers) openCounted(ctx context.Context, s *server, entry config.Serve
 	f.wg.Go(func() {
 		<-u.Done()
 		s.uncount(u)
+		if why := u.bound.Reason(); why != "" {
+			log.journal.Event(why)
+			f.log().Warn("server stopped at a limit of its entry", "server", s.Name, "err", why)
+		}
 	})
 	return u, nil
 }

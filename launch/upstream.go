@@ -71,7 +71,7 @@ func (u *Upstream) told(err error) error {
 		}
 		err = wants
 	}
-	return secrets.Cleaned(err, u.env.clean)
+	return secrets.Cleaned(aboutCommand(err, u.command, u.bound), u.env.clean)
 }
 
 // Err returns the session's error, without secrets.

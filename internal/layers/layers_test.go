@@ -101,6 +101,7 @@ var forbidden = []struct {
 	{"internal/secrets", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "what is a secret is said by its name, whoever asks"},
 	{"internal/process", []string{"./mcp", "./gateway", "./launch", "./host", "./cmd"}, "it judges a command line and an exit code, and starts nothing"},
 	{"internal/guard", []string{"./"}, "the guard runs before other packages are initialized"},
+	{"internal/bounds", []string{"./"}, "processes are measured, whatever they serve"},
 	{"internal/follow", []string{"./"}, "files are followed, whatever is in them"},
 	{"internal/resultcache", []string{"./"}, "results are kept, whichever they are"},
 	{"internal/netfault", []string{"./auth", "./config", "./gateway", "./launch", "./internal/transport"}, "it words errors, whoever got them"},

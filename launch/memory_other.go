@@ -1,5 +1,0 @@
-//go:build !linux
-
-package launch
-
-func memoryOf(map[int]bool) int64 { return 0 }
