@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("LAUNCH_TEST_SERVER") == "" {
 		os.Exit(m.Run())
 	}
+	if said := os.Getenv("LAUNCH_TEST_SAYS"); said != "" {
+		fmt.Fprintln(os.Stderr, said)
+		os.Exit(3)
+	}
 	srv := &mcp.Server{Name: "child", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "self"}, func(context.Context, struct{}) (string, error) {
 		return fmt.Sprint(os.Getpid(), " ", os.Args[1:]), nil

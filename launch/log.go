@@ -21,13 +21,13 @@ type Log struct {
 	opened atomic.Int64 // connections to the server so far
 
 	mu   sync.Mutex
-	tail []byte      // guarded by mu
+	tail []byte      // complete lines, without secrets; guarded by mu
 	part []byte      // of a line that is not complete; guarded by mu
 	keys trace.Lines // state of private keys over the lines for each
 }
 
 // NewLog returns the log of a server. If each is not nil, it is called with each line, prefixed
-// with the name of the server and without private keys.
+// with the name of the server and without secrets.
 func (e *Env) NewLog(name string, each func(line string)) *Log {
 	return &Log{name: name, env: e, each: each}
 }
@@ -39,11 +39,6 @@ const maxSaid = 4 << 10
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tail = append(l.tail, p[max(0, len(p)-maxSaid):]...)
-	l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-maxSaid):]...)
-	if l.each == nil && l.journal == nil {
-		return len(p), nil
-	}
 	l.part = append(l.part, p...)
 	for {
 		i := slices.Index(l.part, '\n')
@@ -53,28 +48,41 @@ func (l *Log) Write(p []byte) (int, error) {
 		if i < 0 {
 			i = maxSaid
 		}
-		line := strings.TrimRight(string(l.part[:i]), "\r\n")
-		if l.keys.Secret(line) {
-			line = trace.Redacted
-		}
+		line := l.shown(&l.keys, l.part[:i])
+		l.tail = append(append(l.tail, line...), '\n')
+		l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-maxSaid):]...)
 		if l.each != nil {
 			l.each(l.name + ": " + line)
 		}
 		if l.journal != nil {
-			l.journal.add(false, l.env.clean(line))
+			l.journal.add(false, line)
 		}
 		l.part = append(l.part[:0], l.part[min(i+1, len(l.part)):]...)
 	}
 }
 
-// Last returns the last 8 lines of the log, without secrets.
-func (l *Log) Last() string { return l.env.clean(strings.Join(l.lines(8), "\n")) }
+// shown returns a line without secrets.
+func (l *Log) shown(keys *trace.Lines, part []byte) string {
+	line := strings.TrimRight(string(part), "\r\n")
+	if keys.Secret(line) {
+		return trace.Redacted
+	}
+	return l.env.said(line)
+}
 
-// lines returns the last n lines of the log, at most maxSaid bytes.
+// Last returns the last 8 lines of the log, without secrets.
+func (l *Log) Last() string { return strings.Join(l.lines(8), "\n") }
+
+// lines returns the last n lines of the log without secrets, at most maxSaid bytes.
 func (l *Log) lines(n int) []string {
 	l.mu.Lock()
-	text := strings.TrimSpace(strings.ToValidUTF8(string(l.tail), "�"))
+	keys := l.keys // the line is not complete
+	text := string(l.tail)
+	if len(l.part) > 0 {
+		text += l.shown(&keys, l.part)
+	}
 	l.mu.Unlock()
+	text = strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-maxSaid):], "�"))
 	if text == "" {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -40,13 +39,13 @@ func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client,
 		return &Upstream{open, e, s}, nil
 	}
 	if wants, _ := e.loginError(s, err); wants != nil {
-		return nil, secrets.Cleaned(wants, e.clean)
+		return nil, e.public(wants)
 	}
 	var unopened *Error
 	if errors.As(err, &unopened) {
 		err = nameless{unopened}
 	}
-	return nil, secrets.Cleaned(err, e.clean)
+	return nil, e.public(err)
 }
 
 // Handle calls Handle of the session.
@@ -71,13 +70,13 @@ func (u *Upstream) told(err error) error {
 		}
 		err = wants
 	}
-	return secrets.Cleaned(aboutCommand(err, u.command, u.bound), u.env.clean)
+	return u.env.public(aboutCommand(err, u.command, u.bound))
 }
 
 // Err returns the session's error, without secrets.
 func (u *Upstream) Err() error {
 	if err := u.Session.Err(); err != nil {
-		return secrets.Cleaned(err, u.env.clean)
+		return u.env.public(err)
 	}
 	return nil
 }
@@ -100,11 +99,3 @@ type nameless struct{ of *Error }
 func (e nameless) Error() string { return e.of.Reason() }
 
 func (e nameless) Unwrap() error { return e.of.Err }
-
-// clean removes the secrets from a text.
-func (e *Env) clean(text string) string {
-	if e.Redact == nil {
-		return text
-	}
-	return e.Redact.Text(text)
-}
