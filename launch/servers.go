@@ -77,7 +77,7 @@ type Servers struct {
 	disabled  map[string]bool            // by name, servers that Disable has taken out of use; guarded by mu
 	says      map[string]string          // what their calls get; guarded by mu
 	journals  map[string]*Journal        // by name; guarded by mu
-	restarted map[string]int             // by name; guarded by mu
+	restarted map[string]int             // by name, without those of the servers in list; guarded by mu
 	required  map[string]bool            // servers without which the gateway is not ready; guarded by mu
 }
 
@@ -267,7 +267,7 @@ func (f *Servers) Set(list []config.Server, bad []Faulty, share string) []string
 			changes = append(changes, "- "+s.Name)
 		}
 		if !slices.Contains(now, s) {
-			s.end()
+			f.retire(s)
 		}
 	}
 	f.list = now

@@ -109,11 +109,25 @@ func (f *Servers) Journal(name string) *Journal {
 	return f.journal(name)
 }
 
-// Restarted returns how many times Restart has started a server again.
+// Restarted returns how many times a server was started or connected to again, by Restart or on its own. The
+// number does not fall when the server is restarted, disabled, enabled, changed or removed.
 func (f *Servers) Restarted(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.restarted[name]
+	n := f.restarted[name]
+	if i, err := f.find(name); err == nil {
+		n += f.list[i].status().Restarts
+	}
+	return n
+}
+
+// retire ends a server, and keeps how often it was started again; mu is held.
+func (f *Servers) retire(s *server) {
+	if f.restarted == nil {
+		f.restarted = map[string]int{}
+	}
+	f.restarted[s.Name] += s.status().Restarts
+	s.end()
 }
 
 // find returns the index of a server; mu is held.
@@ -146,7 +160,7 @@ func (f *Servers) replace(i int, drain time.Duration) *server {
 	now.byHand = true
 	f.list[i] = now
 	<-now.ready
-	old.end()
+	f.retire(old)
 	if drain >= 0 && drain < leaveTime {
 		f.wg.Go(func() { old.closeAfter(drain) })
 	}

@@ -259,3 +259,38 @@ func TestJournalOfLog(t *testing.T) {
 		t.Errorf("the journal has %s", text)
 	}
 }
+
+// The number of restarts of a server does not fall when it is restarted, disabled, enabled, changed or removed.
+func TestRestartedDoesNotFall(t *testing.T) {
+	s := newSite(t)
+	expect(t, "before", s.call(t, "which"), `"1"`)
+	s.mu.Lock()
+	a := s.list[0]
+	s.mu.Unlock()
+	a.mu.Lock()
+	a.last.Restarts = 5 // it has crashed
+	a.mu.Unlock()
+	is := func(what string, want int) {
+		t.Helper()
+		if got := s.Restarted("a"); got != want {
+			t.Errorf("%s: %d restarts, want %d", what, got, want)
+		}
+	}
+	is("crashed", 5)
+	if _, err := s.Restart(t.Context(), "a", -1); err != nil {
+		t.Fatal(err)
+	}
+	is("restarted", 6)
+	if _, err := s.Disable("a", "later"); err != nil {
+		t.Fatal(err)
+	}
+	is("disabled", 6)
+	if _, err := s.Enable(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	is("enabled", 6)
+	s.Set([]config.Server{{Name: "a", Builtin: "a", Args: []string{"x"}}}, nil, "")
+	is("changed", 6)
+	s.Set(nil, nil, "")
+	is("removed", 6)
+}

@@ -42,10 +42,10 @@ func (h *upServer) report() *health.Report {
 			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
 		}
 		row := health.Server{
-			Name: name, State: string(s.State), Required: h.servers.Requires(name) || slices.Contains(ready.Require, name), Since: s.Since, Restarts: s.Restarts, Share: s.Share.String(), Clients: s.Clients,
+			Name: name, State: string(s.State), Required: h.servers.Requires(name) || slices.Contains(ready.Require, name), Since: s.Since, Share: s.Share.String(), Clients: s.Clients,
 			Asks: s.Asks, Waiting: s.Waiting, Question: s.Question, Asked: s.Asked, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
 		}
-		row.Restarts += h.servers.Restarted(name)
+		row.Restarts = h.servers.Restarted(name)
 		row.Minute = traffic.Server(name)
 		row.Processes, row.Memory = h.servers.Processes(name)
 		row.Replicas = board.Replicas(h.servers.Replicas(name))
