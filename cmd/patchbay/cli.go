@@ -2,18 +2,21 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
 )
 
 // globals are the flags of every verb.
 type globals struct {
-	Servers    []string      `name:"server" short:"s" sep:"none" placeholder:"SERVER" help:"A name in mcp.json, a built-in server or a URL."`
+	Servers    []string      `name:"server" short:"s" sep:"none" placeholder:"SERVER" help:"Name in mcp.json, built-in server, URL, or up (it runs)."`
 	Server     string        `flag:"-"` // the first of Servers
 	Config     string        `placeholder:"FILE" help:"Read this mcp.json; default: the one found from here."`
+	PID        int           `name:"pid" placeholder:"N" help:"Select the running patchbay up with this process id."`
 	JSON       bool          `name:"json" help:"Print JSON, exactly what the server sent."`
 	Plain      bool          `help:"Print text unchanged: no Markdown, no pictures."`
 	Save       string        `placeholder:"DIR" help:"Save pictures, sounds and blobs in this folder."`
@@ -87,6 +90,12 @@ func (a *app) checkGlobals(verb string) error {
 			return f.Hint(a.beside(append(strings.Fields(verb), a.Server)...))
 		}
 		return f.Hint("patchbay help " + verb)
+	}
+	if a.PID != 0 && a.Server == "" && a.of.takes(oneServer) {
+		a.Server, a.Servers = steer.Up, []string{steer.Up}
+	}
+	if a.PID != 0 && !a.of.takes(gatewayServer) && (!a.of.takes(oneServer|manyServers|loginServer) || a.Server != "" && a.Server != steer.Up) {
+		return usagef("--pid goes with -s up, which is the running patchbay up, and with restart, disable, enable and logs").Hint("patchbay tools -s up --pid " + strconv.Itoa(a.PID))
 	}
 	if a.Server != "" && a.dashed {
 		return usagef("both -s %s and a command after -- name a server; keep one", a.Server)

@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
@@ -118,6 +119,9 @@ func (a *app) explain(err error) *fault {
 		out.Code = exitUnauthorized
 		out.Err = fmt.Errorf("%s requires authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 		out.Next = a.again("--header", "Authorization: Bearer $TOKEN")
+		if a.server != nil && a.server.Name == steer.Up && a.server.Source == "" {
+			out.Detail = "the auth of that gateway says which login, key or token a caller needs (patchbay help auth);\nfor a key or token: " + a.again("--header", "Authorization: Bearer $TOKEN")
+		}
 		if given := a.answers.Refusable(a.written); len(given) > 0 {
 			out.Next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {

@@ -272,7 +272,7 @@ func (a *app) withCommand(words []string) string {
 }
 
 // wayFlags are the flags that are needed to find or reach a server.
-var wayFlags = []string{"--config", "--revision", "--env", "--header", "--server-ca", "--client-cert", "--client-key"}
+var wayFlags = []string{"--config", "--pid", "--revision", "--env", "--header", "--server-ca", "--client-cert", "--client-key"}
 
 // repeatable are the flags that may be given several times. A command that again returns has their
 // typed values and the new ones. Of any other flag it has only the new value.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
@@ -77,7 +78,7 @@ func noUp() error {
 
 // askedUps returns the runs of up that the command line selects.
 func (a *app) askedUps() ([]health.Found, error) {
-	if a.Server == "" {
+	if a.Server == "" || a.Server == steer.Up {
 		return health.Gateways(a.ctx)
 	}
 	u, err := url.Parse(a.Server)

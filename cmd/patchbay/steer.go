@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
@@ -20,6 +21,7 @@ var restartVerb = verb{
 	details: `New calls go to the new process at once. Calls in progress may finish; those
 that take longer fail, and their callers learn that the outcome is unknown.
 Exit code 4: the server does not start.`,
+	server:  gatewayServer,
 	command: func() command { return new(restartCmd) },
 }
 
@@ -43,6 +45,7 @@ var disableVerb = verb{
 	details: `Its tools leave the lists, and calls of them fail and say so. Calls in progress
 may finish, for at most 30 seconds. It stays disabled, whatever changes in
 mcp.json, until patchbay enable or the end of the gateway.`,
+	server:  gatewayServer,
 	command: func() command { return new(disableCmd) },
 }
 
@@ -58,6 +61,7 @@ var enableVerb = verb{
 	examples: []string{"patchbay enable memory"},
 	minor:    true,
 	details:  `Starts the server. Exit code 4: it does not start.`,
+	server:   gatewayServer,
 	command:  func() command { return new(enableCmd) },
 }
 
@@ -74,6 +78,7 @@ var logsVerb = verb{
 	minor:    true,
 	details: `Prints what the server has written to standard error, and behind two dashes what
 has happened to it. The gateway keeps 1000 lines and 256 KiB for each server.`,
+	server:  gatewayServer,
 	command: func() command { return new(logsCmd) },
 }
 
@@ -116,7 +121,43 @@ func (a *app) gateway(w *steer.Where, server string) (*steer.Client, error) {
 	if secure != nil {
 		transport = tlsfiles.Transport(secure)
 	}
+	w.PID = a.PID
 	return w.Dial(a.ctx, server, header, transport, noUp)
+}
+
+// runningUp returns the running up that -s up means: that of --pid, else the only one of this user.
+func (a *app) runningUp() (*health.Found, error) {
+	ups, err := steer.Running(a.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return steer.Only(ups, a.PID, noUp)
+}
+
+// serverOf returns a running up as a server.
+func serverOf(u *health.Found) (config.Server, error) {
+	at, err := steer.Endpoint(u)
+	return config.Server{Name: steer.Up, URL: at}, err
+}
+
+// onlyUp returns the running up of this user if the command line names no server. It prints which one that
+// is. With several, the error lists them; one over stdio does not count.
+func (a *app) onlyUp() (s config.Server, found bool, err error) {
+	ups, err := steer.Running(a.ctx)
+	ups = slices.DeleteFunc(ups, func(u health.Found) bool { return u.URL == "" })
+	if err != nil || len(ups) == 0 {
+		return s, false, nil // the caller explains that a server is missing
+	}
+	u, err := steer.Only(ups, a.PID, noUp)
+	if err != nil {
+		return s, false, err
+	}
+	if s, err = serverOf(u); err != nil {
+		return s, false, err
+	}
+	a.Server, a.Servers = steer.Up, []string{steer.Up}
+	a.talk.Note("using the running patchbay up: %s (pid %d, %s)", s.URL, u.PID, oneLine(u.From))
+	return s, true, nil
 }
 
 // act does an action on a server of a running gateway.

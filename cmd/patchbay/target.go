@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -28,6 +29,11 @@ func (a *app) target() (config.Server, error) {
 		return config.Server{}, faults
 	}
 	names := read.names()
+	if read.path == "" && a.of.takes(oneServer) {
+		if s, ok, err := a.onlyUp(); ok || err != nil {
+			return s, err
+		}
+	}
 	if len(names) == 1 {
 		if len(read.about(names[0])) > 0 {
 			return config.Server{}, read.faults // no server of it can be started
@@ -89,6 +95,12 @@ func (a *app) named(name string) (config.Server, error) {
 					return s, err
 				}
 			}
+			if name == steer.Up && a.PID != 0 {
+				return s, usagef("--pid is for the running patchbay up, but %s has a server %q", read.path, name).Hint("patchbay status shows the URL to use with -s")
+			}
+			if name == steer.Up {
+				a.talk.Note("%s is the server of %s, not the running patchbay up; -s URL selects that", name, here(read.path))
+			}
 			if n := len(read.faults) - len(read.ofModels()); n > 0 {
 				a.talk.Note("warning: %s has %s in other servers; patchbay config list shows them", read.path, quantity(n, "fault"))
 			}
@@ -96,6 +108,12 @@ func (a *app) named(name string) (config.Server, error) {
 		}
 	}
 	switch {
+	case name == steer.Up:
+		u, err := a.runningUp()
+		if err != nil {
+			return config.Server{}, err
+		}
+		return serverOf(u)
 	case builtin && (a.Config == "" || len(read.faults) == 0):
 		return config.Server{Name: name, Builtin: name}, nil
 	case builtin:
@@ -127,7 +145,7 @@ func (a *app) chosen(name string) bool {
 	if a.suggests || a.of == nil || a.of.server&manyServers != 0 || a.Server != name || asURL(name) != "" {
 		return false
 	}
-	others := servers.Names()
+	others := append(servers.Names(), steer.Up)
 	if path, ok := config.UserFile(); ok {
 		own, err := config.Open(path)
 		if err != nil {

@@ -51,6 +51,7 @@ const (
 	manyServers                             // -s SERVER ... or -- COMMAND; default: all servers of mcp.json
 	loginServer                             // SERVER is an argument; default: the only server of mcp.json
 	namedServer                             // -s SERVER, but not a command
+	gatewayServer                           // SERVER is an argument, and belongs to a running gateway; --pid selects that
 	wordsBehindDashes                       // no server: the words after -- belong to the verb
 	wordIsServer                            // every plain word names a server
 	urlIsServer                             // a plain word that is a URL names a server

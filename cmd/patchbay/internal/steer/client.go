@@ -25,7 +25,7 @@ import (
 // Where are the flags that select a gateway.
 type Where struct {
 	Admin string `placeholder:"URL" help:"Use the gateway with this listen.admin."`
-	PID   int    `name:"pid" placeholder:"N" help:"Use the gateway with this process id, if several run."`
+	PID   int    `flag:"-"` // of --pid, which other verbs have too
 }
 
 // Client sends requests to one gateway.
