@@ -187,6 +187,37 @@ func renamed(err error, k *listKind, own, name string) error {
 type relisting struct {
 	mu      sync.Mutex
 	running map[keptKey]*relisted // guarded by mu
+	since   time.Time             // beginning of the current relistTime; guarded by mu
+	recent  map[keptKey]*relisted // the last ones of the current relistTime; guarded by mu
+}
+
+const (
+	maxRelists = 10 // lists that unknown names may cause in relistTime; further names get the last list
+	relistTime = 5 * time.Second
+)
+
+// spent returns the last list if unknown names have caused all lists of the current relistTime, and else
+// nil; mu is held.
+func (r *relisting) spent(key keptKey, now time.Time) *relisted {
+	if now.Sub(r.since) >= relistTime {
+		r.since, r.recent = now, nil
+	}
+	if last := r.recent[key]; last != nil && last.nth >= maxRelists && last.err == nil {
+		return last
+	}
+	return nil
+}
+
+// keep keeps a list that is done; mu is held.
+func (r *relisting) keep(key keptKey, done *relisted) {
+	if before := r.recent[key]; before != nil {
+		done.nth = before.nth
+	}
+	done.nth++
+	if r.recent == nil {
+		r.recent = map[keptKey]*relisted{}
+	}
+	r.recent[key] = done
 }
 
 // relisted is one such list request. Entries and err are read after done is closed.
@@ -195,11 +226,13 @@ type relisted struct {
 	done    chan struct{}
 	entries []entry
 	err     error
+	nth     int // in its relistTime, from 1
 }
 
 // relist asks the server for a list, over the connection that the caller's own request would use.
 // If a request for the list is in progress, relist waits for it. It shares the answer of a request
-// that began after relist was called.
+// that began after relist was called. A caller that guesses names causes at most maxRelists lists in
+// relistTime.
 func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	arrived := time.Now()
 	c, whose := up.fixed, clientOf(ctx).all()
@@ -220,6 +253,10 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 	r := &up.relisting
 	for {
 		r.mu.Lock()
+		if last := r.spent(key, arrived); last != nil {
+			r.mu.Unlock()
+			return last.entries, nil
+		}
 		other := r.running[key]
 		if other == nil {
 			mine := &relisted{begun: time.Now(), done: make(chan struct{})}
@@ -239,6 +276,7 @@ func (up *upstream) relist(ctx context.Context, k *listKind) ([]entry, error) {
 			}
 			r.mu.Lock()
 			delete(r.running, key)
+			r.keep(key, mine)
 			r.mu.Unlock()
 			close(mine.done)
 			return mine.entries, mine.err
