@@ -71,11 +71,12 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 	if lacks != nil {
 		return nil, lacks
 	}
+	clock := wait.From(ctx)
 	if c.of != nil {
-		defer c.of.waits.Ask()()
-	} else {
-		defer wait.From(ctx).Ask()()
+		clock = &c.of.waits
 	}
+	clock.Ask()
+	defer clock.Answered()
 	return c.asker.ask(ctx, c, fitting)
 }
 

@@ -15,53 +15,74 @@ import (
 // Clock is the sum of the waits of a request. The zero value is ready for use. A nil clock measures
 // nothing. Its methods may be used by several goroutines at once.
 type Clock struct {
+	measured atomic.Pointer[measured] // nil: there was nothing to measure, as in most requests
+}
+
+type measured struct {
 	sum atomic.Int64
 
-	asks  atomic.Bool // there was a question
 	mu    sync.Mutex
 	open  int           // questions without an answer; guarded by mu
 	since time.Time     // when the first of these was asked; guarded by mu
 	asked time.Duration // for which there were questions before; guarded by mu
 }
 
-// Ask begins a question to the caller, and answered ends it. Time with several open questions counts
+func (c *Clock) begun() *measured {
+	if m := c.measured.Load(); m != nil {
+		return m
+	}
+	c.measured.CompareAndSwap(nil, new(measured))
+	return c.measured.Load()
+}
+
+// Ask begins a question to the caller, which Answered ends. Time with several open questions counts
 // once.
-func (c *Clock) Ask() (answered func()) {
+func (c *Clock) Ask() {
 	if c == nil {
-		return func() {}
+		return
 	}
-	c.asks.Store(true)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open++; c.open == 1 {
-		c.since = time.Now()
+	m := c.begun()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open++; m.open == 1 {
+		m.since = time.Now()
 	}
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.open--; c.open == 0 {
-			c.asked += time.Since(c.since)
-		}
+}
+
+// Answered ends a question that Ask has begun.
+func (c *Clock) Answered() {
+	if c == nil {
+		return
+	}
+	m := c.begun()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open--; m.open == 0 {
+		m.asked += time.Since(m.since)
 	}
 }
 
 // Asked returns for how long the caller had questions so far.
 func (c *Clock) Asked() time.Duration {
-	if c == nil || !c.asks.Load() {
+	if c == nil {
 		return 0
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open > 0 {
-		return c.asked + time.Since(c.since)
+	m := c.measured.Load()
+	if m == nil {
+		return 0
 	}
-	return c.asked
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open > 0 {
+		return m.asked + time.Since(m.since)
+	}
+	return m.asked
 }
 
 // Since adds a wait that began at a time and ends now.
 func (c *Clock) Since(began time.Time) {
 	if c != nil {
-		c.sum.Add(int64(time.Since(began)))
+		c.begun().sum.Add(int64(time.Since(began)))
 	}
 }
 
@@ -70,7 +91,11 @@ func (c *Clock) Sum() time.Duration {
 	if c == nil {
 		return 0
 	}
-	return time.Duration(c.sum.Load())
+	m := c.measured.Load()
+	if m == nil {
+		return 0
+	}
+	return time.Duration(m.sum.Load())
 }
 
 // Key is the context key of a *Clock. The context of a request answers it without an entry of its

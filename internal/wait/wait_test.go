@@ -32,23 +32,25 @@ func TestClock(t *testing.T) {
 func TestAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var none *wait.Clock
-		none.Ask()()
+		none.Ask()
+		none.Answered()
 		c := new(wait.Clock)
 		if none.Asked() != 0 || c.Asked() != 0 {
 			t.Error("there is time without a question")
 		}
-		first := c.Ask()
+		c.Ask()
 		time.Sleep(time.Second)
-		second := c.Ask()
+		c.Ask()
 		time.Sleep(time.Second)
-		first()
+		c.Answered()
 		time.Sleep(time.Second)
 		if got := c.Asked(); got != 3*time.Second {
 			t.Errorf("with an open question: %v, want 3s", got)
 		}
-		second()
+		c.Answered()
 		time.Sleep(time.Second)
-		c.Ask()()
+		c.Ask()
+		c.Answered()
 		if got := c.Asked(); got != 3*time.Second || c.Sum() != 0 {
 			t.Errorf("%v and waits of %v, want 3s and none", got, c.Sum())
 		}
