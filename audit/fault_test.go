@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -16,6 +17,7 @@ func TestFault(t *testing.T) {
 		"deadline":  context.DeadlineExceeded,
 		"transport": mcp.ErrSessionLost,
 		"protocol":  errors.New("a text of the server"),
+		"unsent":    &wait.Error{Err: errors.New("a question to carl"), Late: true},
 		"":          nil,
 	} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -574,7 +574,7 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // faults are the words for the causes of errors, as in the label error_type of metrics.
-var faults = map[outcome.Cause]string{outcome.Deadline: "deadline", outcome.Lost: "transport", outcome.Server: "protocol"}
+var faults = map[outcome.Cause]string{outcome.Deadline: "deadline", outcome.Lost: "transport", outcome.Server: "protocol", outcome.Unlogged: "audit", outcome.Waited: "unsent"}
 
 // readOnlyTools are the tools of a server that say that they only read.
 type readOnlyTools struct {

@@ -198,6 +198,23 @@ func TestTrailUnlogged(t *testing.T) {
 	if kind := metrics.KindOf(t.Context(), nil, err); kind != metrics.Unlogged {
 		t.Errorf("the kind is %v", kind)
 	}
+
+	path := filepath.Join(t.TempDir(), "audit.jsonl") // of a log that has room again at the end of the call
+	after := open(t, path, nil)
+	h = (&audit.Trail{Log: after}).Outer()(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, err }))
+	h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"buy"}`)})
+	if err := after.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ends := 0
+	for e := range audit.Read(path) {
+		if e.Kind == audit.CallEnd && e.Fault == "audit" {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("%d ends with the fault audit, want 1", ends)
+	}
 }
 
 // Around alone writes both lines, and Note adds to them.

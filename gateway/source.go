@@ -201,9 +201,9 @@ type Status struct {
 	// share a connection take turns.
 	Asks bool
 
-	// Waiting counts the calls that wait for their turn now. If they wait for a call with an open
-	// question, Question says when it was asked, and Asked is the principal who has to answer it,
-	// empty if unknown.
+	// Waiting counts the calls that wait for their turn now. If a call has an open question of a server
+	// before 2026-07-28, Question says when the oldest was asked, and Asked is the principal who has to
+	// answer it, empty if unknown. Calls may wait for it.
 	Waiting  int
 	Question time.Time
 	Asked    string

@@ -14,23 +14,24 @@ type turner interface {
 	Turns() (waiting int, asked time.Time, principal string)
 }
 
-// turnsInto sets how many calls wait for their turn, and for which question; mu is held.
+// turnsInto sets whether callers take turns, how many calls wait for theirs, and the oldest open
+// question; mu is held.
 func (p *pool) turnsInto(s *Status) {
 	add := func(c *conn) {
 		if c == nil || c.turns == nil {
 			return
 		}
+		p.learn(c)
 		waiting, asked, principal := c.turns.Turns()
-		if s.Waiting += waiting; waiting > 0 && !asked.IsZero() && (s.Question.IsZero() || asked.Before(s.Question)) {
+		if s.Waiting += waiting; !asked.IsZero() && (s.Question.IsZero() || asked.Before(s.Question)) {
 			s.Question, s.Asked = asked, principal
 		}
 	}
-	if p.asks {
-		add(p.main)
-		for _, c := range p.clients {
-			add(c)
-		}
+	add(p.main)
+	for _, c := range p.clients {
+		add(c)
 	}
+	s.Asks = p.asks
 }
 
 // takeTurns lets callers take turns at a new connection to a server that is known to ask.

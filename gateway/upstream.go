@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -158,7 +159,7 @@ func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
 }
 
 // forward sends a request over the caller's connection. If that is lost, a request that changes
-// nothing is repeated once over the next one (T-29).
+// nothing, or that still waited for its turn, is repeated once over the next one (T-29).
 func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
@@ -179,12 +180,17 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		return res, err
 	}
 	up.pool.lose(c, err)
-	if !revision.Reads(method) {
+	waited := outcome.Unsent(err)
+	if !waited && !revision.Reads(method) {
 		return nil, up.lost(ctx, c, method, err)
 	}
 	up.g.log().DebugContext(ctx, "request retried", "server", up.name, "method", method, "err", err)
 	res, c, err = up.latest().attempt(ctx, req)
-	if err != nil && c != nil && c.lost(ctx, err) {
+	switch {
+	case err == nil:
+	case c == nil && waited:
+		return nil, unsent{err}
+	case c != nil && c.lost(ctx, err):
 		return nil, up.lost(ctx, c, method, err)
 	}
 	return res, err
@@ -251,7 +257,10 @@ func (c *conn) lost(ctx context.Context, err error) bool {
 // too.
 func (up *upstream) lost(ctx context.Context, c *conn, method string, err error) error {
 	unknown := ""
-	if method == "tools/call" {
+	switch {
+	case outcome.Unsent(err):
+		unknown = "; the request waited for its turn and was not sent"
+	case method == "tools/call":
 		unknown = "; the tool may or may not have run"
 	}
 	if up.pool.tells(c) && leaves(method) {

@@ -466,9 +466,10 @@ func (s *Session) AsksRoots() bool { return s.server().remote.AsksRoots() }
 // calls of different callers take turns. It is always false for a server that speaks 2026-07-28.
 func (s *Session) Asks() bool { return s.remote.Asks() }
 
-// Turns returns how many forwarded calls wait for their turn (see Asks). If a call that they wait for
-// has an open question, it also returns when the oldest was asked, and the principal who has to answer
-// it, empty if unknown; otherwise asked is zero.
+// Turns returns how many forwarded calls wait for their turn (see Asks). If a forwarded call has an
+// open question of a server before 2026-07-28, it also returns when the oldest was asked, and the
+// principal who has to answer it, empty if unknown; otherwise asked is zero. The question may be open
+// although no call waits for it.
 func (s *Session) Turns() (waiting int, asked time.Time, principal string) {
 	return s.remote.Turns()
 }

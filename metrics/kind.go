@@ -21,20 +21,22 @@ const (
 	Limited                    // over a rate limit
 	TimedOut                   // it took too long
 	Unlogged                   // the audit log could not be written, so the call was not sent
+	Unsent                     // it waited for too long in this process, so it was not sent to its server
 	Canceled                   // the caller canceled it, or has gone
 	kinds
 )
 
-var kindNames = [kinds]string{"ok", "tool_error", "protocol", "transport", "policy", "limit", "deadline", "audit", "canceled"}
+var kindNames = [kinds]string{"ok", "tool_error", "protocol", "transport", "policy", "limit", "deadline", "audit", "unsent", "canceled"}
 
 // String returns the name of the kind, as in the label error_type: ok, tool_error, protocol, transport,
-// policy, limit, deadline, audit or canceled.
+// policy, limit, deadline, audit, unsent or canceled.
 func (k Kind) String() string { return kindNames[k] }
 
 // ofCause are the kinds of requests by their ends, but for the Denial of a rate limit.
 var ofCause = [...]Kind{
 	outcome.Result: OK, outcome.Question: OK, outcome.Task: OK, outcome.Tool: ToolError, outcome.Denial: Refused,
 	outcome.Deadline: TimedOut, outcome.Caller: Canceled, outcome.Lost: TransportError, outcome.Server: ProtocolError, outcome.Unlogged: Unlogged,
+	outcome.Waited: Unsent,
 }
 
 // KindOf returns the kind of a call, given what the [mcp.Handler] returned for it and the context
@@ -53,6 +55,7 @@ var ofCause = [...]Kind{
 //	*mcp.ExitError, *mcp.HTTPError, net.Error, io.EOF,
 //	mcp.ErrClosed, mcp.ErrSessionLost, and errors whose
 //	method Unreached returns true                           transport
+//	a call that has waited for its turn for too long        unsent
 //	any other error                                         protocol
 //
 // The first line that fits decides.

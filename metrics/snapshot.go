@@ -93,11 +93,12 @@ type Errors struct {
 	Limit     uint64 `json:"limit,omitempty"`
 	Deadline  uint64 `json:"deadline,omitempty"`
 	Audit     uint64 `json:"audit,omitempty"`
+	Unsent    uint64 `json:"unsent,omitempty"`
 }
 
 // Sum returns the number of all errors.
 func (e Errors) Sum() uint64 {
-	return e.Tool + e.Protocol + e.Transport + e.Policy + e.Limit + e.Deadline + e.Audit
+	return e.Tool + e.Protocol + e.Transport + e.Policy + e.Limit + e.Deadline + e.Audit + e.Unsent
 }
 
 // Busiest returns the tools with the most calls, at most n of them, the busiest first;
@@ -172,7 +173,7 @@ func (t *table) each(w Window, now time.Duration, do func(method, tool string, t
 func (t *tally) stats() Stats {
 	return Stats{
 		Calls: t.calls(), Open: t.open, Canceled: t.kinds[Canceled], BytesIn: t.in, BytesOut: t.out,
-		Errors: Errors{t.kinds[ToolError], t.kinds[ProtocolError], t.kinds[TransportError], t.kinds[Refused], t.kinds[Limited], t.kinds[TimedOut], t.kinds[Unlogged]},
+		Errors: Errors{t.kinds[ToolError], t.kinds[ProtocolError], t.kinds[TransportError], t.kinds[Refused], t.kinds[Limited], t.kinds[TimedOut], t.kinds[Unlogged], t.kinds[Unsent]},
 		P50:    Latency{t.quantile(0.5)}, P95: Latency{t.quantile(0.95)}, P99: Latency{t.quantile(0.99)},
 	}
 }

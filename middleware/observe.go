@@ -92,7 +92,7 @@ func stringOf(raw json.RawMessage) string {
 var outcomes = [...]Outcome{
 	outcome.Result: OK, outcome.Question: Question, outcome.Task: Task, outcome.Tool: ToolError,
 	outcome.Denial: Denied, outcome.Deadline: Failed, outcome.Caller: Failed, outcome.Lost: Failed, outcome.Server: Failed,
-	outcome.Unlogged: Failed,
+	outcome.Unlogged: Failed, outcome.Waited: Failed,
 }
 
 // outcomeOf returns how a request ended, and the code of its error.

@@ -454,7 +454,7 @@ func (c *conn) TakeTurns() {
 	}
 }
 
-// Turns returns how many calls wait for their turn, and the oldest question that they wait for.
+// Turns returns how many calls wait for their turn, and the oldest open question.
 func (c *conn) Turns() (waiting int, asked time.Time, principal string) {
 	for _, leg := range c.all() {
 		t, ok := leg.(turner)
@@ -462,7 +462,7 @@ func (c *conn) Turns() (waiting int, asked time.Time, principal string) {
 			continue
 		}
 		n, at, who := t.Turns()
-		if waiting += n; n > 0 && !at.IsZero() && (asked.IsZero() || at.Before(asked)) {
+		if waiting += n; !at.IsZero() && (asked.IsZero() || at.Before(asked)) {
 			asked, principal = at, who
 		}
 	}

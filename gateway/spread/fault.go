@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/retryafter"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -29,11 +30,14 @@ func faultOf(ctx context.Context, err error) fault {
 	var he *mcp.HTTPError
 	var limit *mcp.LimitError
 	var gone *lostError
+	var waited *wait.Error
 	switch {
 	case err == nil, errors.Is(err, mcp.ErrPending), ctx.Err() != nil:
 		return answered
 	case errors.As(err, &gone):
 		return lost
+	case errors.As(err, &waited) && waited.Late: // at another replica it would wait for as long again
+		return answered
 	case outcome.Unsent(err):
 		return notSent
 	case errors.As(err, &limit):

@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -165,7 +166,7 @@ func (r *Remote) forwardFailure(call *engine.Call, method string, err error) err
 	var end *unsupportedQuestion
 	var none *noAnswer
 	switch {
-	case errors.Is(err, engine.ErrSuspended):
+	case errors.Is(err, engine.ErrSuspended), errors.As(err, new(*wait.Error)):
 		return err
 	case errors.As(err, &none): // T-24
 		if method == revision.MethodCall {

@@ -1,13 +1,16 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -65,7 +68,7 @@ func (o *openCalls) nested(t *turn) bool {
 	return slices.ContainsFunc(o.inside, func(in *turn) bool { return in.by == t.by && in.open > 0 })
 }
 
-// enter waits for the turn of a call. On success, leave must follow.
+// enter waits for the turn of a call. On success, leave must follow. An error is a [*wait.Error].
 func (r *Remote) enter(ctx context.Context, t *turn) error {
 	o := &r.calls
 	o.mu.Lock()
@@ -88,21 +91,22 @@ func (r *Remote) enter(ctx context.Context, t *turn) error {
 		o.advance()
 	})
 	defer same.Stop()
-	var err error
+	failed := new(wait.Error)
 	select {
 	case <-t.comes:
 		return nil
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		failed.Err = context.Cause(ctx)
 	case <-r.Wire.Done():
-		err = r.Owner.Public(r.Wire.Err())
+		failed.Err = r.Owner.Public(cmp.Or(r.Wire.Err(), error(jsonrpc.ErrClosed)))
 	case <-late.C:
-		behind := "calls of others have kept this one waiting for %v"
-		if _, asked, _ := o.turns(); !asked.IsZero() {
-			behind = "this call has waited for %v, because another caller has not answered a question"
+		failed.Late = true
+		behind := "calls of others were in progress"
+		if _, asked, who := o.turns(); !asked.IsZero() {
+			behind = fmt.Sprintf("a question to %s has been open for %v", cmp.Or(text.Short(who), "another caller"), time.Since(asked).Round(time.Second))
 		}
-		err = errorf(jsonrpc.CodeInternal, "the server asks questions that name no call, so callers that share its connection take turns; "+
-			behind+". Try again later, or give each client a connection of its own (share)", turnTime)
+		failed.Err = errorf(jsonrpc.CodeInternal, "this call was not sent: it has waited for its turn for %v, and %s. The server asks questions that name no call, "+
+			"so callers that share its connection take turns. Try again later, or give each client a connection of its own (share)", turnTime, behind)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +116,7 @@ func (r *Remote) enter(ctx context.Context, t *turn) error {
 		o.queue = slices.DeleteFunc(o.queue, func(in *turn) bool { return in == t })
 	}
 	o.advance()
-	return err
+	return failed
 }
 
 // answered reports whether a server has answered a call that ended with err, so that it does not

@@ -94,7 +94,7 @@ type Server struct {
 	Share     string    `json:"share"`
 	Asks      bool      `json:"asks,omitempty"`         // callers that share a connection take turns, because its questions name no call
 	Waiting   int       `json:"waiting,omitempty"`      // calls that wait for their turn now
-	Question  time.Time `json:"questionSince,omitzero"` // when the question was asked that they wait for; zero: they wait for none
+	Question  time.Time `json:"questionSince,omitzero"` // when the oldest open question to a caller was asked; zero: none is open
 	Asked     string    `json:"asked,omitempty"`        // the principal who has to answer it; empty: unknown
 	Roots     bool      `json:"roots,omitempty"`        // it runs once per session for sessions with roots, because it asks for them
 	Clients   int       `json:"clients"`                // connections of single clients

@@ -11,6 +11,7 @@ import (
 	"net"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -28,6 +29,7 @@ const (
 	Caller                // it failed after its context had ended in another way
 	Lost                  // it failed between this process and the server, or this process shut down
 	Unlogged              // its line of the audit log could not be written, so it was not sent
+	Waited                // it waited for too long in this process, so it was not sent
 	Server                // any other error
 )
 
@@ -64,6 +66,7 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 	}
 	var denied mcp.Denial
 	var unaudited unlogged
+	var waited *wait.Error
 	switch {
 	case errors.As(err, &denied):
 		e.Cause = Denial
@@ -79,6 +82,8 @@ func Of(ctx context.Context, res mcp.Result, err error) End {
 		e.Cause = Unlogged
 	case lost(err):
 		e.Cause = Lost
+	case errors.As(err, &waited):
+		e.Cause = Waited
 	default:
 		e.Cause = Server
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 	"github.com/patchbay-dev/patchbay/metrics"
@@ -72,6 +73,8 @@ func TestOf(t *testing.T) {
 		{"isError after a shutdown", down, failed, nil, outcome.Lost, 0, middleware.Failed, metrics.TransportError},
 		{"cut off", live, nil, io.ErrUnexpectedEOF, outcome.Lost, -32603, middleware.Failed, metrics.TransportError},
 		{"no line in the audit log", live, nil, unlogged{rpc}, outcome.Unlogged, -32602, middleware.Failed, metrics.Unlogged},
+		{"a wait for too long", live, nil, &wait.Error{Err: rpc, Late: true}, outcome.Waited, -32602, middleware.Failed, metrics.Unsent},
+		{"a connection lost in a wait", live, nil, &wait.Error{Err: mcp.ErrClosed}, outcome.Lost, -32603, middleware.Failed, metrics.TransportError},
 		{"a JSON-RPC error", live, nil, rpc, outcome.Server, -32602, middleware.Failed, metrics.ProtocolError},
 		{"another error", live, nil, errors.New("x"), outcome.Server, -32603, middleware.Failed, metrics.ProtocolError},
 	} {

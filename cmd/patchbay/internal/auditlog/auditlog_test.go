@@ -122,7 +122,7 @@ func TestSelections(t *testing.T) {
 		}
 	}
 	for flag, want := range map[*auditlog.Lines]string{
-		{Outcome: "deadline"}: "--outcome deadline is a fault: use --fault deadline", {Fault: "server"}: `--fault "server" is not known, there are deadline, transport, protocol`,
+		{Outcome: "deadline"}: "--outcome deadline is a fault: use --fault deadline", {Fault: "server"}: `--fault "server" is not known, there are deadline, transport, protocol, audit, unsent`,
 	} {
 		flag.File = path
 		l := opened(t, *flag)

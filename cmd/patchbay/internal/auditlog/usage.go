@@ -41,7 +41,8 @@ type Row struct {
 	Calls     int     `json:"calls"`
 	Errors    int     `json:"errors"`
 	Denied    int     `json:"denied"`
-	P50       float64 `json:"p50Ms"` // of the calls that were made, at most 2 % off
+	Unsent    int     `json:"unsent,omitempty"` // calls that failed in the gateway, so no errors of a server
+	P50       float64 `json:"p50Ms"`            // of the calls that were made, at most 2 % off
 	P95       float64 `json:"p95Ms"`
 	Bytes     int64   `json:"bytes"` // of results
 
@@ -169,6 +170,9 @@ func (r *Row) add(e *audit.Entry) {
 		return
 	case e.Outcome == "denied":
 		r.Denied++
+	case e.Outcome == "error" && (e.Fault == "audit" || e.Fault == "unsent"):
+		r.Unsent++
+		return
 	case failed(e):
 		r.Errors++
 	}
@@ -235,6 +239,9 @@ func (u *Usage) Source() string {
 	}
 	if u.Open > 0 {
 		text += fmt.Sprintf("; %s without an end", screen.Quantity(u.Open, "call"))
+	}
+	if u.Total.Unsent > 0 {
+		text += fmt.Sprintf("; %s failed in the gateway and were not sent", screen.Quantity(u.Total.Unsent, "call"))
 	}
 	if u.Dropped > 0 {
 		text += fmt.Sprintf("; %s lost, because the log could not be written", screen.Quantity(int(u.Dropped), "line"))

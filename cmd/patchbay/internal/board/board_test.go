@@ -37,6 +37,8 @@ func TestTurns(t *testing.T) {
 		{health.Server{}, ""},
 		{health.Server{Waiting: 2}, "2 calls wait for their turn"},
 		{health.Server{Waiting: 1, Question: asked}, "1 call waits for its turn; a question to another caller has been open for 58s"},
+		{health.Server{Question: asked, Asked: "carl"}, "a question to carl has been open for 58s"},
+		{health.Server{Question: asked}, "a question to a caller has been open for 58s"},
 		{health.Server{Waiting: 1, Question: asked, Asked: "carl"}, "1 call waits for its turn; a question to carl has been open for 58s"},
 	} {
 		if got := Turns(&tt.s, now); got != tt.want {

@@ -62,10 +62,13 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 }
 
 // Turns describes the calls that wait for their turn, such as "2 calls wait for their turn; a question
-// to carl has been open for 58s". It is empty if there are none.
+// to carl has been open for 58s", or the open question alone. It is empty if there are neither.
 func Turns(s *health.Server, now time.Time) string {
-	if s.Waiting == 0 {
+	switch {
+	case s.Waiting == 0 && s.Question.IsZero():
 		return ""
+	case s.Waiting == 0:
+		return fmt.Sprintf("a question to %s has been open for %s", cmp.Or(screen.OneLine(s.Asked), "a caller"), screen.Age(s.Question, now))
 	}
 	out := counted(uint64(s.Waiting), "call") + " wait for their turn"
 	if s.Waiting == 1 {
@@ -124,7 +127,7 @@ func Kinds(e metrics.Errors) string {
 	for _, kind := range []struct {
 		name string
 		n    uint64
-	}{{"tool", e.Tool}, {"protocol", e.Protocol}, {"transport", e.Transport}, {"policy", e.Policy}, {"limit", e.Limit}, {"deadline", e.Deadline}, {"audit", e.Audit}} {
+	}{{"tool", e.Tool}, {"protocol", e.Protocol}, {"transport", e.Transport}, {"policy", e.Policy}, {"limit", e.Limit}, {"deadline", e.Deadline}, {"audit", e.Audit}, {"unsent", e.Unsent}} {
 		if kind.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", kind.n, kind.name))
 		}
