@@ -163,7 +163,7 @@ func (l *loader) names(m member) []string {
 }
 
 // shares are the words of "share".
-var shares = []string{"auto", "shared", "session", "principal"}
+var shares = []string{"auto", "shared", "session", "principal", "exclusive"}
 
 func (l *loader) share(n *node) string {
 	switch {
@@ -173,7 +173,7 @@ func (l *loader) share(n *node) string {
 	case slices.Contains(shares, n.text):
 		return n.text
 	}
-	l.fail(n.pos, `"share" has an unknown value`, `write "shared", "session", "principal" or "auto"`)
+	l.fail(n.pos, `"share" has an unknown value`, `write "shared", "session", "principal", "exclusive" or "auto"`)
 	return ""
 }
 
@@ -205,7 +205,9 @@ func (l *loader) patchbay(n *node) {
 		case l.twice(seen, m, "member"):
 		case m.name == "model" || m.name == "models":
 		case m.name == "share":
-			l.file.Share = l.share(m.value)
+			if l.file.Share = l.share(m.value); l.file.Share == "exclusive" {
+				l.fail(m.value.pos, `"share" is "exclusive" for all servers`, `write it in the server that only one caller may use at a time`)
+			}
 		case m.name != "servers":
 			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers", "share", "models" and "model"`)
 		case m.value.kind != '{':

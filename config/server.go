@@ -28,7 +28,8 @@ type Server struct {
 	Disabled  bool
 
 	// Share selects the sessions of a gateway with the server: one for all clients ("shared"), or
-	// one for each session ("session") or principal ("principal"). "auto": the gateway decides by
+	// one for each session ("session") or principal ("principal"), or one that a single client may use at a
+	// time ("exclusive"). "auto": the gateway decides by
 	// the server's revision. Empty: not set.
 	Share string
 

@@ -217,7 +217,7 @@ func (p *pool) take(ctx context.Context, method string) (*conn, error) {
 	var late <-chan time.Time // made when there is something to wait for
 	p.mu.Lock()
 	for {
-		own := p.share != Shared && p.share != ShareAuto
+		own := p.share == PerSession || p.share == PerPrincipal
 		var who client
 		if own {
 			who = clientOf(ctx)

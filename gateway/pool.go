@@ -46,6 +46,8 @@ type pool struct {
 	changes atomic.Int64 // Status.Changes
 	lists   atomic.Int64 // the changeSet of lists that the server offers or has offered
 
+	lease lease // of an Exclusive server
+
 	tellMu sync.Mutex // orders calls of OnStatus
 
 	mu       sync.Mutex

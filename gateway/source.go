@@ -40,7 +40,7 @@ type Source struct {
 	// does not exist. Offers may be called by several goroutines at once. Nil: all tools.
 	Offers func(tool string) bool
 
-	// Older is what ShareAuto means for a server before 2026-07-28. Zero: PerSession.
+	// Older is what ShareAuto means for a server before 2026-07-28. Zero and Exclusive: PerSession.
 	Older Share
 
 	// MaxClients bounds the connections to a server that is not shared, without the one for lists.
@@ -52,7 +52,7 @@ type Source struct {
 	// informed of the loss if it returns. Zero: 100.
 	MaxClients int
 
-	// Queue is how long a request waits for a place before it fails. Zero: 2 seconds; negative: it
+	// Queue is how long a request waits for a place, or for an Exclusive server, before it fails. Zero: 2 seconds; negative: it
 	// fails at once.
 	Queue time.Duration
 
@@ -122,12 +122,17 @@ const (
 	// between sessions, each session with roots has its own connection, for the lifetime of the
 	// Gateway.
 	PerPrincipal
+	// Exclusive: all callers use one connection, one caller at a time. A session, or a principal without
+	// one, has the server from its first request on that is not for a list, until the session ends or
+	// Source.Idle has passed without a request of it; if that is zero, a minute. Requests of others wait
+	// for at most Source.Queue. The server is not started again in between.
+	Exclusive
 
 	// PerClient is the former name of PerSession.
 	PerClient = PerSession
 )
 
-// String returns "auto", "shared", "session" or "principal".
+// String returns "auto", "shared", "session", "principal" or "exclusive".
 func (s Share) String() string {
 	switch s {
 	case Shared:
@@ -136,6 +141,8 @@ func (s Share) String() string {
 		return "session"
 	case PerPrincipal:
 		return "principal"
+	case Exclusive:
+		return "exclusive"
 	}
 	return "auto"
 }
@@ -152,8 +159,10 @@ func ParseShare(name string) (Share, error) {
 		return PerSession, nil
 	case "principal":
 		return PerPrincipal, nil
+	case "exclusive":
+		return Exclusive, nil
 	}
-	return 0, fmt.Errorf("%q is not auto, shared, session or principal", name)
+	return 0, fmt.Errorf("%q is not auto, shared, session, principal or exclusive", name)
 }
 
 // State is the state of a server.
@@ -244,7 +253,7 @@ func (src Source) withDefaults() Source {
 	if src.Queue == 0 {
 		src.Queue = defaultQueue
 	}
-	if src.Older == ShareAuto {
+	if src.Older == ShareAuto || src.Older == Exclusive {
 		src.Older = PerSession
 	}
 	switch {

@@ -225,6 +225,11 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 		}()
 		ctx = timed
 	}
+	end, err := up.pool.acquire(ctx, req.Method)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer end()
 	if c, err = up.pool.take(ctx, req.Method); err != nil {
 		return nil, nil, err
 	}

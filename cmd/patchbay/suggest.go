@@ -143,7 +143,7 @@ func (a *app) flagValues(name, before string) []complete.Candidate {
 	case "on-elicit":
 		out = []complete.Candidate{{Text: "decline"}, {Text: "cancel"}}
 	case "share":
-		out = []complete.Candidate{{Text: "auto"}, {Text: "shared", About: "one for all"}, {Text: "session", About: "one for each session"}, {Text: "principal", About: "one for each principal"}}
+		out = []complete.Candidate{{Text: "auto"}, {Text: "shared", About: "one for all"}, {Text: "session", About: "one for each session"}, {Text: "principal", About: "one for each principal"}, {Text: "exclusive", About: "one caller at a time"}}
 	}
 	for i := range out {
 		out[i].Text = before + out[i].Text

@@ -76,8 +76,10 @@ func (c *upCmd) Run(a *app) error {
 	if err := c.Check(c.Stdio); err != nil {
 		return err
 	}
-	if _, err := gateway.ParseShare(c.Share); err != nil {
+	if share, err := gateway.ParseShare(c.Share); err != nil {
 		return usagef("--share %w", err)
+	} else if share == gateway.Exclusive {
+		return usagef(`--share exclusive is not for all servers; write "share": "exclusive" in the entry of the server`)
 	}
 	if a.served = c.Stdio; c.Stdio {
 		a.wire = a.rawOut
