@@ -63,6 +63,7 @@ func openSessions(dir string) (*sessions, error) {
 		if jsonx.Unmarshal(line, &one) != nil || one.ID == "" {
 			continue // the last line of a process that was killed
 		}
+		one.Over = one.Over || s.known[one.ID].Over // another process may have written after the end
 		if s.known[one.ID] = one; one.Ends <= now {
 			delete(s.known, one.ID)
 		}
