@@ -19,8 +19,8 @@ func TestOf(t *testing.T) {
 		{`{"taskId":"1","status":"input_required"}`, false, ""},
 		{`{"status":"completed","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:02.5Z","result":{"content":[]}}`, true, `0 0 {"content":[]} 2.5s`},
 		{`{"status":"completed","result":{"isError":true}}`, true, `3 0 {"isError":true} 0s`},
-		{`{"status":"failed","error":{"code":-32602,"message":"x"}}`, true, `9 -32602  0s`},
-		{`{"status":"failed"}`, true, `9 -32603  0s`},
+		{`{"status":"failed","error":{"code":-32602,"message":"x"}}`, true, `10 -32602  0s`},
+		{`{"status":"failed"}`, true, `10 -32603  0s`},
 		{`{"status":"cancelled","createdAt":"2026-01-01T00:00:02Z","lastUpdatedAt":"2026-01-01T00:00:00Z"}`, true, `6 0  0s`},
 		{`{"status":"completed","createdAt":17,"lastUpdatedAt":{}}`, true, `0 0  0s`},
 		{`[]`, false, ""},
@@ -35,7 +35,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", tt.state, over, got, tt.want)
 		}
 	}
-	if _, over := Of(nil); over || outcome.Tool != 3 || outcome.Server != 9 || outcome.Caller != 6 {
+	if _, over := Of(nil); over || outcome.Tool != 3 || outcome.Server != 10 || outcome.Caller != 6 {
 		t.Error("the causes have other numbers, or nil is an end")
 	}
 }
