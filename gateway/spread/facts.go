@@ -51,7 +51,7 @@ func (r *replica) compare(ctx context.Context, up gateway.Upstream, leader func(
 			}
 		}
 		if _, lead := leader(); lead != nil {
-			r.differsFrom(lead)
+			r.g.compareWith(lead) // also the others: the facts of lead may have come after theirs
 		}
 		t := time.NewTimer(factsAge)
 		select {
@@ -138,7 +138,17 @@ func (r *replica) known() *facts {
 	return r.facts
 }
 
-// differsFrom finds out how the replica differs from the one with the lists, and logs a change of that.
+// compareWith compares all replicas with the one that has the lists.
+func (g *Group) compareWith(lead *replica) {
+	g.compareMu.Lock()
+	defer g.compareMu.Unlock()
+	for _, r := range g.replicas {
+		r.differsFrom(lead)
+	}
+}
+
+// differsFrom finds out how the replica differs from the one with the lists, and logs a change of that. Its group's
+// compareMu is held.
 func (r *replica) differsFrom(lead *replica) {
 	how := ""
 	if mine, theirs := r.known(), lead.known(); r != lead && mine != nil && theirs != nil {

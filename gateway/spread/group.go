@@ -53,6 +53,8 @@ type Group struct {
 	cancel   context.CancelFunc
 	replicas []*replica
 	pinned   pins // replicas of tasks
+
+	compareMu sync.Mutex // orders comparisons of replicas
 }
 
 // Status is the state of a replica.
