@@ -3,7 +3,7 @@
 // It uses the change notifications of the system. A change without a notification, as on some
 // network folders, or on Linux while a program keeps the file open for writing, is noticed within 10
 // seconds, and the return of a folder that was removed within a second. Editors write in several steps: File looks at the file when nothing has happened for 150 ms,
-// and reports a fault only if the file does not change again within a second.
+// and reports a fault only if a second later it is still the same. Other files of the folder may change all the time.
 package follow
 
 import (
@@ -20,7 +20,7 @@ const (
 	// Editors write in several steps.
 	settleTime = 150 * time.Millisecond
 
-	// A file with faults may be half written if it changes again within this time.
+	// A file may be half written if its fault is younger.
 	halfWritten = time.Second
 
 	// LookAgain bounds how long a change may go unnoticed where the system does not notify.
@@ -46,19 +46,25 @@ func File(ctx context.Context, path string, look func() Look, fault func(text st
 	w := Start(path)
 	defer w.Close()
 	w.named = true
-	var told Look // the last reported look
+	var told Look    // the last reported look
+	var young string // a fault that is not reported yet
+	var since time.Time
 	for ctx.Err() == nil {
 		n := look()
 		w.also, w.again = n.Also, n.Again
 		switch {
 		case n.Fault != "" && n.Fault != told.Fault:
-			if w.Wait(ctx, halfWritten) {
+			if n.Fault != young {
+				young, since = n.Fault, time.Now()
+			}
+			if left := halfWritten - time.Since(since); left > 0 && w.Wait(ctx, left) {
 				continue
 			}
 			fault(n.Fault)
 		case n.Fault == "" && n.Again == nil && told.Wrong:
 			right()
 		}
+		young = ""
 		if n.Again == nil {
 			told = n
 		} else { // a person has yet to decide whether there is a fault, and then gets it

@@ -123,6 +123,57 @@ func TestFileBeside(t *testing.T) {
 	await("c")
 }
 
+// A fault is reported although another file of the folder is replaced all the time, as the head of an audit
+// log is; one of a file that becomes complete is not.
+func TestFaultBesideReplacedFile(t *testing.T) {
+	dir := t.TempDir()
+	file, head := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "x.head")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path+"~", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+"~", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, "half")
+	ctx, cancel := context.WithCancel(t.Context())
+	faults, done := make(chan string, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		File(ctx, file, func() Look {
+			text, _ := os.ReadFile(file)
+			if string(text) == "right" {
+				return Look{}
+			}
+			return Look{Fault: string(text), Wrong: true}
+		}, func(fault string) { faults <- fault }, func() { faults <- "" })
+	}()
+	defer func() { cancel(); <-done }()
+	write(file, "wrong")
+	await := func(want string) {
+		t.Helper()
+		late := time.After(20 * time.Second)
+		for {
+			select {
+			case got := <-faults:
+				if got != want {
+					t.Fatalf("the fault is %q, want %q", got, want)
+				}
+				return
+			case <-time.After(20 * time.Millisecond):
+				write(head, "head")
+			case <-late:
+				t.Fatalf("the fault %q is not reported", want)
+			}
+		}
+	}
+	await("wrong")
+	write(file, "right")
+	await("")
+}
+
 // A folder that is removed and made again is followed within seconds, with what is written to it later.
 func TestFolderComesBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sub")
