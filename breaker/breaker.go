@@ -23,7 +23,8 @@ const (
 	probeTime = 5 * time.Second // bounds a probe
 )
 
-func (r Rule) withDefaults() Rule {
+// WithDefaults returns the rule with the defaults in place of zero values.
+func (r Rule) WithDefaults() Rule {
 	if r.Calls <= 0 {
 		r.Calls = 20
 	}
@@ -182,7 +183,7 @@ func (b *Breaker) Handler(next mcp.Handler) mcp.Handler {
 // begin sets what the first use needs; mu is held.
 func (b *Breaker) begin() {
 	if b.ctx == nil {
-		b.rule = b.Rule.withDefaults()
+		b.rule = b.Rule.WithDefaults()
 		b.ctx, b.stop = context.WithCancel(context.Background())
 	}
 }

@@ -117,6 +117,20 @@ func (g *Gateway) KeptTools() mcp.Result {
 	return g.catalogue.get(key, func() []byte { return append(g.merge(listTools, parts, true), '}') })
 }
 
+// KeptToolsOf returns the tools of one server as KeptTools does, but by the server's own names for them. It
+// returns nil if the gateway does not have the server, or a list of it.
+func (g *Gateway) KeptToolsOf(server string) mcp.Result {
+	for _, up := range g.upstreams() {
+		if up.name != server {
+			continue
+		}
+		if list := up.cache.get(client{}, listTools); list != nil {
+			return mcp.RawResult(encodeList(listTools, part{list: list}.entries))
+		}
+	}
+	return nil
+}
+
 // merge encodes a list without the closing brace.
 func (g *Gateway) merge(k *listKind, parts []part, pages bool) []byte {
 	size, n := 64, 0

@@ -3,6 +3,7 @@ package launch
 import (
 	"slices"
 
+	"github.com/patchbay-dev/patchbay/breaker"
 	"github.com/patchbay-dev/patchbay/config"
 )
 
@@ -33,6 +34,29 @@ func grouped(list []config.Server) (out []config.Server, members map[string][]co
 		}
 	}
 	return out, members, refused
+}
+
+// Offered is a server as callers of a gateway see it: one of a file, or a group of them.
+type Offered struct {
+	config.Server                        // of a group: its name, and the settings of the first member
+	Replicas      int                    // servers that calls are spread over, at least one
+	Offers        func(tool string) bool // by the server's own name; nil: all of its tools
+}
+
+// Offer returns the servers of a gateway, with each group as one. Those that a gateway does not start
+// because they have the name of a group are left out.
+func Offer(list []config.Server) (out []Offered) {
+	all, members, _ := grouped(list)
+	for _, s := range all {
+		one := &server{Server: s, members: members[s.Name]}
+		out = append(out, Offered{s, len(one.replicaEntries()), one.offers()})
+	}
+	return out
+}
+
+// Rule returns when the breaker of a replica opens.
+func (o *Offered) Rule() breaker.Rule {
+	return ruleOf(o.Server).WithDefaults()
 }
 
 // groupEntry returns a group as one server.

@@ -22,12 +22,17 @@ func (f *Servers) groupOf(s *server, open func(context.Context, config.Server) (
 	}
 	g := &spread.Group{
 		Name: s.Name, Trusted: s.Trusted, NoBreaker: s.Breaker.Off, Logger: f.log(), OnChange: f.onReplica(s.Name),
-		Rule: breaker.Rule{Failures: s.Breaker.Failures, Calls: s.Breaker.Calls, Window: s.Breaker.Window, For: s.Breaker.For},
+		Rule: ruleOf(s.Server),
 	}
 	for _, e := range entries {
 		g.Replicas = append(g.Replicas, spread.Replica{Name: e.name, Open: func(ctx context.Context) (gateway.Upstream, error) { return e.open(ctx, f, open) }})
 	}
 	return g
+}
+
+// ruleOf returns the rule of the breakers of a server as it is set.
+func ruleOf(s config.Server) breaker.Rule {
+	return breaker.Rule{Failures: s.Breaker.Failures, Calls: s.Breaker.Calls, Window: s.Breaker.Window, For: s.Breaker.For}
 }
 
 // replicaEntry is one replica of a server as it is configured.

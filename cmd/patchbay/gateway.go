@@ -11,8 +11,8 @@ import (
 )
 
 var gatewayVerb = verb{
-	name: "gateway", summary: "Check the file that describes a deployment.",
-	examples: []string{"patchbay gateway check gateway.yaml", "patchbay up --gateway gateway.yaml"},
+	name: "gateway", summary: "Check the file that describes a deployment, and explain calls.",
+	examples: []string{"patchbay gateway check gateway.yaml", "patchbay gateway explain jira_search --principal apikey#ada", "patchbay up --gateway gateway.yaml"},
 	minor:    true,
 	details: `gateway.yaml has the settings of one deployment, for --gateway of up, serve,
 bridge, run and chat:
@@ -24,7 +24,7 @@ bridge, run and chat:
   limits: [100/s, "tool:web_*=60/h"]
   audit: {file: audit.jsonl, key: audit.key}
 A value may be ${NAME} or {file: PATH}. docs/gateway.md describes all members.`,
-	verbs: []*verb{&gatewayCheckVerb},
+	verbs: []*verb{&gatewayCheckVerb, &gatewayExplainVerb},
 }
 
 var gatewayCheckVerb = verb{

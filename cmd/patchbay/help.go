@@ -68,7 +68,7 @@ const helpExits = `Exit codes
      it ended or timed out before its first answer
   5  the server answered with an error: a tool error (the result is printed), or
      a protocol error
-  6  policy check: the policy refuses it; audit verify: the log was changed
+  6  policy check, gateway explain: refused; audit verify: the log was changed
   7  run: the language model, or its provider, gave no answer
   8  run: not done within --max-steps or --within
   9  run: a call was not allowed, so not made (the answer is printed)
@@ -109,7 +109,9 @@ func (a *app) help(topic []string) error {
 	}
 	for ; n < len(topic) && len(v.verbs) > 0; n++ {
 		sub := among(v.verbs, topic[n])
-		if sub == nil {
+		if sub == nil && v.command != nil {
+			break // a word of the command
+		} else if sub == nil {
 			before := strings.Join(topic[:n], " ")
 			return unknownVerb(v.verbs, before+" ", topic[n]).Hint("patchbay help " + before)
 		}
@@ -176,7 +178,7 @@ func (a *app) helpVerb(v *verb, path string) {
 	case v.takes(loginServer):
 		a.print("\n" + helpLogin)
 	}
-	if len(v.verbs) > 0 {
+	if v.command == nil {
 		a.print("\nVerbs")
 		for _, sub := range v.verbs {
 			a.summary(sub)

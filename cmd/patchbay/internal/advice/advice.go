@@ -17,7 +17,7 @@ const (
 	ExitUnauthorized = 3
 	ExitUnreachable  = 4
 	ExitAnswer       = 5                // the tool or the server answered with an error
-	ExitRefused      = 6                // policy check: the policy refuses; audit verify: the log was changed
+	ExitRefused      = 6                // policy check, gateway explain: the call is refused; audit verify: the log was changed
 	ExitModel        = 7                // the language model or its provider gave no answer
 	ExitBound        = 8                // the task was not done within its steps or time
 	ExitDenied       = 9                // a call was not allowed, and nobody could be asked

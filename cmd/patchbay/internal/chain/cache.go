@@ -44,8 +44,8 @@ type resultKey struct {
 
 // cache returns the cache around a server, nil if it has none.
 func (c *Chain) cache(at place) mcp.Middleware {
-	ttl := at.Config.Cache
-	if c.views == nil || !at.foreign || !at.Trusted || ttl <= 0 {
+	ttl := at.CacheTime()
+	if c.views == nil || !at.foreign || ttl == 0 {
 		return nil
 	}
 	before, _ := c.caches.Load(at.server)

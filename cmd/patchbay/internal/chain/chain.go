@@ -30,6 +30,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
@@ -43,6 +44,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/policy"
+	"github.com/patchbay-dev/patchbay/policy/rules"
 	"github.com/patchbay-dev/patchbay/telemetry"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -58,6 +60,10 @@ type Config struct {
 
 	File    *deploy.File // gateway.yaml, to follow, with its teams, its audit and its telemetry; nil: none
 	Servers string       // path of mcp.json, whose digest is in the audit log; empty: none
+
+	// Asked is called with each access that the policy decides, and with its rules, before it decides;
+	// nil: it is not. It must not block.
+	Asked func(set *rules.Set, a *policy.Access)
 }
 
 // Program is what a chain needs of the program.
@@ -124,6 +130,7 @@ func New(c Config, p Program) (*Chain, error) {
 		if out.rules, err = openRules(c.Policy); err != nil {
 			return nil, err
 		}
+		out.rules.asked = c.Asked
 	}
 	if c.File != nil {
 		out.teams.Store(&c.File.Teams)
@@ -189,6 +196,14 @@ type Server struct {
 	Trusted  bool                // the policy and the audit log believe the annotations of its features
 	Config   config.Server       // its URL or its command, for the audit log and for the spans of requests to it
 	Revision func() mcp.Revision // that it speaks, empty: unknown; nil: always unknown
+}
+
+// CacheTime returns how long results of the server's read-only tools are cached; 0: not at all.
+func (s Server) CacheTime() time.Duration {
+	if !s.Trusted { // the server says itself which tools only read
+		return 0
+	}
+	return max(0, s.Config.Cache)
 }
 
 // place is a server at the end of a chain.

@@ -23,6 +23,8 @@ type ruleFile struct {
 	content []byte // the text of set; only used by the goroutine that rereads the file
 
 	counters *metrics.Counters // of decisions; nil: none
+
+	asked func(set *rules.Set, a *policy.Access) // of Config; nil: none
 }
 
 const helpPolicy = "patchbay help policy"
@@ -56,7 +58,11 @@ func (f *ruleFile) read() (changed bool, err error) {
 
 // Decide decides by the current rules.
 func (f *ruleFile) Decide(ctx context.Context, a *policy.Access) policy.Decision {
-	return f.set.Load().Decide(ctx, a)
+	set := f.set.Load()
+	if f.asked != nil {
+		f.asked(set, a)
+	}
+	return set.Decide(ctx, a)
 }
 
 // Version identifies the current rules.

@@ -226,6 +226,7 @@ func (g *Gateway) routes() []route {
 			return nil
 		}},
 		{"GET", "/servers/{name}", "Show a server", nil, "", "Server", g.server},
+		{"GET", "/servers/{name}/tools", "List the tools of a server by its own names, as it last listed them", nil, "", "Tools", g.tools},
 		{"GET", "/servers/{name}/logs", "Show the last lines of a server", []string{"lines", "follow"}, "", "Lines", g.logs},
 		{"POST", "/servers/{name}/restart", "Start a server again; calls in progress may finish", nil, "Restart", "Outcome", act(Restart)},
 		{"POST", "/servers/{name}/enable", "Put a disabled server back into use", nil, "Nothing", "Outcome", act(Enable)},
@@ -267,6 +268,19 @@ func (g *Gateway) server(w http.ResponseWriter, _ *http.Request, c *asked) error
 		write(w, http.StatusOK, s)
 	}
 	return err
+}
+
+// tools lists the tools of a server; null: its list is not known.
+func (g *Gateway) tools(w http.ResponseWriter, _ *http.Request, c *asked) error {
+	if _, err := g.found(c.server); err != nil {
+		return err
+	}
+	out := map[string]json.RawMessage{"tools": json.RawMessage("null")}
+	if res := g.Tools(c.server); res != nil {
+		out["tools"], _ = jsonx.Lookup(res.JSON(), "tools")
+	}
+	write(w, http.StatusOK, out)
+	return nil
 }
 
 // act reads the body of an action and does it.

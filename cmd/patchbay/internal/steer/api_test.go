@@ -31,7 +31,7 @@ func newGateway(t *testing.T) (g *Gateway, said func() string) {
 	t.Cleanup(s.Close)
 	s.Set([]config.Server{{Name: "shop", Builtin: "shop"}, {Name: "a/b", Builtin: "x"}}, nil, "")
 	var facts []string
-	g = &Gateway{Servers: s, Calls: new(Calls), Sessions: new(Sessions),
+	g = &Gateway{Servers: s, Calls: new(Calls), Sessions: new(Sessions), Tools: s.Gateway.KeptToolsOf,
 		Report: func() *health.Report {
 			r := &health.Report{State: "ready"}
 			for _, name := range s.Names() {

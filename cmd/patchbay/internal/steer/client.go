@@ -38,6 +38,7 @@ type Client struct {
 
 const (
 	maxAnswer = 8 << 20
+	maxList   = 80 << 20 // of a list of tools
 	maxFrame  = 64 << 10 // of a line of a log
 	waitTime  = settleTime + 10*time.Second
 )
@@ -69,13 +70,13 @@ func (w *Where) Dial(ctx context.Context, server string, header http.Header, tra
 	fits := slices.DeleteFunc(slices.Clone(all), func(u health.Found) bool { return w.PID != 0 && u.PID != w.PID || w.PID == 0 && !has(u) })
 	switch {
 	case len(fits) == 1:
-		return socket(fits[0]), nil
+		return Over(fits[0]), nil
 	case len(fits) > 1:
 		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("%d gateways have a server %q; which one?", len(fits), server), Detail: lines(fits), Next: fmt.Sprintf("--pid %d", fits[0].PID)}
 	case w.PID != 0:
 		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("no gateway of yours has the process id %d", w.PID), Detail: lines(all), Next: fmt.Sprintf("--pid %d", all[0].PID)}
 	case len(all) == 1:
-		return socket(all[0]), nil // it names its servers
+		return Over(all[0]), nil // it names its servers
 	}
 	var names []string
 	for _, u := range all {
@@ -99,8 +100,8 @@ func lines(list []health.Found) string {
 	return strings.Join(out, "\n")
 }
 
-// socket returns a client over the socket of a gateway.
-func socket(u health.Found) *Client {
+// Over returns the client of a running gateway.
+func Over(u health.Found) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", u.Path)
 	}
@@ -222,6 +223,26 @@ func shown(raw json.RawMessage, show func(launch.Line, []byte) error) error {
 		return err
 	}
 	return show(line, raw)
+}
+
+// toolsTime bounds the wait for the tools of a server, which the gateway has.
+const toolsTime = 10 * time.Second
+
+// Tools returns the tools of a server by its own names, each as in tools/list; nil: the gateway does not
+// know them.
+func (c *Client) Tools(ctx context.Context, server string) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, toolsTime, fmt.Errorf("no answer in %v", toolsTime))
+	defer cancel()
+	res, err := c.request(ctx, http.MethodGet, "/servers/"+url.PathEscape(server)+"/tools", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	var all struct{ Tools []json.RawMessage }
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxList)).Decode(&all); err != nil {
+		return nil, fmt.Errorf("%s does not list the tools of %s: %w", c.named, server, err)
+	}
+	return all.Tools, nil
 }
 
 // Words returns a line of a log for people: its time, and what the server has written or, behind

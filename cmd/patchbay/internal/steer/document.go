@@ -36,6 +36,7 @@ func schemas() object {
 			"name": text, "state": text, "since": at, "reason": text, "restarts": number, "share": text, "clients": number, "connections": number, "processes": number,
 			"tools": number, "prompts": number, "resources": number, "server": text,
 		}, "name", "state"),
+		"Tools":    of(object{"tools": object{"type": []string{"array", "null"}, "items": object{"type": "object"}}}, "tools"),
 		"Line":     of(object{"n": number, "time": at, "event": flag, "text": text}, "n", "time", "text"),
 		"Lines":    of(object{"lines": list("Line")}, "lines"),
 		"Restart":  of(object{"drain": object{"type": "string", "description": "Time for calls in progress, from 0s to 30s; default 30s", "examples": []string{"5s"}}}),

@@ -27,6 +27,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/launch"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // Path is the beginning of the paths of the API.
@@ -52,6 +53,10 @@ type Gateway struct {
 	Calls    *Calls
 	Sessions *Sessions
 	AuditLog string // path of the audit log; empty: none
+
+	// Tools returns the tools that a server has listed, by its own names, in the form of tools/list; nil:
+	// unknown. It asks no server.
+	Tools func(server string) mcp.Result
 
 	// Acted is called after each action, and Refused for each request of a caller who may not act.
 	Acted   func(by string, o *Outcome)

@@ -63,20 +63,9 @@ func (v *Verdict) Lines(access *policy.Access, file string) []string {
 	if access.Principal != nil {
 		caller = access.Principal.ID
 	}
-	by := "by default, as no rule matches"
-	for _, t := range v.Tried {
-		if t.Rule == v.Rule {
-			by = fmt.Sprintf("by rule %q (%s:%d)", t.Rule, filepath.Base(file), t.Line)
-		}
-	}
-	lines := []string{fmt.Sprintf("%s: %s for %s", by, feature, caller)}
-	switch {
-	case v.Err != "":
-		lines = append(lines, "refused, as the rule fails: "+v.Err)
-	case len(v.Scopes) > 0:
-		lines = append(lines, "scopes that would allow it, sent to the caller: "+strings.Join(v.Scopes, " "))
-	case v.Reason != "":
-		lines = append(lines, "reason: "+v.Reason)
+	lines := []string{fmt.Sprintf("%s: %s for %s", v.By(file), feature, caller)}
+	if why := v.Why(); why != "" {
+		lines = append(lines, why)
 	}
 	switch {
 	case access.Kind == "":
@@ -86,6 +75,37 @@ func (v *Verdict) Lines(access *policy.Access, file string) []string {
 		lines = append(lines, "hidden from lists")
 	}
 	return lines
+}
+
+// Line returns the line of the rule that decided; 0: none did.
+func (v *Verdict) Line() int {
+	for _, t := range v.Tried {
+		if t.Rule == v.Rule {
+			return t.Line
+		}
+	}
+	return 0
+}
+
+// By returns what decided, in words: a rule with its place in a file, or that no rule did.
+func (v *Verdict) By(file string) string {
+	if line := v.Line(); line > 0 {
+		return fmt.Sprintf("by rule %q (%s:%d)", v.Rule, filepath.Base(file), line)
+	}
+	return "by default, as no rule matches"
+}
+
+// Why returns what else there is to say about the reason of a decision; empty: nothing.
+func (v *Verdict) Why() string {
+	switch {
+	case v.Err != "":
+		return "refused, as the rule fails: " + v.Err
+	case len(v.Scopes) > 0:
+		return "scopes that would allow it, sent to the caller: " + strings.Join(v.Scopes, " ")
+	case v.Reason != "":
+		return "reason: " + v.Reason
+	}
+	return ""
 }
 
 // Grid returns a table of the rules that were tried; nil: none was.
