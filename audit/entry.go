@@ -69,7 +69,7 @@ type Entry struct {
 	Definition   string          `json:"definition,omitempty"` // digest of the definition of the tool
 	Detail       json.RawMessage `json:"detail,omitzero"`      // an object; of kinds that are not about calls, or the "uris" of a subscription to several resources
 	Event        string          `json:"event,omitempty"`
-	Fault        string          `json:"fault,omitempty"` // of an end with the outcome "error": "deadline", "transport", "protocol", "audit" or "unsent"
+	Fault        string          `json:"fault,omitempty"` // of an end with the outcome "error": "deadline", "transport", "protocol", "audit", "unsent" or "unknown"; of a refused call, "unknown"
 	Hash         string          `json:"hash"`            // SHA-256 of Prev and of the line without this member
 	Kind         Kind            `json:"kind"`
 	Method       string          `json:"method,omitempty"` // empty: tools/call

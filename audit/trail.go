@@ -59,6 +59,9 @@ const (
 // are remembered for that. A subscription to resources has a line when the server accepts it, and one
 // when it ends.
 //
+// A call of a tool or prompt that does not exist does not leave: it has an end without a begin, with the
+// fault "unknown". Around finds that out from a gateway, and from a server of this program.
+//
 // Of the refused requests of a caller, 20 a second have a line of their own, and one more line says
 // how many others there were, see More of [Entry]; the same holds for lists, and for failed calls that
 // have not left.
@@ -75,6 +78,12 @@ type Trail struct {
 	// the tool; empty: unknown. Lines of calls that have not reached a server then name it. Nil means
 	// that they have the name in front alone.
 	Owner func(name string) (server, tool string)
+
+	// Unlisted reports whether a tool is known to no server: by the name in front, or by the server and
+	// what that calls the tool. Lines of failed calls that have not left, and of refused ones, then have
+	// the fault "unknown". Nil means that only calls whose name [Trail.Around] has found in no list have
+	// it.
+	Unlisted func(server, tool string) bool
 
 	// Trusted says that the readOnlyHint of a server's tools can be relied on. Calls of its
 	// read-only tools, reads and prompts do not wait for the disk; without room in memory for their
@@ -111,10 +120,6 @@ func (t *Trail) Outer() mcp.Middleware {
 			return res, err
 		}))
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-			switch req.Method {
-			case "server/discover", "ping", "logging/setLevel":
-				return next.Handle(ctx, req)
-			}
 			if strings.HasPrefix(req.Method, "notifications/") {
 				return next.Handle(ctx, req)
 			}
@@ -181,6 +186,10 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		return h.next.Handle(ctx, req)
 	case !call:
 		return h.next.Handle(ctx, req)
+	}
+	if unlisted, err := step.Missing(ctx, h.next, req); err != nil {
+		r.missing(h.server, req, unlisted)
+		return nil, err
 	}
 	probing := note.Probing(ctx)
 	if probing && r.probes() {
@@ -273,6 +282,7 @@ type record struct {
 	refusal *refusal // nil: there is none; guarded by mu
 	begins  int      // lines call.begin and call.retry of the first server, in earlier rounds too; guarded by mu
 	probed  bool     // a line stands for the requests to one server after another; guarded by mu
+	unknown bool     // no server lists the tool or prompt; guarded by mu
 	listen  listening
 	inside  int // servers that have the call now; guarded by mu
 }
@@ -495,6 +505,18 @@ func (r *record) refused(nested bool) {
 	r.entry.Reason = "the audit log could not be written, so the call was not made"
 }
 
+// missing notes that the call does not leave, since its tool or prompt cannot be called, and whether the
+// server does not list it.
+func (r *record) missing(server *Server, req *mcp.Request, unlisted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inside > 0 || r.begins > 0 { // the lines before name the server
+		return
+	}
+	r.entry.Server, r.unknown = server, unlisted
+	r.trail.nameInto(&r.entry, req)
+}
+
 // sawResult notes the size and digest of a result.
 func (r *record) sawResult(res mcp.Result) {
 	if res == nil {
@@ -511,11 +533,14 @@ func (r *record) sawResult(res mcp.Result) {
 func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	r := recordOf(ctx)
 	r.mu.Lock()
-	e, begun, uri, task := r.entry, r.begins > 0, r.uri, r.task
+	e, begun, uri, task, unknown := r.entry, r.begins > 0, r.uri, r.task, r.unknown
 	if o.Outcome == middleware.Denied && r.refusal != nil {
 		e.Server, e.Decision = r.refusal.server, r.refusal.decision
 	}
 	r.mu.Unlock()
+	if ruled := (interface{ Rule() string })(nil); o.Outcome == middleware.Denied && errors.As(o.Err, &ruled) { // such as that of a view
+		e.Decision = &Decision{Effect: "deny", Rule: ruled.Rule()}
+	}
 	o.Duration -= wait.From(ctx).Asked()                                                     // which is not part of it in revisions with rounds either
 	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
 		call.Remember(callKey, jsonx.AppendString(nil, fmt.Sprint(e.Call, " ", r.earlier+millis(o.Duration))))
@@ -555,6 +580,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 			e.Fault, e.Reason = faults[outcome.Lost], "this program was stopped before the answer"
 		}
 	}
+	if t.unknown(&e, begun, unknown) {
+		e.Fault = unknownFault
+	}
 	if o.Outcome == middleware.Task && task != "" {
 		e.Name = task
 		t.tasks.Add(task, &pendingTask{e, time.Now()})
@@ -564,66 +592,33 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		r.mu.Lock()
 		r.last = e
 		r.mu.Unlock()
-	case e.Kind == CallEnd && (begun || o.Outcome != middleware.Failed || !t.begins.Load()):
+	case e.Kind == CallEnd && (begun || o.Outcome != middleware.Failed && o.Outcome != middleware.Canceled || !t.begins.Load()):
 		t.Log.Add(e)
 	default:
 		t.Log.addSome(e)
 	}
 }
 
+// unknownFault is the Fault of a call of a tool or prompt that no server lists.
+const unknownFault = "unknown"
+
+// unknown reports whether a request that was refused, or has failed before it has left, is one for a tool or
+// prompt that no server lists; found is true if Around has found that out.
+func (t *Trail) unknown(e *Entry, begun, found bool) bool {
+	switch {
+	case begun || e.Outcome != string(middleware.Failed) && e.Outcome != string(middleware.Denied):
+		return false
+	case found || t.Unlisted == nil || e.Tool == "" || e.Fault != "" && e.Fault != faults[outcome.Server]:
+		return found
+	}
+	server := ""
+	if e.Server != nil {
+		server = e.Server.Name
+	}
+	return t.Unlisted(server, e.Tool)
+}
+
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // faults are the words for the causes of errors, as in the label error_type of metrics.
 var faults = map[outcome.Cause]string{outcome.Deadline: "deadline", outcome.Lost: "transport", outcome.Server: "protocol", outcome.Unlogged: "audit", outcome.Waited: "unsent"}
-
-// readOnlyTools are the tools of a server that say that they only read.
-type readOnlyTools struct {
-	mu    sync.Mutex
-	names map[string]bool // guarded by mu
-	asked time.Time       // guarded by mu
-}
-
-const (
-	maxPages = 100
-	freshFor = time.Minute // how long a list of tools is believed
-)
-
-// has reports whether a tool only reads. It lists the tools of next at most once a minute.
-func (k *readOnlyTools) has(ctx context.Context, next mcp.Handler, name string) bool {
-	k.mu.Lock()
-	stale := time.Since(k.asked) > freshFor
-	if stale {
-		k.asked = time.Now()
-	}
-	yes := k.names[name]
-	k.mu.Unlock()
-	if !stale {
-		return yes
-	}
-	names := map[string]bool{}
-	params := json.RawMessage(nil)
-	for range maxPages {
-		res, err := next.Handle(ctx, &mcp.Request{Method: "tools/list", Params: params})
-		if err != nil {
-			names = map[string]bool{}
-			break
-		}
-		raw := res.JSON()
-		list, _ := jsonx.Lookup(raw, "tools")
-		for tool := range jsonx.Elements(list) {
-			if hint, _ := jsonx.LookupPath(tool, "annotations", "readOnlyHint"); string(hint) == "true" {
-				id, _ := jsonx.Lookup(tool, "name")
-				names[stringOf(id)] = true
-			}
-		}
-		cursor, _ := jsonx.Lookup(raw, "nextCursor")
-		if jsonx.KindOf(cursor) != '"' {
-			break
-		}
-		params = jsonx.With(nil, nil, "cursor", cursor)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.names = names
-	return names[name]
-}

@@ -83,6 +83,22 @@ func (k *listCache) anyHas(kind *listKind, id string) bool {
 	return false
 }
 
+// lookup reports whether a list of any client is kept, and whether one has a feature, by its own name or by
+// one with a hash.
+func (k *listCache) lookup(kind *listKind, name string) (kept, has bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, l := range k.lists {
+		if key.method != kind.Method {
+			continue
+		}
+		if kept = true; l.ids[name] || l.names[name] != "" {
+			return true, true
+		}
+	}
+	return kept, false
+}
+
 // get returns a list, or nil if its entries are not kept.
 func (k *listCache) get(who client, kind *listKind) *keptList {
 	l := k.list(who, kind)

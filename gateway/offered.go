@@ -20,12 +20,24 @@ import (
 // asking the server: the server's own answer would differ, and it may have hidden tools or accept
 // other spellings.
 func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
-	if k, name := named(method, params); k != nil {
-		if err := up.mustList(ctx, k, name); err != nil {
-			return nil, unsent{err}
-		}
+	req := &mcp.Request{Method: method, Params: params}
+	if _, err := up.missing(ctx, req); err != nil {
+		return nil, err
 	}
-	return up.narrowed(ctx, &mcp.Request{Method: method, Params: params})
+	return up.narrowed(ctx, req)
+}
+
+// missing returns the error of a request for a tool or prompt that the server does not list, or whose list
+// cannot be had; unlisted is true for the former.
+func (up *upstream) missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
+	k, name := named(req.Method, req.Params)
+	if k == nil {
+		return false, nil
+	}
+	if unlisted, err = up.mustList(ctx, k, name); err != nil {
+		return unlisted, unsent{err}
+	}
+	return false, nil
 }
 
 // unsent is the error of a request that the gateway has not sent to the server.
@@ -70,6 +82,25 @@ func (g *Gateway) Owner(name string) (server, feature string) {
 		return up.name, ""
 	}
 	return up.name, own
+}
+
+// Unlisted reports whether no server lists a tool, by the name that callers use or by the server's own, as
+// far as the gateway has seen: it asks no server. The argument server is the server's name, if it is known.
+// Unlisted returns false while a server that the tool may belong to has not been asked for its tools. It is
+// the Unlisted of an audit.Trail.
+func (g *Gateway) Unlisted(server, tool string) bool {
+	owner := g.serverOf(tool)
+	for _, up := range g.upstreams() {
+		seen, listed := up.cache.lookup(listTools, tool)
+		if !listed && up == owner {
+			own, _ := up.plain(tool)
+			_, listed = up.cache.lookup(listTools, own)
+		}
+		if listed || !seen && (up == owner || up.name == server) {
+			return false
+		}
+	}
+	return true
 }
 
 // narrowed answers a request in the server's own terms, without the tools that Source.Offers leaves
@@ -124,35 +155,36 @@ func named(method string, params json.RawMessage) (k *listKind, name json.RawMes
 	return k, name
 }
 
-// mustList returns nil if the server lists a feature. If no kept list has it, mustList asks the
-// server for the list again, because the feature may be new.
-func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMessage) error {
+// mustList returns no error if the server lists a feature. If no kept list has it, mustList asks the
+// server for the list again, because the feature may be new. Unlisted is true if that list does not have it
+// either.
+func (up *upstream) mustList(ctx context.Context, k *listKind, quoted json.RawMessage) (unlisted bool, err error) {
 	if up.cache.list(client{}, k).lists(quoted) { // most common: does not look at the caller
-		return nil
+		return false, nil
 	}
 	for _, who := range up.views(clientOf(ctx)) {
 		if up.cache.list(who, k).lists(quoted) {
-			return nil
+			return false, nil
 		}
 	}
 	name, err := jsonx.Unquote(quoted)
 	if err != nil {
-		return mcp.Errorf(jsonrpc.CodeInvalidParams, "%q must be a string", "name")
+		return false, mcp.Errorf(jsonrpc.CodeInvalidParams, "%q must be a string", "name")
 	}
 	entries, err := up.relist(ctx, k)
 	for i := range entries {
 		if entries[i].id == name {
-			return nil
+			return false, nil
 		}
 	}
 	var rpc *mcp.Error
 	switch {
 	case err == nil:
-		return absent(k, name)
+		return true, absent(k, name)
 	case errors.As(err, &rpc):
-		return err
+		return false, err
 	}
-	return mcp.Errorf(jsonrpc.CodeInternal, "server %q offers only what it lists, but %s failed: %v", text.Short(up.name), k.Method, err)
+	return false, mcp.Errorf(jsonrpc.CodeInternal, "server %q offers only what it lists, but %s failed: %v", text.Short(up.name), k.Method, err)
 }
 
 // lists reports whether a name, given as JSON, is in the list. It returns false for a nil list.

@@ -51,15 +51,13 @@ func newUpstream(g *Gateway, name string) *upstream {
 	if g.Middleware != nil {
 		if around := g.Middleware(name); around != nil {
 			up.around = func(next mcp.Handler) mcp.Handler { return around(foreign{next}) }
-			up.front = up.around(mcp.HandlerFunc(up.behind))
+			up.front = up.around(behind{up})
 			up.leaver, _ = up.front.(step.Leaver)
 			_, bare := up.front.(foreign)
 			_, passes := up.front.(step.Onlooker)
 			up.onlooks = passes && !bare
 			if !up.onlooks {
-				up.direct = mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-					return up.offered(ctx, req.Method, req.Params)
-				})
+				up.direct = offering{up}
 			}
 			up.direct = up.around(up.direct)
 		}
@@ -85,20 +83,46 @@ func (foreign) Foreign() bool { return true }
 // PassesAll marks the handler for middleware that changes no list.
 func (foreign) PassesAll() {}
 
+// Missing implements [step.Checker].
+func (f foreign) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
+	return step.Missing(ctx, f.Handler, req)
+}
+
+// offering is the handler of an upstream for requests by its own names: only what it lists is offered.
+type offering struct{ up *upstream }
+
+// Handle implements [mcp.Handler].
+func (o offering) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return o.up.offered(ctx, req.Method, req.Params)
+}
+
+// Missing implements [step.Checker].
+func (o offering) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
+	return o.up.missing(ctx, req)
+}
+
+// behind is the handler of an upstream behind its middleware.
+type behind struct{ up *upstream }
+
+// Handle answers a request that the middleware has let through.
+func (b behind) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	if k := listOf(req.Method); k != nil {
+		return mcp.RawResult(encodeList(k, b.up.listed(ctx, k).entries)), nil
+	}
+	return b.up.offered(ctx, req.Method, req.Params)
+}
+
+// Missing implements [step.Checker].
+func (b behind) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
+	return b.up.missing(ctx, req)
+}
+
 // handle answers a request from a caller in the server's own terms.
 func (up *upstream) handle(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	if up.front == nil {
 		return up.offered(ctx, method, params)
 	}
 	return up.front.Handle(ctx, &mcp.Request{Method: method, Params: params})
-}
-
-// behind answers a request that the middleware has let through.
-func (up *upstream) behind(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	if k := listOf(req.Method); k != nil {
-		return mcp.RawResult(encodeList(k, up.listed(ctx, k).entries)), nil
-	}
-	return up.offered(ctx, req.Method, req.Params)
 }
 
 // known returns a valid cached list for a caller, without waiting. It returns false if there is

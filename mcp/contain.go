@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -62,6 +63,39 @@ func (h contained) Handle(ctx context.Context, req *Request) (res Result, err er
 // Foreign tells package policy whether text from another program may come from behind h. It may if
 // the server serves a Handler that is not a server of this program.
 func (h contained) Foreign() bool { return h.s.foreign() }
+
+// Missing implements the Checker of internal/step.
+func (h contained) Missing(ctx context.Context, req *Request) (unlisted bool, err error) {
+	if next, ok := h.next.(interface {
+		Missing(ctx context.Context, req *Request) (bool, error)
+	}); ok {
+		return next.Missing(ctx, req)
+	}
+	return false, nil
+}
+
+// dispatcher is the Handler of a server's own features.
+type dispatcher struct{ s *Server }
+
+// Handle implements [Handler].
+func (d dispatcher) Handle(ctx context.Context, req *Request) (Result, error) {
+	return d.s.dispatch(ctx, req)
+}
+
+// Missing implements the Checker of internal/step. It does not call Server.Visible: dispatch does.
+func (d dispatcher) Missing(_ context.Context, req *Request) (unlisted bool, err error) {
+	switch req.Method {
+	case revision.MethodCall:
+		if _, ok := d.s.tools.snapshot().named(req.Param("name")); !ok {
+			err = noTool(req)
+		}
+	case revision.MethodPrompt:
+		if _, ok := d.s.prompts.snapshot().named(req.Param("name")); !ok {
+			err = noPrompt(req)
+		}
+	}
+	return err != nil, err
+}
 
 func (s *Server) foreign() bool {
 	own, ok := s.Handler.(*Server)

@@ -154,14 +154,19 @@ func (s *Server) listPrompts(ctx context.Context, req *Request) (Result, error) 
 	return listPage(ctx, s, &s.prompts, KindPrompt, req, func(e *promptEntry) *Prompt { return e.def })
 }
 
-func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
+// noPrompt returns the error of a request that names no prompt.
+func noPrompt(req *Request) error {
 	name, err := req.paramString("name")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, ok := s.prompts.snapshot().by[name]
-	if !ok || !s.visible(ctx, KindPrompt, name) {
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; see prompts/list", text.Short(name))
+	return Errorf(jsonrpc.CodeInvalidParams, "no prompt %q; see prompts/list", text.Short(name))
+}
+
+func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
+	p, ok := s.prompts.snapshot().named(req.Param("name"))
+	if !ok || !s.visible(ctx, KindPrompt, p.def.Name) {
+		return nil, noPrompt(req)
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {
@@ -172,11 +177,11 @@ func (s *Server) getPrompt(ctx context.Context, req *Request) (Result, error) {
 		return nil, err
 	}
 	if res == nil {
-		return nil, fmt.Errorf("prompt %q returned no result", name)
+		return nil, fmt.Errorf("prompt %q returned no result", p.def.Name)
 	}
 	for i, m := range res.Messages {
 		if m.Role != "user" && m.Role != "assistant" || m.Content == nil {
-			return nil, fmt.Errorf("prompt %q returned messages[%d] without content or with the role %q; use user or assistant", name, i, m.Role)
+			return nil, fmt.Errorf("prompt %q returned messages[%d] without content or with the role %q; use user or assistant", p.def.Name, i, m.Role)
 		}
 	}
 	return res, nil

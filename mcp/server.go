@@ -341,7 +341,7 @@ func (s *Server) init() error {
 
 // build chains the middleware in front of the handler.
 func (s *Server) build() error {
-	s.chain = HandlerFunc(s.dispatch)
+	s.chain = dispatcher{s}
 	if s.Handler != nil {
 		s.chain = s.introducing(checked(s.Handler))
 	}

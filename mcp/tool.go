@@ -388,14 +388,19 @@ func (s *Server) HasTool(name string) bool {
 	return ok
 }
 
+// noTool returns the error of a request that names no tool.
+func noTool(req *Request) error {
+	name, err := req.paramString("name")
+	if err != nil {
+		return err
+	}
+	return Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(name))
+}
+
 func (s *Server) callTool(ctx context.Context, req *Request) (Result, error) {
 	t, ok := s.tools.snapshot().named(req.Param("name"))
 	if !ok || !s.visible(ctx, KindTool, t.def.Name) {
-		name, err := req.paramString("name")
-		if err != nil {
-			return nil, err
-		}
-		return nil, Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(name))
+		return nil, noTool(req)
 	}
 	args, err := rawObject(req, "arguments")
 	if err != nil {

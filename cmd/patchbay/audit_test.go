@@ -126,7 +126,7 @@ audit: {file: audit.jsonl, key: audit.key, checkpoint: 1s}
 				"call.begin args", "call.end args ok",
 				"denied args denied by few",
 				"denied hang denied by no hanging",
-				"call.begin none", "call.end none error",
+				"call.end none error",
 				"call.begin echo", "call.end echo ok",
 				"denied echo denied",
 				"call.begin test_elicitation", "call.end test_elicitation ok",

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -109,17 +110,32 @@ func TestUpViews(t *testing.T) {
 	if _, err := s.CallTool(t.Context(), "b_args", map[string]any{"count": 1}); err != nil {
 		t.Errorf("the session of before: %v", err)
 	}
+	write("views:\n  all: {for: '\"lead\" in principal.roles'}\n")
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(tools("/s/a"), "may not use the view") && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	tools("/s/a") // from its beginning
 	write("views:\n  ours: {for: principal.rols == 1}\n")
 	r.stderr.await(t, "views.ours.for")
 
 	r.stop(t)
-	denied := false
+	denied := map[string]bool{}
 	for e := range audit.Read(log) {
-		denied = denied || e.Kind == audit.Denied && e.Tool == "b_args" && e.Decision != nil && e.Decision.Rule == `view "ours"`
+		if e.Kind == audit.Denied && e.Decision != nil && e.Principal != nil {
+			denied[e.Method+e.Tool+" "+e.Decision.Rule+" "+e.Fault] = true
+		}
+		if e.Kind == audit.CallEnd && e.Tool == "x_args" {
+			denied["x_args"] = true
+		}
 	}
-	if !denied {
-		text, _ := os.ReadFile(log)
-		t.Errorf("no line says that the view refused b_args:\n%s", text)
+	for _, want := range []string{`b_args view "ours" `, `x_args view "ours" unknown`, `server/discover view "theirs" `, `server/discover view "all" `} {
+		if !denied[want] {
+			text, _ := os.ReadFile(log)
+			t.Errorf("no line says %q but %v:\n%s", want, denied, text)
+		}
+	}
+	if denied["x_args"] {
+		t.Error("a call of a tool outside of the view has a line call.end")
 	}
 }
 

@@ -8,9 +8,7 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
 	"github.com/patchbay-dev/patchbay/policy"
@@ -102,8 +100,8 @@ func (v *View) everything() bool { return v.Tools == nil && v.Prompts == nil && 
 // limit refuses callers who may not use the view, and answers server/discover.
 func (v *View) limit(next mcp.Handler) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		if v.For != nil && !v.For(ctx) {
-			return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "you may not use the view %q; ask the operator of this server", text.Short(v.Name))
+		if err := v.Admit(ctx); err != nil {
+			return nil, err
 		}
 		res, err := next.Handle(ctx, req)
 		if err != nil || req.Method != "server/discover" || v.everything() && v.Instructions == "" && v.Search == nil {
@@ -137,5 +135,5 @@ func (v *View) decide(_ context.Context, a *policy.Access) policy.Decision {
 		name = a.Template // without both it is a task of an unknown tool, which may be outside of the view
 	}
 	allow := name != "" && slices.ContainsFunc(patterns, func(pattern string) bool { return wildcard.Match(pattern, name) })
-	return policy.Decision{Allow: allow, Rule: fmt.Sprintf("view %q", v.Name)}
+	return policy.Decision{Allow: allow, Rule: v.rule()}
 }

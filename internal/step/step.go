@@ -24,6 +24,22 @@ type Leaver interface {
 // of a gateway bypass it.
 type Onlooker interface{ PassesAll() }
 
+// Checker is a handler that finds out whether a name exists before it gets the request, such as that of a
+// gateway. Missing returns the error that the request gets if it names a tool or a prompt that cannot be
+// called, and whether the reason is that no such tool or prompt is listed. It returns no error for other
+// requests, and where the handler itself does not check names.
+type Checker interface {
+	Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error)
+}
+
+// Missing returns what next returns if it is a [Checker], and else no error.
+func Missing(ctx context.Context, next mcp.Handler, req *mcp.Request) (unlisted bool, err error) {
+	if c, ok := next.(Checker); ok {
+		return c.Missing(ctx, req)
+	}
+	return false, nil
+}
+
 // Like returns h, which passes requests on to next unchanged and returns its results, as a handler that
 // looks to a gateway and a policy as next does.
 func Like(next, h mcp.Handler) mcp.Handler {
@@ -54,6 +70,11 @@ func (l *like) Foreign() bool {
 		return next.Foreign()
 	}
 	return false
+}
+
+// Missing implements [Checker].
+func (l *like) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
+	return Missing(ctx, l.next, req)
 }
 
 type leaving struct {

@@ -122,7 +122,7 @@ func TestSelections(t *testing.T) {
 		}
 	}
 	for flag, want := range map[*auditlog.Lines]string{
-		{Outcome: "deadline"}: "--outcome deadline is a fault: use --fault deadline", {Fault: "server"}: `--fault "server" is not known, there are deadline, transport, protocol, audit, unsent`,
+		{Outcome: "deadline"}: "--outcome deadline is a fault: use --fault deadline", {Fault: "server"}: `--fault "server" is not known, there are deadline, transport, protocol, audit, unsent, unknown`,
 	} {
 		flag.File = path
 		l := opened(t, *flag)
@@ -496,5 +496,33 @@ func TestVerifyEarlier(t *testing.T) {
 	var bad auditlog.BadFlag
 	if _, err := c.Verify(); !errors.As(err, &bad) || !strings.Contains(err.Error(), "--key") {
 		t.Errorf("without --key: %v", err)
+	}
+}
+
+// Tools that do not exist are one row for each server, with the calls that have no lines of their own.
+func TestUsageOfUnknownTools(t *testing.T) {
+	unknown := func(call, server, tool string, kind audit.Kind, outcome string, more int) audit.Entry {
+		e := end(call, server, tool, outcome, 1)
+		e.Kind, e.Fault, e.More, e.Bytes = kind, "unknown", more, 0
+		return e
+	}
+	failed := end("f", "jira", "create", "error", 1)
+	failed.Fault, failed.More = "protocol", 3
+	path := filled(t, &audit.Options{}, end("a", "jira", "create", "ok", 1), unknown("b", "jira", "guess1", audit.CallEnd, "error", 0), unknown("c", "jira", "guess2", audit.CallEnd, "error", 40),
+		unknown("d", "web", "guess3", audit.Denied, "denied", 5), failed)
+	u, err := opened(t, auditlog.Lines{File: path}).Usage([]string{"tool", "server"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range append(u.Rows, u.Total) {
+		got = append(got, fmt.Sprint(r.Tool, " ", r.Server, " ", r.Calls, " ", r.Errors, " ", r.Denied, " ", r.Unsent))
+	}
+	want := []string{"(unknown) jira 42 0 0 42", "(unknown) web 6 0 6 0", "create jira 5 4 0 0", "  53 4 6 42"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the rows are %q, want %q", got, want)
+	}
+	if l := opened(t, auditlog.Lines{File: path, Fault: "unknown"}); calls(t, l) != "bcd" {
+		t.Error("--fault unknown does not select the calls of unknown tools")
 	}
 }

@@ -44,7 +44,7 @@ type Lines struct {
 	Tool    string `placeholder:"NAME" help:"Only this tool, prompt or URI; SERVER_TOOL too."`
 	Rule    string `placeholder:"NAME" help:"Only decisions of this rule."`
 	Outcome string `placeholder:"WORD" help:"Only this outcome, such as ok, error or 'tool error'."`
-	Fault   string `placeholder:"WORD" help:"Only errors by deadline, transport, protocol, audit or unsent."`
+	Fault   string `placeholder:"WORD" help:"Only deadline, transport, protocol, audit, unsent or unknown."`
 	Slower  string `placeholder:"TIME" help:"Only calls that took at least this long."`
 	Kind    string `placeholder:"WORD" help:"Only this kind, such as call.end, denied or checkpoint."`
 	Call    string `placeholder:"ID" help:"Only this call."`
@@ -266,7 +266,7 @@ func (l *Log) Warnings() (list []string) {
 
 var (
 	outcomes = words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed)
-	faults   = []string{"deadline", "transport", "protocol", "audit", "unsent"}
+	faults   = []string{"deadline", "transport", "protocol", "audit", "unsent", "unknown"}
 	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.TaskEnd, audit.Subscribe, audit.Unsubscribe, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
 		audit.Approval+"*", audit.Login+"*")
 )

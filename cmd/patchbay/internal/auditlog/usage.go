@@ -34,7 +34,7 @@ type Usage struct {
 // Row is the sums of some calls.
 type Row struct {
 	Team      string  `json:"team,omitempty"`
-	Tool      string  `json:"tool,omitempty"` // of other calls, their method
+	Tool      string  `json:"tool,omitempty"` // of other calls, their method; "(unknown)": of all tools that do not exist
 	Server    string  `json:"server,omitempty"`
 	Principal string  `json:"principal,omitempty"`
 	Client    string  `json:"client,omitempty"`
@@ -136,6 +136,8 @@ func rowOf(e *audit.Entry, by []string) (r Row) {
 		switch {
 		case column == "team":
 			*cell = e.Team
+		case column == "tool" && e.Method == "" && e.Fault == "unknown": // callers choose these names
+			*cell = "(unknown)"
 		case column == "tool":
 			*cell = cmp.Or(e.Method, e.Tool)
 		case column == "server" && e.Server != nil:
@@ -162,19 +164,18 @@ func dropped(e *audit.Entry) (n int64) {
 var step = math.Log(1.04)
 
 func (r *Row) add(e *audit.Entry) {
-	r.Calls++
+	r.Calls += 1 + e.More // which have no lines of their own
 	switch {
 	case e.Kind == audit.Denied:
-		r.Calls += e.More // without lines of their own
 		r.Denied += 1 + e.More
 		return
 	case e.Outcome == "denied":
 		r.Denied++
-	case e.Outcome == "error" && (e.Fault == "audit" || e.Fault == "unsent"):
-		r.Unsent++
+	case e.Outcome == "error" && slices.Contains([]string{"audit", "unsent", "unknown"}, e.Fault):
+		r.Unsent += 1 + e.More
 		return
 	case failed(e):
-		r.Errors++
+		r.Errors += 1 + e.More
 	}
 	r.made++
 	r.Bytes += int64(e.Bytes)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
@@ -16,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/gateway/view"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/telemetry"
@@ -70,8 +72,13 @@ func (c *Chain) openAudit() error {
 	c.auditFile = set.File
 	c.trail = &audit.Trail{
 		Log: log, OnFailure: map[string]audit.Failure{"pass": audit.Pass}[set.OnFailure], Team: c.Team,
-		Trusted:  func(server string) bool { return c.about(server).Trusted },
-		Identity: func(server string) string { return entry.Shown(c.about(server).Config) },
+		Trusted: func(server string) bool { return c.about(server).Trusted },
+		Identity: func(server string) string {
+			if set := c.about(server).Config; set.Name != "" { // a view that refuses is named like a server
+				return entry.Shown(set)
+			}
+			return ""
+		},
 	}
 	c.trail.Owner = func(name string) (server, tool string) {
 		if c.counters == nil || c.counters.Owner == nil {
@@ -79,11 +86,38 @@ func (c *Chain) openAudit() error {
 		}
 		return c.counters.Owner(name)
 	}
+	c.trail.Unlisted = c.unlisted
 	if c.config.HTTP {
 		c.trail.IP = accesslog.Address
 	}
 	c.trail.TraceID = telemetry.TraceID
 	return nil
+}
+
+// unlisted reports whether a tool is known to no server of the gateway, and to none of its views.
+func (c *Chain) unlisted(server, tool string) bool {
+	if c.views == nil {
+		return false
+	}
+	set := c.views.now.Load()
+	for i := range set.file {
+		one := &set.file[i]
+		if one.Name == server { // the view has refused the call
+			server = ""
+		}
+		if slices.ContainsFunc(one.Changes, func(of deploy.Change) bool { return of.Name == tool }) {
+			return false
+		}
+		if !one.Search {
+			continue
+		}
+		for name := range tools(view.SearchTools().JSON()) {
+			if name == tool {
+				return false
+			}
+		}
+	}
+	return c.views.gateway.Unlisted(server, tool)
 }
 
 // Trail returns what writes the audit log; nil: there is none.

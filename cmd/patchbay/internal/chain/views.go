@@ -88,6 +88,7 @@ type Gateway interface {
 	Direct(server string) mcp.Handler
 	Has(server string) bool
 	Owner(name string) (server, feature string)
+	Unlisted(server, tool string) bool
 	KeptTools() mcp.Result
 	ToolKey(ctx context.Context, server, tool string, req *mcp.Request) (key any, readOnly bool)
 	Changed()
@@ -205,8 +206,11 @@ func (v *Views) single(name string) mcp.Handler {
 	server := v.gateway.Direct(name)
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		all := v.now.Load().all
-		if all == nil || all.For != nil && !all.For(ctx) {
+		if all == nil {
 			return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "this server does not offer %q alone; ask its operator for the URL", name)
+		}
+		if err := all.Admit(ctx); err != nil {
+			return nil, err
 		}
 		counted := req
 		if own, err := jsonx.Unquote(req.Param("name")); err == nil && (req.Method == "tools/call" || req.Method == "prompts/get") {
