@@ -45,6 +45,9 @@ func (e *InsufficientScopeError) HTTPHeader(ctx context.Context) (status int, h 
 	return status, h
 }
 
+// otherAudience is the error of a valid token that is for another resource.
+type otherAudience struct{ error }
+
 // RequireScopes returns nil if the caller of ctx is known and has all of the scopes, else an
 // [*InsufficientScopeError]. If scopes is empty, any known caller is enough.
 func RequireScopes(ctx context.Context, scopes ...string) error {

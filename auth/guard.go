@@ -36,8 +36,8 @@ import (
 //
 // The answer is 401 to a request without a credential, or with one that is not valid; 403 if the
 // credential is valid, but lacks a scope; 400 if it is malformed, or is in the query; 503 if it
-// cannot be checked at the moment. The answer does not say what is wrong with a credential; the
-// Logger gets that.
+// cannot be checked at the moment. The answer does not say what is wrong with a credential, except
+// that a valid token is for another resource than this one; the Logger gets that.
 //
 // A stream of events, and a connection that was taken over, end when the credential of their
 // request expires. Once a second, the Verifiers see the headers of its request again: the stream
@@ -391,12 +391,20 @@ func (g *Guard) answer(w http.ResponseWriter, r *http.Request, status int, code 
 	if g.Refused != nil {
 		g.Refused(r, code, err)
 	}
-	answerRefusal(w, status, code)
+	description := ""
+	if _, other := errors.AsType[otherAudience](err); other && g.at != nil {
+		description = fmt.Sprintf("the token is for another resource than %s", g.at.uri)
+	}
+	answerRefusal(w, status, code, description)
 }
 
 // answerRefusal writes a body for people, and for programs that read no headers.
-func answerRefusal(w http.ResponseWriter, status int, code string) {
-	body := append(jsonx.AppendString([]byte(`{"error":`), code), '}')
+func answerRefusal(w http.ResponseWriter, status int, code, description string) {
+	body := jsonx.AppendString([]byte(`{"error":`), code)
+	if description != "" {
+		body = jsonx.AppendString(append(body, `,"error_description":`...), description)
+	}
+	body = append(body, '}')
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client may be gone

@@ -138,7 +138,7 @@ func (i *Introspection) verifyFor(r *http.Request, resource string) (*Principal,
 	case err != nil:
 		return nil, err
 	case !includes(k.audiences, want):
-		return nil, fmt.Errorf("the issuer says that the token is for %q, not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+		return nil, otherAudience{fmt.Errorf("the issuer says that the token is for %q, not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))}
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err

@@ -225,15 +225,22 @@ func TestKeysAreKept(t *testing.T) {
 			t.Fatalf("%d requests for the keys, want 1", n)
 		}
 
-		// Unknown keys cause at most one read a minute.
-		time.Sleep(2 * time.Minute)
-		for i := range 20 {
+		// A new key is good at once, although the keys have just been read.
+		third, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		f.set(func() { f.keys["next"], f.served["next"] = third, true })
+		if err := verify("next", 0); err != nil || f.asked("/keys") != 2 {
+			t.Errorf("a new key: %v, after %d requests for the keys; want 2", err, f.asked("/keys"))
+		}
+
+		// Unknown keys cause a few reads a minute.
+		for i := range 600 { // a minute
 			if err := verify("new", i); err == nil || errors.Is(err, auth.ErrUnavailable) {
 				t.Fatalf("unknown key: %v", err)
 			}
+			time.Sleep(100 * time.Millisecond)
 		}
-		if n := f.asked("/keys"); n != 2 {
-			t.Errorf("%d requests for the keys after unknown ones, want 2", n)
+		if n := f.asked("/keys"); n != 2+5 { // at once, and after 2, 6, 14 and 30 seconds
+			t.Errorf("%d requests for the keys after a minute of unknown ones, want 7", n)
 		}
 		f.set(func() { f.served["new"] = true })
 		time.Sleep(time.Minute)

@@ -35,7 +35,8 @@ import (
 // A token that was accepted is remembered until it expires, or until a key of the issuer goes
 // away: the issuer is not asked whether it has revoked the token. Use [Introspection], or tokens
 // with a short life, where that matters. Keys are kept for 15 minutes, and while the issuer cannot
-// be reached; tokens of an unknown key cause a new look for keys once a minute at most.
+// be reached. A token of an unknown key causes a new look for keys at once; while such looks find no
+// new key, they are 2 seconds apart, then 4, and so on up to a minute.
 //
 // No field may change after the first use.
 //
@@ -240,7 +241,7 @@ func (j *JWT) verifyFor(r *http.Request, resource string) (*Principal, error) {
 		j.known.put(hash, k)
 	}
 	if want := j.audience(resource); len(want) > 0 && !includes(k.audiences, want) {
-		return nil, fmt.Errorf("the token is for %q, not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))
+		return nil, otherAudience{fmt.Errorf("the token is for %q, not for %q", text.Short(strings.Join(k.audiences, " ")), strings.Join(want, " "))}
 	}
 	if err := checkBinding(r, k.binding); err != nil {
 		return nil, err

@@ -260,7 +260,11 @@ func TestJWTRefused(t *testing.T) {
 			t.Errorf("%s: the error holds the token: %v", name, err)
 		}
 		res := request(t, g, "POST", "/mcp", "Authorization", "Bearer "+token)
-		if text := body(t, res); res.StatusCode != 401 || text != `{"error":"invalid_token"}` || strings.Contains(res.Header.Get("WWW-Authenticate"), "description") {
+		want := `{"error":"invalid_token"}`
+		if strings.Contains(err.Error(), "the token is for") {
+			want = `{"error":"invalid_token","error_description":"the token is for another resource than ` + resourceURL + `"}`
+		}
+		if text := body(t, res); res.StatusCode != 401 || text != want || strings.Contains(res.Header.Get("WWW-Authenticate"), "description") {
 			t.Errorf("%s: %d, %q, %q", name, res.StatusCode, text, res.Header)
 		}
 	}

@@ -74,9 +74,11 @@ const (
 	maxKeys     = 100              // of one issuer
 	maxTries    = 8                // keys tried on a token that does not name its own
 	keysTTL     = 15 * time.Minute // after which the keys are looked at again
-	refetchWait = time.Minute      // between two looks for keys that are not known
+	refetchWait = time.Minute      // between two looks, at most; see pause
+	firstPause  = 2 * time.Second  // after a look for an unknown key that found nothing new
 	retryWait   = 5 * time.Second  // between two looks while no key is known at all
 	keysTimeout = 15 * time.Second // for one look
+	maxVain     = 6                // counted looks without a new key; the pause is refetchWait then
 )
 
 // parseKeySet reads a JSON Web Key Set. It skips secret keys, keys for encryption, and keys of
@@ -116,6 +118,7 @@ type keySet struct {
 	mu     sync.Mutex
 	keys   []publicKey   // guarded by mu
 	tried  time.Time     // the last look; zero: there was none; guarded by mu
+	vain   int           // looks for unknown keys, one after the other, that found nothing new; guarded by mu
 	fault  error         // of the last look; guarded by mu
 	flight chan struct{} // closed when the look in progress is over; nil: there is none; guarded by mu
 }
@@ -144,7 +147,21 @@ func (s *keySet) refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flight == nil && time.Since(s.tried) >= refetchWait {
-		s.look()
+		s.look(false)
+	}
+}
+
+// pause returns the time until the next look for an unknown key, with mu held. Such a look is made at
+// once, because the issuer may have a new key. Looks that find none are 2, 4, 8 seconds apart, and so on
+// up to a minute, because everybody can send unknown keys.
+func (s *keySet) pause() time.Duration {
+	switch since := time.Since(s.tried); {
+	case s.keys == nil:
+		return retryWait - since
+	case s.vain == 0 || since >= refetchWait:
+		return 0
+	default:
+		return min(firstPause<<(s.vain-1), refetchWait) - since
 	}
 }
 
@@ -156,12 +173,8 @@ func (s *keySet) more(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	wait := refetchWait
-	if s.keys == nil {
-		wait = retryWait
-	}
-	if s.flight == nil && (s.tried.IsZero() || time.Since(s.tried) >= wait) {
-		s.look()
+	if s.flight == nil && (s.tried.IsZero() || s.pause() <= 0) {
+		s.look(true)
 	}
 	flight := s.flight
 	s.mu.Unlock()
@@ -180,8 +193,14 @@ func (s *keySet) more(ctx context.Context) error {
 	return nil
 }
 
-// look starts to look at the keys, with mu held.
-func (s *keySet) look() {
+// look starts to look at the keys, with mu held; unknown says that it is for a key that is not known.
+func (s *keySet) look(unknown bool) {
+	if unknown && s.keys != nil {
+		if time.Since(s.tried) >= refetchWait {
+			s.vain = 0
+		}
+		s.vain = min(s.vain+1, maxVain)
+	}
 	done := make(chan struct{})
 	s.flight, s.tried = done, time.Now()
 	go func() {
@@ -204,6 +223,11 @@ func (s *keySet) look() {
 				s.lost.Add(1)
 				break
 			}
+		}
+		if slices.ContainsFunc(keys, func(k publicKey) bool {
+			return !slices.ContainsFunc(s.keys, func(old publicKey) bool { return k.id == old.id && sameKey(k.key, old.key) })
+		}) {
+			s.vain = 0
 		}
 		s.keys = keys
 		s.stale.Store(time.Now().Add(keysTTL).UnixNano())
