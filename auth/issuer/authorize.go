@@ -161,7 +161,8 @@ func (s *Server) readRequest(req *request, q url.Values) (err error) {
 	return nil
 }
 
-// target returns the resource that a token shall be for: the one of the Server, or one below it.
+// target returns the resource that a token shall be for: the one of the Server, one below it, or one of
+// Resources.
 //
 // Specification: RFC 8707, 2; 2026-07-28, basic/authorization, Resource Parameter Implementation.
 func (s *Server) target(raw string) (string, error) {
@@ -174,7 +175,7 @@ func (s *Server) target(raw string) (string, error) {
 		return "", no
 	}
 	uri := strings.TrimSuffix(oauth.Canonical(u), "/")
-	if uri != s.resource && !strings.HasPrefix(uri, strings.TrimSuffix(s.resource, "/")+"/") {
+	if !slices.Contains(s.further, uri) && uri != s.resource && !strings.HasPrefix(uri, strings.TrimSuffix(s.resource, "/")+"/") {
 		return "", no
 	}
 	return uri, nil

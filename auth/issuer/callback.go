@@ -83,8 +83,12 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, s.answerURL(&l.Request, f), http.StatusSeeOther)
 		return nil
 	}
-	code, err := s.codes.add(g)
+	code := ""
+	if err = s.sessions.begin(g.Session, &g.Person); err == nil {
+		code, err = s.codes.add(g)
+	}
 	if err != nil {
+		s.failed("login not kept", err, "client", r.RemoteAddr)
 		http.Redirect(w, r, s.answerURL(&l.Request, faultOf(err)), http.StatusSeeOther)
 		return nil
 	}
@@ -133,6 +137,6 @@ func (s *Server) finish(r *http.Request, l *login, q url.Values) (*grant, error)
 	now := time.Now()
 	return &grant{
 		Client: l.Request.Client, Redirect: l.Request.Redirect, Challenge: l.Request.Challenge, Resource: l.Request.Resource, Scopes: l.Request.Scopes,
-		Refresh: l.Request.Refresh, Person: *who, Session: random()[:22], Ends: now.Add(s.SessionLife), until: now.Add(codeLife),
+		Refresh: l.Request.Refresh, Person: *who, Session: s.newSession(), Ends: now.Add(s.SessionLife), until: now.Add(codeLife),
 	}, nil
 }

@@ -65,6 +65,14 @@ func (s *Server) clientOf(ctx context.Context, id string) (*client, error) {
 	return c, nil
 }
 
+// shown returns the name of the client for people.
+func (c *client) shown() string {
+	if c.document != nil {
+		return c.document.Host
+	}
+	return c.Name
+}
+
 // allows reports whether an answer for the client may be sent to a URI.
 func (c *client) allows(redirect string) bool {
 	return slices.ContainsFunc(c.Redirects, func(r string) bool { return sameRedirect(r, redirect) })

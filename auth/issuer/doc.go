@@ -28,16 +28,18 @@
 //   - An answer of the identity provider counts only in the browser that began the login, once, with
 //     its state, its nonce and its issuer.
 //   - Hosts never get a token of the identity provider. It is used to read the claims, and dropped.
-//   - A token is for one resource: the MCP server, or one below it. Claims of the person are copied
+//   - A token is for one resource: the MCP server, one below it, or one of [Server.Resources]. Claims of the person are copied
 //     only if [Server.Claims] names them.
 //   - A code is exchanged once, by its client, with PKCE (S256). A second exchange ends the login.
 //   - A refresh token is used once. The second use ends the login, whichever of the two users is the
 //     right one.
+//   - [Server.EndLogins] ends the logins of a person at once.
 //   - Registrations take no memory: the client id is the registration, encrypted. All other tables
 //     are bounded, and only people who have logged in fill them.
 //   - No redirect leads to a client before a person has agreed: errors before that are pages.
 //   - Metadata documents of clients are fetched from public addresses, with at most 8 KiB, within 5
-//     seconds, without redirects; of a Server on loopback, from loopback too.
+//     seconds, without redirects, two at once from one host; of a Server on loopback, from loopback
+//     too.
 //
 // # Which specification
 //

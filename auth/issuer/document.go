@@ -22,7 +22,8 @@ const (
 	documentTTL  = 5 * time.Minute
 	failureTTL   = 10 * time.Second
 	maxDocuments = 256 // that are kept
-	maxFetches   = 8   // at once
+	maxFetches   = 16  // at once
+	maxOfHost    = 2   // of these from one host
 )
 
 // documents reads the metadata documents of clients, and keeps them for a while.
@@ -34,8 +35,15 @@ type documents struct {
 	fetch  *oauth.Fetcher
 	slots  chan struct{}
 
-	mu   sync.Mutex
-	kept map[string]keptDocument // guarded by mu
+	mu    sync.Mutex
+	kept  map[string]keptDocument // guarded by mu
+	hosts map[string]*places      // that documents are read from at the moment; guarded by mu
+}
+
+// places are the places for fetches from one host.
+type places struct {
+	slots chan struct{}
+	users int // that have a place, or wait for one; guarded by mu of documents
 }
 
 type keptDocument struct {
@@ -49,7 +57,7 @@ func newDocuments(s *Server) *documents {
 	if oauth.IsLoopback(s.site.Hostname()) {
 		near = s.site
 	}
-	return &documents{server: s, fetch: oauth.NewFetcher(near, s.Base), slots: make(chan struct{}, maxFetches), kept: map[string]keptDocument{}}
+	return &documents{server: s, fetch: oauth.NewFetcher(near, s.Base), slots: make(chan struct{}, maxFetches), kept: map[string]keptDocument{}, hosts: map[string]*places{}}
 }
 
 // client returns the client whose id is the URL of its document.
@@ -59,22 +67,19 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 		u.Opaque != "" || hasDots(u.Path) {
 		return nil, refuse(invalidClient, "client_id is not the https URL of a metadata document")
 	}
-	now := time.Now()
-	d.mu.Lock()
-	kept, ok := d.kept[id]
-	d.mu.Unlock()
-	if ok && now.Before(kept.until) {
+	if kept, ok := d.known(id); ok {
 		return kept.client, kept.err
 	}
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	case <-time.After(documentTime):
-		return nil, &fault{status: http.StatusServiceUnavailable, code: unavailable, text: "too many documents of clients are being read; try again"}
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	release, err := d.place(ctx, u.Hostname())
+	if err != nil {
+		return nil, err
 	}
-	kept = keptDocument{until: now.Add(documentTTL)}
+	defer release()
+	if kept, ok := d.known(id); ok { // another request has read it
+		return kept.client, kept.err
+	}
+	now := time.Now()
+	kept := keptDocument{until: now.Add(documentTTL)}
 	if kept.client, kept.err = d.read(ctx, id, u); kept.err != nil {
 		if ctx.Err() != nil {
 			return nil, kept.err // of this request alone
@@ -92,6 +97,52 @@ func (d *documents) client(ctx context.Context, id string) (*client, error) {
 	}
 	d.kept[id] = kept
 	return kept.client, kept.err
+}
+
+// known returns what is kept of a document.
+func (d *documents) known(id string) (kept keptDocument, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept, ok = d.kept[id]
+	return kept, ok && time.Now().Before(kept.until)
+}
+
+// place waits for a place to read a document of a host, so that slow hosts leave places to others.
+func (d *documents) place(ctx context.Context, host string) (release func(), err error) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	d.mu.Lock()
+	of := d.hosts[host]
+	if of == nil {
+		of = &places{slots: make(chan struct{}, maxOfHost)}
+		d.hosts[host] = of
+	}
+	of.users++
+	d.mu.Unlock()
+	leave := func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if of.users--; of.users == 0 {
+			delete(d.hosts, host)
+		}
+	}
+	late := time.NewTimer(documentTime)
+	defer late.Stop()
+	for i, slots := range []chan struct{}{of.slots, d.slots} {
+		select {
+		case slots <- struct{}{}:
+			continue
+		case <-late.C:
+			err = &fault{status: http.StatusServiceUnavailable, code: unavailable, text: "too many documents of clients are being read; try again"}
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if i == 1 {
+			<-of.slots
+		}
+		leave()
+		return nil, err
+	}
+	return func() { <-d.slots; <-of.slots; leave() }, nil
 }
 
 // hasDots reports whether a path has a segment of dots (section 3 of the draft).

@@ -29,6 +29,11 @@ type Server struct {
 	// URI below it.
 	Resource string
 
+	// Resources are further URIs that tokens may be for, each alone, such as that of an API for
+	// administrators. A host names the one it wants (RFC 8707); a token for one of them is refused
+	// at all others.
+	Resources []string
+
 	// Name is that of the MCP server for people. Empty: the host of Resource.
 	Name string
 
@@ -45,16 +50,17 @@ type Server struct {
 
 	// Require are claims that a person must have to log in, each with the allowed values: {"hd":
 	// {"example.com"}}. A claim that is a list needs one of them. Nil: everybody whom the identity
-	// provider logs in.
+	// provider logs in. The claims are read when the person logs in. A Server with another Require
+	// ends the logins that Dir has kept.
 	Require map[string][]string
 
 	// Schemes are the schemes of redirect URIs of apps, such as "cursor". The specification has
 	// https and loopback alone; nil: only those.
 	Schemes []string
 
-	// Dir is a folder for keys and the state of logins, which a restart keeps; one process uses it
-	// at a time. It is made if it does not exist. Empty: they are in memory, and a restart ends all
-	// logins.
+	// Dir is a folder for keys and the state of logins, which a restart keeps. It is made if it does
+	// not exist. One Server uses it until Close: for another one, the error of Check is ErrInUse, and
+	// names the folder and the process. Empty: they are in memory, and a restart ends all logins.
 	Dir string
 
 	// TokenLife is how long an access token is valid. Zero: 10 minutes; at most an hour.
@@ -77,7 +83,10 @@ type Server struct {
 	fault     error // of the fields
 	site      *url.URL
 	origin    http.CrossOriginProtection
-	resource  string // canonical
+	resource  string   // canonical
+	further   []string // Resources, canonical
+	rules     string   // digest of Require
+	release   func()   // ends the use of Dir
 	metadata  []byte
 	claims    []string
 	keys      *ring
@@ -126,10 +135,24 @@ const (
 func (s *Server) Check() error {
 	s.once.Do(func() {
 		if err := s.prepare(); err != nil {
+			_ = s.end()
 			s.fault = fmt.Errorf("issuer: %w", err)
 		}
 	})
 	return s.fault
+}
+
+// Close ends the use of Dir, which another Server can use then. This one must not be used after it.
+func (s *Server) Close() error {
+	s.once.Do(func() { s.fault = errors.New("issuer: the Server is closed") })
+	return s.end()
+}
+
+func (s *Server) end() error {
+	if s.release != nil {
+		s.release()
+	}
+	return nil
 }
 
 func (s *Server) prepare() error {
@@ -146,6 +169,13 @@ func (s *Server) prepare() error {
 		return fmt.Errorf("the Resource %w", err)
 	}
 	s.resource = oauth.Canonical(resource)
+	for _, raw := range s.Resources {
+		u, err := ownURL(raw)
+		if err != nil {
+			return fmt.Errorf("one of the Resources %w", err)
+		}
+		s.further = append(s.further, oauth.Canonical(u))
+	}
 	if s.Name == "" {
 		s.Name = resource.Host
 	}
@@ -184,6 +214,14 @@ func (s *Server) prepare() error {
 	if err := s.origin.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host)); err != nil {
 		return err
 	}
+	if s.rules, err = digestOf(s.Require); err != nil {
+		return err
+	}
+	if s.Dir != "" {
+		if s.release, err = hold(s.Dir); err != nil {
+			return err
+		}
+	}
 	if s.keys, err = openRing(s.Dir, s.TokenLife); err != nil {
 		return err
 	}
@@ -221,16 +259,21 @@ func life(name string, d, standard, most time.Duration) (time.Duration, error) {
 func (s *Server) CallbackURL() string { return s.URL + callbackPath }
 
 // Verifier returns a verifier of the Server's tokens for an auth.Guard whose Resource is that of the
-// Server, or below it. It reads the keys in this process. A token of a login that was revoked, or that
-// ended because a code or a refresh token was used twice, is refused at once.
+// Server, or below it, or one of Resources. It reads the keys in this process. A token of a login that
+// has ended early is refused at once: one that was revoked or ended by EndLogins, whose code or refresh
+// token was used twice, or of a person who was admitted by another Require.
 func (s *Server) Verifier() *auth.JWT {
 	return &auth.JWT{Issuer: s.URL, KeysURL: s.URL + keysPath, Algorithms: []string{"ES256"}, Base: ownKeys{s}, Logger: s.Logger, Refuse: s.refuse}
 }
 
 // refuse refuses the tokens of a login that is over.
 func (s *Server) refuse(p *auth.Principal) error {
-	if id, _ := p.Claims["sid"].(string); s.sessions.over(id) {
-		return errors.New("the login of the token was revoked")
+	id, _ := p.Claims["sid"].(string)
+	switch {
+	case s.sessions.over(id):
+		return errors.New("the login of the token has ended")
+	case !s.current(id):
+		return errors.New("the login of the token was made when Require was another one")
 	}
 	return nil
 }

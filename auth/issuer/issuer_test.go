@@ -225,6 +225,7 @@ func TestRestart(t *testing.T) {
 	_, got := h.refresh(first)
 	second, _ := got["refresh_token"].(string)
 
+	w.server.Close()
 	after := newWorld(t, folder)
 	h.world = after
 	if _, status := after.knock(access, resourceURL); status != 200 {
@@ -238,12 +239,14 @@ func TestRestart(t *testing.T) {
 	if status, _ := h.refresh(first); status != 400 {
 		t.Errorf("an old refresh token after a restart: HTTP %d", status)
 	}
+	after.server.Close()
 	again := newWorld(t, folder)
 	h.world = again
 	if status, _ := h.refresh(third); status != 400 {
 		t.Errorf("a login that ended, after a restart: HTTP %d, want 400", status)
 	}
-	for _, name := range []string{"keys.json", "sessions.jsonl"} {
+	again.server.Close()
+	for _, name := range []string{"keys.json", "sessions.jsonl", "lock", "user.json"} {
 		if i, err := os.Stat(filepath.Join(dir, name)); err != nil || i.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 			t.Errorf("%s: %v, %v; want a file for its owner alone", name, i, err)
 		}

@@ -1,7 +1,6 @@
 package issuer
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -32,7 +30,6 @@ const (
 
 	keyFile    = "keys.json"
 	maxKeyFile = 64 << 10
-	lockWait   = 10 * time.Second
 )
 
 // ring has the keys that sign tokens and the secret that seals values. In a folder they outlive the
@@ -78,7 +75,7 @@ func newKey() (signingKey, error) {
 	return signingKey{base64.RawURLEncoding.EncodeToString(sum[:12]), time.Now(), key}, nil
 }
 
-// openRing reads the keys in a folder, or makes them.
+// openRing reads the keys in a folder that nobody else uses, or makes them.
 func openRing(dir string, tokenLife time.Duration) (*ring, error) {
 	r := &ring{grace: tokenLife + 10*time.Minute}
 	if dir == "" {
@@ -86,10 +83,10 @@ func openRing(dir string, tokenLife time.Duration) (*ring, error) {
 		_, _ = rand.Read(r.secret)
 		return r, r.rotate()
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("folder for keys: %w", err)
-	}
 	r.path = filepath.Join(dir, keyFile)
+	if err := r.load(); err != nil {
+		return nil, err
+	}
 	return r, r.rotate()
 }
 
@@ -103,7 +100,7 @@ func (r *ring) due(now time.Time) bool {
 	return age >= keyLife || len(r.keys) > 1 && age >= keyNotice+r.grace
 }
 
-// rotate changes the keys if that is due. With a file, other processes may have done it.
+// rotate changes the keys if that is due.
 func (r *ring) rotate() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,19 +109,6 @@ func (r *ring) rotate() error {
 	}
 	if r.path == "" {
 		return r.change()
-	}
-	ctx, stop := context.WithTimeout(context.Background(), lockWait)
-	defer stop()
-	unlock, err := ownfile.Lock(ctx, r.path+".lock") // the file itself is replaced
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := r.load(); err != nil {
-		return err
-	}
-	if !r.due(time.Now()) {
-		return nil
 	}
 	before := r.keys
 	if err := r.change(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
@@ -171,6 +172,7 @@ func (p *provider) read(ctx context.Context) (*providerMetadata, error) {
 type person struct {
 	Subject string         `json:"s"`
 	Claims  map[string]any `json:"c,omitempty"`
+	Name    string         `json:"-"` // preferred_username or email, for operators
 }
 
 // person exchanges a code for an ID token and returns whom it names. The tokens are dropped.
@@ -272,9 +274,20 @@ func (p *provider) more(ctx context.Context, m *providerMetadata, token string, 
 	return all, nil
 }
 
-// admit checks the required claims, and picks those to copy.
+// maxSubject bounds a subject and a name, in bytes (OpenID Connect Core 1.0, 2).
+const maxSubject = 255
+
+// shownClaims are the claims that logs, lists and policies show as text.
+var shownClaims = []string{"sub", "name", "email", "preferred_username"}
+
+// admit checks the claims, and picks those to copy.
 func (s *Server) admit(claims map[string]any) (*person, error) {
-	if claims["email_verified"] == false || claims["email_verified"] == "false" {
+	for _, name := range shownClaims {
+		if v, _ := claims[name].(string); strings.ContainsFunc(v, unseen) {
+			return nil, refuse(accessDenied, fmt.Sprintf("this server does not admit the person: the claim %s has control characters; correct it at the identity provider", name))
+		}
+	}
+	if verified, ok := claims["email_verified"]; ok && verified != true && verified != "true" {
 		claims = maps.Clone(claims)
 		delete(claims, "email")
 	}
@@ -285,6 +298,14 @@ func (s *Server) admit(claims map[string]any) (*person, error) {
 	}
 	who := &person{Claims: map[string]any{}}
 	who.Subject, _ = claims["sub"].(string)
+	if len(who.Subject) > maxSubject {
+		return nil, refuse(serverError, "the claim sub of the person has more than 255 bytes")
+	}
+	for _, name := range []string{"preferred_username", "email"} {
+		if v, _ := claims[name].(string); who.Name == "" && len(v) <= maxSubject {
+			who.Name = v
+		}
+	}
 	for _, name := range s.claims {
 		if v, ok := claims[name]; ok {
 			who.Claims[name] = v
@@ -298,6 +319,12 @@ func (s *Server) admit(claims map[string]any) (*person, error) {
 		return nil, refuse(serverError, "the claims of the person have more than 8 KiB; let the identity provider send fewer groups, or copy fewer claims")
 	}
 	return who, nil
+}
+
+// unseen reports whether a character is a control character, breaks a line, or changes the direction of
+// the text around it.
+func unseen(r rune) bool {
+	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
 // includes reports whether a claim, or an element of it, is one of some values, in which * stands for

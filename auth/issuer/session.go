@@ -2,11 +2,14 @@ package issuer
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,14 +19,15 @@ import (
 
 const (
 	sessionFile    = "sessions.jsonl"
-	maxSessionFile = 64 << 20
+	maxSessionFile = 128 << 20
 	maxSessions    = 100_000
-	spareLines     = 10_000 // that are written before the file is made anew
+	spareLines     = 10_000          // that are written before the file is made anew
+	sessionGrace   = 2 * time.Minute // that a session is known after its end, as verifiers have a leeway
+	rulesLen       = 6               // characters of a session id that are a digest of Require
 )
 
-// sessions has the logins that have a refresh token, and those that ended early. In a folder they
-// outlive the process: the file has a line for each change, and is made anew when half of its lines
-// are old.
+// sessions has the logins, and those that ended early. In a folder they outlive the process: the file
+// has a line for each change, and is made anew when half of its lines are old.
 type sessions struct {
 	path string // empty: memory
 
@@ -38,7 +42,32 @@ type session struct {
 	Generation int    `json:"generation,omitzero"`
 	Ends       int64  `json:"ends"` // in seconds since 1970
 	Over       bool   `json:"over,omitzero"`
+	about
 }
+
+// about says whose login it is. Of the lines of a session, the first ones have it.
+type about struct {
+	Person string `json:"person,omitempty"` // subject
+	Name   string `json:"name,omitempty"`
+	Host   string `json:"host,omitempty"`
+	Since  int64  `json:"since,omitzero"`
+}
+
+// digestOf returns the digest of rules that session ids begin with.
+func digestOf(require map[string][]string) (string, error) {
+	if len(require) == 0 {
+		require = nil
+	}
+	raw, err := jsonx.Marshal(require) // sorted by name
+	sum := sha256.Sum256(raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:rulesLen], err
+}
+
+// newSession returns the id of a login.
+func (s *Server) newSession() string { return s.rules + random()[:22] }
+
+// current reports whether a session began under the present Require.
+func (s *Server) current(id string) bool { return strings.HasPrefix(id, s.rules) }
 
 // openSessions reads the logins in a folder.
 func openSessions(dir string) (*sessions, error) {
@@ -57,22 +86,24 @@ func openSessions(dir string) (*sessions, error) {
 	if len(raw) > maxSessionFile {
 		return nil, fmt.Errorf("logins: %s has more than %d bytes; remove it, which ends all logins", s.path, maxSessionFile)
 	}
-	now := time.Now().Unix()
 	for line := range bytes.Lines(raw) {
 		var one session
 		if jsonx.Unmarshal(line, &one) != nil || one.ID == "" {
 			continue // the last line of a process that was killed
 		}
-		one.Over = one.Over || s.known[one.ID].Over // another process may have written after the end
-		if s.known[one.ID] = one; one.Ends <= now {
-			delete(s.known, one.ID)
+		before := s.known[one.ID]
+		one.Over = one.Over || before.Over
+		if one.about == (about{}) {
+			one.about = before.about
 		}
+		s.known[one.ID] = one
 	}
 	return s, s.compact()
 }
 
-// compact makes the file anew.
+// compact drops the sessions that are over, and makes the file anew.
 func (s *sessions) compact() error {
+	s.forget()
 	if s.path == "" {
 		return nil
 	}
@@ -91,10 +122,20 @@ func (s *sessions) compact() error {
 	return nil
 }
 
-// put keeps a session, in the file first.
+// forget drops the sessions whose time is over.
+func (s *sessions) forget() {
+	before := time.Now().Add(-sessionGrace).Unix()
+	maps.DeleteFunc(s.known, func(_ string, one session) bool { return one.Ends <= before })
+}
+
+// put keeps a session, in the file first. The line tells the person and the host only if they have changed.
 func (s *sessions) put(one session) error {
 	if s.path != "" {
-		line, err := jsonx.Marshal(one)
+		short := one
+		if s.known[one.ID].about == one.about {
+			short.about = about{}
+		}
+		line, err := jsonx.Marshal(short)
 		if err != nil {
 			return err
 		}
@@ -110,18 +151,33 @@ func (s *sessions) put(one session) error {
 	return nil
 }
 
-// begin keeps a new session.
-func (s *sessions) begin(id string, ends time.Time) error {
+// begin keeps the session of a person who has logged in. It ends with the code, unless that is exchanged.
+func (s *sessions) begin(id string, who *person) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxSessions {
-		now := time.Now().Unix()
-		maps.DeleteFunc(s.known, func(_ string, one session) bool { return one.Ends <= now })
+		s.forget()
 	}
 	if len(s.known) >= maxSessions {
 		return &fault{status: 503, code: unavailable, text: "too many people are logged in"}
 	}
-	return s.put(session{ID: id, Ends: ends.Unix()})
+	now := time.Now()
+	return s.put(session{ID: id, Ends: now.Add(codeLife).Unix(), about: about{Person: who.Subject, Name: who.Name, Since: now.Unix()}})
+}
+
+// errEnded says that a login is over.
+var errEnded = refuse(invalidGrant, "the login has ended; log in again")
+
+// extend keeps a session whose code was exchanged by a host until a time.
+func (s *sessions) extend(id, host string, until time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.known[id]
+	if !ok || one.Over {
+		return errEnded
+	}
+	one.Host, one.Ends = host, until.Unix()
+	return s.put(one)
 }
 
 // errReused says that a refresh token was used twice.
@@ -135,7 +191,7 @@ func (s *sessions) advance(id string, from int) error {
 	one, ok := s.known[id]
 	switch {
 	case !ok || one.Over || one.Ends <= time.Now().Unix():
-		return refuse(invalidGrant, "the login has ended; log in again")
+		return errEnded
 	case one.Generation != from:
 		one.Over = true
 		return errors.Join(errReused, s.put(one))
@@ -150,13 +206,34 @@ func (s *sessions) end(id string, until time.Time) error {
 	defer s.mu.Unlock()
 	one, ok := s.known[id]
 	if !ok {
-		one = session{ID: id, Ends: until.Unix()}
+		one = session{ID: id}
 	}
 	if one.Over {
 		return nil
 	}
-	one.Over = true
+	one.Over, one.Ends = true, max(one.Ends, until.Unix())
 	return s.put(one)
+}
+
+// endAll ends the sessions that are selected, and returns their number.
+func (s *sessions) endAll(selected func(session) bool) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now().Unix()
+	var list []session
+	for _, one := range s.known {
+		if !one.Over && one.Ends > now && selected(one) {
+			list = append(list, one)
+		}
+	}
+	for _, one := range list {
+		one.Over = true
+		if err := s.put(one); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // over reports whether a session has ended early.

@@ -141,10 +141,12 @@ func (s *Server) exchange(c *client, form url.Values) (any, error) {
 	if err := s.sameTarget(g, form); err != nil {
 		return nil, err
 	}
-	if g.Refresh {
-		if err := s.sessions.begin(g.Session, g.Ends); err != nil {
-			return nil, err
-		}
+	until := g.Ends
+	if !g.Refresh {
+		until = s.expiry(g, time.Now())
+	}
+	if err := s.sessions.extend(g.Session, c.shown(), until); err != nil {
+		return nil, err
 	}
 	return s.issue(g, g.Scopes, 0)
 }
@@ -187,6 +189,9 @@ func (s *Server) refresh(c *client, form url.Values) (any, error) {
 			}
 		}
 	}
+	if !s.current(g.Session) {
+		return nil, refuse(invalidGrant, "who may log in here was decided anew, so the login has ended; log in again")
+	}
 	if err := s.sessions.advance(g.Session, t.Generation); err != nil {
 		if errors.Is(err, errReused) {
 			s.failed("refresh token used twice: the login has ended", errReused, "subject", g.Person.Subject)
@@ -196,13 +201,18 @@ func (s *Server) refresh(c *client, form url.Values) (any, error) {
 	return s.issue(g, scopes, t.Generation+1)
 }
 
+// expiry returns when an access token expires that is made now.
+func (s *Server) expiry(g *grant, now time.Time) time.Time {
+	if expires := now.Add(s.TokenLife); expires.Before(g.Ends) {
+		return expires
+	}
+	return g.Ends
+}
+
 // issue makes the tokens of a grant (RFC 9068).
 func (s *Server) issue(g *grant, scopes []string, generation int) (any, error) {
 	now := time.Now()
-	expires := now.Add(s.TokenLife)
-	if g.Ends.Before(expires) {
-		expires = g.Ends
-	}
+	expires := s.expiry(g, now)
 	claims := map[string]any{}
 	maps.Copy(claims, g.Person.Claims)
 	maps.Copy(claims, map[string]any{

@@ -45,6 +45,8 @@ type world struct {
 	*testing.T
 	server *issuer.Server
 	key    *ecdsa.PrivateKey
+	kid    string                                        // of the key
+	base   func(r *http.Request) (*http.Response, error) // answers first; nil, nil: it does not
 
 	mu       sync.Mutex
 	log      strings.Builder                                     // of the server; guarded by mu
@@ -63,7 +65,7 @@ func newWorld(t *testing.T, change ...func(*issuer.Server)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, key: key, codes: map[string]url.Values{}, change: members{}, meta: members{}, pages: map[string]func(http.ResponseWriter, *url.URL){}}
+	w := &world{T: t, key: key, kid: "k", codes: map[string]url.Values{}, change: members{}, meta: members{}, pages: map[string]func(http.ResponseWriter, *url.URL){}}
 	w.server = &issuer.Server{
 		URL: siteURL, Resource: resourceURL, Name: "The tools", Base: w, Scopes: []string{"read", "write"},
 		Provider: issuer.Provider{Issuer: providerURL, ClientID: "gateway", Secret: "the secret"},
@@ -75,6 +77,7 @@ func newWorld(t *testing.T, change ...func(*issuer.Server)) *world {
 	if err := w.server.Check(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { w.server.Close() })
 	return w
 }
 
@@ -97,6 +100,11 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.requests = append(w.requests, r.URL.Host+r.URL.Path)
 	answer, page := w.answer, w.pages[r.URL.String()]
 	w.mu.Unlock()
+	if w.base != nil {
+		if res, err := w.base(r); res != nil || err != nil {
+			return res, err
+		}
+	}
 	rec := httptest.NewRecorder()
 	status, body := 0, any(nil)
 	if answer != nil {
@@ -131,7 +139,7 @@ func (w *world) provide(rec http.ResponseWriter, r *http.Request) {
 			"jwks_uri": providerURL + "/keys", "authorization_response_iss_parameter_supported": true,
 		}, w.meta))
 	case "/tenant/keys":
-		writeJSON(rec, 200, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: w.key.Public(), KeyID: "k", Use: "sig"}}})
+		writeJSON(rec, 200, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: w.key.Public(), KeyID: w.kid, Use: "sig"}}})
 	case "/tenant/token":
 		body, _ := io.ReadAll(r.Body)
 		form, _ := url.ParseQuery(string(body))
@@ -159,15 +167,15 @@ func (w *world) provide(rec http.ResponseWriter, r *http.Request) {
 
 func (w *world) idToken(nonce string, change members) string {
 	now := time.Now()
-	return sign(w.T, w.key, with(members{
+	return sign(w.T, w.key, w.kid, with(members{
 		"iss": providerURL, "sub": "alice", "aud": "gateway", "nonce": nonce, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 		"name": "Alice", "email": "alice@example.com", "roles": []string{"editor"}, "secret_claim": "hidden",
 	}, change))
 }
 
-func sign(t *testing.T, key any, claims members) string {
+func sign(t *testing.T, key any, kid string, claims members) string {
 	t.Helper()
-	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", kid))
 	if err != nil {
 		t.Fatal(err)
 	}
