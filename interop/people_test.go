@@ -27,24 +27,37 @@ const secretOfGateway = "secret of the gateway"
 // clients, and returns its address.
 func startPeople(t *testing.T) (gateway, issuer string) {
 	t.Helper()
+	gateway, issuer, _ = startAdministered(t)
+	return gateway, issuer
+}
+
+// startAdministered is startPeople with the URL of the administration.
+func startAdministered(t *testing.T) (gateway, issuer, admin string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the authorization server has to know the address first
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
 	issuer = startIDPWith(t, nil, "jwt", "3600", "closed", "http://"+address+"/oauth/callback")
+	beside, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"secret": secretOfGateway,
-		"gateway.yaml": fmt.Sprintf("listen: {http: %q}\nlogin: {issuer: %q, client: gateway, secret: {file: secret}, dir: state}\nviews: {all: {}, few: {tools: [\"*orders\"]}}\n",
-			address, issuer),
+		"gateway.yaml": fmt.Sprintf("listen: {http: %q, admin: %q}\nlogin: {issuer: %q, client: gateway, secret: {file: secret}, dir: state}\nviews: {all: {}, few: {tools: [\"*orders\"]}}\n",
+			address, beside.Addr(), issuer),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l.Close()
-	return startServer(t, patchbay(t, "up", "-s", "shop", "--gateway", filepath.Join(dir, "gateway.yaml")), home(t)...), issuer
+	beside.Close()
+	startServer(t, patchbay(t, "up", "-s", "shop", "--gateway", filepath.Join(dir, "gateway.yaml")), home(t)...)
+	return "http://" + address + "/mcp", issuer, "http://" + beside.Addr().String()
 }
 
 // agrees is a person who agrees on the page of the gateway, and logs in at the authorization server.
@@ -195,6 +208,50 @@ func TestPeopleWithGoSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofGateway(t, token.AccessToken, gateway, issuer, gateway)
+}
+
+// An administrator logs in for the administration apart: the tokens that hosts have are refused there, with
+// words, and the other way round. The administrator ends the logins of a person, with immediate effect.
+func TestPeopleAdminister(t *testing.T) {
+	t.Parallel()
+	gateway, issuer, admin := startAdministered(t)
+	env, pages := opener(t)
+	u := newUser(t, env...)
+	logIn := func(at string) string {
+		t.Helper()
+		p := newPerson(t)
+		login := begin(t, patchbay(t, "login", at), u.env...)
+		p.opens(pages)
+		p.agrees("Patchbay")
+		login.ends(0)
+		token, _ := u.runs(0, "token", "get", at)
+		return strings.TrimSpace(token)
+	}
+	usual := logIn(gateway)
+	ofGateway(t, usual, gateway, issuer, gateway)
+	if _, said := u.runs(3, "restart", "shop", "--admin", admin, "--header", "Authorization: Bearer "+usual); !strings.Contains(said, "the token is for another resource than "+admin+"/admin/v1") {
+		t.Errorf("with a token for the gateway, the program says %q", said)
+	}
+	if _, said := u.runs(3, "restart", "shop", "--admin", admin); !strings.Contains(said, "patchbay login "+admin+"/admin/v1") {
+		t.Errorf("without a token, the program says %q", said)
+	}
+	token := logIn(admin + "/admin/v1")
+	if status := knock(t, gateway, token); status != http.StatusUnauthorized {
+		t.Errorf("a token for the administration at the gateway: HTTP %d, want 401", status)
+	}
+	if out, _ := u.runs(0, "restart", "shop", "--admin", admin); !strings.Contains(out, "shop: restarted") {
+		t.Errorf("restart printed %q", out)
+	}
+	if out, _ := u.runs(0, "logins", "list", "--admin", admin); strings.Count(out, "alice") != 2 || !strings.Contains(out, "Patchbay") {
+		t.Errorf("logins list printed %q", out)
+	}
+	if out, _ := u.runs(0, "logins", "end", "alice", "--admin", admin); !strings.Contains(out, "alice: 2 logins ended") {
+		t.Errorf("logins end printed %q", out)
+	}
+	if status := knock(t, gateway, usual); status != http.StatusUnauthorized {
+		t.Errorf("a token after the end of the login: HTTP %d, want 401", status)
+	}
+	u.runs(3, "restart", "shop", "--admin", admin)
 }
 
 // A person whom the gateway does not admit is not logged in, and the program says why.

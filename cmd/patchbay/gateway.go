@@ -195,6 +195,6 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 	}
 	*r.http, r.Metrics = cmp.Or(f.Listen.HTTP, *r.http), cmp.Or(f.Listen.Metrics, r.Metrics)
 	r.TLSCert, r.TLSKey = cmp.Or(f.Listen.Cert, r.TLSCert), cmp.Or(f.Listen.Key, r.TLSKey)
-	r.Auth, r.Login = append(r.Auth, f.Auth...), people.Login(f.Login)
+	r.Auth, r.Login, r.Explain = append(r.Auth, f.Auth...), people.Login(f.Login), people.Explain(f)
 	return nil
 }

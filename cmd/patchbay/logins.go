@@ -7,10 +7,59 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/launch"
 )
+
+var loginsVerb = verb{
+	name: "logins", summary: "List and end the logins of people at a running gateway.",
+	examples: []string{"patchbay logins list", "patchbay logins end alice@example.com"},
+	minor:    true,
+	details:  `For a gateway whose gateway.yaml has login. Your own logins: patchbay whoami.`,
+	verbs:    []*verb{&loginsListVerb, &loginsEndVerb},
+}
+
+var loginsListVerb = verb{
+	name: "list", summary: "List the logins, the newest first.", usage: "",
+	examples: []string{"patchbay logins list", "patchbay logins list --json"},
+	server:   gatewayServer,
+	command:  func() command { return new(loginsListCmd) },
+}
+
+type loginsListCmd struct{ steer.Where }
+
+func (c *loginsListCmd) Run(a *app) error {
+	to, err := a.gateway(&c.Where, "")
+	if err != nil {
+		return err
+	}
+	return to.ShowLogins(a.ctx, a.JSON, func(line string) { a.print(a.shown(line)) }, a.printGrid)
+}
+
+var loginsEndVerb = verb{
+	name: "end", summary: "End all logins of a person.", usage: "PERSON",
+	examples: []string{"patchbay logins end alice@example.com"},
+	details: `PERSON is a subject or a name of patchbay logins list, or URL#SUBJECT.
+The hosts of the person are refused from now on. The person can log in again,
+unless the identity provider or login.require of gateway.yaml prevents that.`,
+	server:  gatewayServer,
+	command: func() command { return new(loginsEndCmd) },
+}
+
+type loginsEndCmd struct {
+	Person string `arg:"" help:"Whose logins end."`
+	steer.Where
+}
+
+func (c *loginsEndCmd) Run(a *app) error {
+	to, err := a.gateway(&c.Where, "")
+	if err != nil {
+		return err
+	}
+	return to.EndLogins(a.ctx, c.Person, a.JSON, func(line string) { a.print(a.shown(line)) })
+}
 
 // transport returns the transport for requests to a server, with its stored token if there is one.
 func (a *app) transport(s config.Server) (*login.Transport, error) {

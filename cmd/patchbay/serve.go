@@ -193,6 +193,9 @@ func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.
 		o.Guard, err = p.Guard(l.Addr(), o.Login, a.logger())
 	}
 	if err == nil {
+		o.Admin, err = p.AdminGuard(o.Guard, o.Login, a.logger())
+	}
+	if err == nil {
 		mw, err = middlewares()
 	}
 	if err != nil {

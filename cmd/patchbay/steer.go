@@ -113,13 +113,17 @@ func (a *app) gateway(w *steer.Where, server string) (*steer.Client, error) {
 	if err := a.addHeaders(header); err != nil {
 		return nil, err
 	}
-	secure, err := clientTLS(a.withTLS(config.Server{Name: w.Admin, URL: w.Admin}))
+	at := a.withTLS(config.Server{Name: w.Admin, URL: w.URL()})
+	secure, err := clientTLS(at)
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport
+	var transport http.RoundTripper = http.DefaultTransport
 	if secure != nil {
 		transport = tlsfiles.Transport(secure)
+	}
+	if t, err := a.transport(at); err == nil && launch.CanLogIn(at) && header.Get("Authorization") == "" {
+		transport = t // sends the login of patchbay login, if there is one
 	}
 	w.PID = a.PID
 	return w.Dial(a.ctx, server, header, transport, noUp)

@@ -129,6 +129,13 @@ func (c *upCmd) Run(a *app) error {
 		return srv
 	})
 	h.views, h.front = views, front(views.All())
+	admin, err := h.listenAdmin(&c.protection)
+	if err != nil {
+		return err
+	}
+	if admin != nil {
+		defer admin.Close()
+	}
 	var w *listen.Endpoint
 	if c.Stdio {
 		if err := a.inFront(h.front, made); err != nil {
@@ -138,7 +145,9 @@ func (c *upCmd) Run(a *app) error {
 		if w, err = a.listen(h.front, c.HTTP, c.protection, made, made.Front); err != nil {
 			return a.explainTaken(c.HTTP, err)
 		}
-		h.url = w.URL
+		if h.url = w.URL; w.Login() != nil {
+			h.steers.People, h.callback = w.Login(), w.Login().CallbackURL()
+		}
 		w.Below(views.Below)
 		p.notes = append(p.notes, views.Notes(w.URL)...)
 		if w.SSE != "" {
@@ -153,13 +162,13 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	defer unmeasured()
-	unsteered, err := h.serveAdmin(w)
+	unsteered, err := h.serveAdmin(admin, w, c.Admin)
 	if err != nil {
 		return err
 	}
 	defer unsteered()
 	h.servers.Set(p.servers, p.faulty, p.share)
-	defer a.openSocket(h.report, map[string]http.Handler{steer.Path + "/": h.steers.API(false)}).Close()
+	defer a.openSocket(h.report, map[string]http.Handler{steer.Path + "/": h.steers.API(false, "")}).Close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup
@@ -219,6 +228,7 @@ type upServer struct {
 	a        *app
 	began    time.Time
 	url      string // of the endpoint; empty over stdio
+	callback string // redirect URI of login, at the identity provider; empty: nobody logs in here
 	*plan           // the plan that it began with
 	gateway  *gateway.Gateway
 	front    *mcp.Server
@@ -358,7 +368,7 @@ func (h *upServer) show(ctx context.Context) error {
 		a.print("(" + a.shown(note) + ")")
 	}
 	a.print("")
-	paste := rerun.Gateway{URL: h.views.URL(h.url), File: h.path, Guarded: h.guarded, Stdio: h.stdio}
+	paste := rerun.Gateway{URL: h.views.URL(h.url), File: h.path, Guarded: h.guarded, Stdio: h.stdio, Callback: h.callback}
 	for _, line := range paste.Lines() {
 		a.print(a.shown(line))
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/people"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
@@ -20,6 +21,10 @@ func (h *upServer) steered() {
 			h.a.talk.Note("%s, by %s", o.Text, by)
 			h.chain.Steered(by, o.Action, o.Server, map[string]any{"action": o.Action, "changed": o.Changed, "state": o.State, "calls": o.Calls})
 		},
+		LoggedOut: func(by string, e *steer.Ended) {
+			h.a.talk.Note("%s, by %s", e.Text, by)
+			h.chain.Steered(by, "logins", "", map[string]any{"action": "end", "person": e.Person, "ended": e.Ended})
+		},
 		Refused: h.chain.Unsteered,
 	}
 	h.chain.Open(h.steers.Calls.Around)
@@ -31,27 +36,39 @@ func (h *upServer) opened(session context.Context) {
 	h.counters.Session(session)
 }
 
-// serveAdmin serves the API for people at listen.admin of gateway.yaml until stop is called. Callers need the
-// credentials of the endpoint w, and the role admin. Without the member it does nothing.
-func (h *upServer) serveAdmin(w *listen.Endpoint) (stop func(), err error) {
+// listenAdmin opens listen.admin of gateway.yaml, and sets its URL for people who log in. Without the member
+// it does nothing.
+func (h *upServer) listenAdmin(p *protection) (l net.Listener, err error) {
 	a := h.a
 	if a.deployed == nil || a.deployed.Listen.Admin == "" {
-		return func() {}, nil
+		return nil, nil
 	}
-	guarded := w != nil && w.Guarded()
-	address, _, err := listen.Address(a.deployed.Listen.Admin, guarded)
+	address, _, err := listen.Address(a.deployed.Listen.Admin, p.Knows())
 	switch {
 	case errors.Is(err, listen.ErrShared):
 		return nil, usagef("%s", chain.SharedAdmin(a.deployed))
 	case err != nil:
 		return nil, usagef("%s", a.deployed.Problem("listen.admin", "listen.admin: "+err.Error(), ""))
 	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
+	if l, err = net.Listen("tcp", address); err != nil {
 		f := &fault{Code: exitLocal, Err: netfault.Listen(address, err)}
 		return nil, f.Hint(a.elsewhere("listen.admin", ""))
 	}
-	p := listen.NewService(l, w, h.steers.API(guarded), a.logger())
+	if p.Admin = people.Admin(a.deployed.Login, l.Addr(), p.Scheme(), steer.Path); p.Admin == "" && p.Login != nil {
+		l.Close()
+		return nil, usagef("%s", a.deployed.Problem("listen.admin", "listen.admin: administrators who log in need its URL, which "+l.Addr().String()+" does not tell", "add adminURL: https://admin.example.com to login"))
+	}
+	return l, nil
+}
+
+// serveAdmin serves the API for people over a listener until stop is called. Callers need the credentials of
+// the endpoint w, and the role admin; people who log in, tokens for the URL site. A nil listener is not served.
+func (h *upServer) serveAdmin(l net.Listener, w *listen.Endpoint, site string) (stop func(), err error) {
+	a := h.a
+	if l == nil {
+		return func() {}, nil
+	}
+	p := listen.NewService(l, w, h.steers.API(w != nil && w.Guarded(), site), a.logger())
 	a.talk.Note("administration: %s", p.URL+steer.Path)
 	p.Serve() // ends with Close
 	return func() { p.Close() }, nil

@@ -14,6 +14,7 @@ type Login struct {
 	Client  string        // id of the client that is registered there
 	Secret  string        // of the client; empty: it has none
 	URL     string        // of the gateway for hosts, without the path /mcp; empty: its address
+	Admin   string        // URL of listen.admin for administrators; empty: its address
 	Scopes  []string      // to ask the identity provider for; nil: openid, profile and email
 	Claims  []string      // that tokens have; nil: the default of package auth/issuer
 	Require []Requirement // claims that a person must have, in the order of the file
@@ -46,7 +47,10 @@ func (r *reader) login(n *yaml.Node) {
 				r.warn(n, "write ${NAME} or {file: PATH} in place of it", "login.secret is in plain text")
 			}
 		},
-		"url":     func(n *yaml.Node) { l.URL = strings.TrimSuffix(r.text(n, "login.url"), "/") },
+		"url": func(n *yaml.Node) { l.URL = strings.TrimSuffix(r.text(n, "login.url"), "/") },
+		"adminURL": func(n *yaml.Node) {
+			l.Admin = strings.TrimSuffix(r.text(n, "login.adminURL"), "/")
+		},
 		"scopes":  func(n *yaml.Node) { l.Scopes = r.list(n, "login.scopes") },
 		"claims":  func(n *yaml.Node) { l.Claims = r.list(n, "login.claims") },
 		"schemes": func(n *yaml.Node) { l.Schemes = r.list(n, "login.schemes") },

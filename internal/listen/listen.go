@@ -56,6 +56,7 @@ type Options struct {
 	TLS   *tlsfiles.Server // nil: plain HTTP
 	Guard *auth.Guard      // nil: callers need no credential
 	Login *issuer.Server   // where the hosts of the guard's callers log in; nil: elsewhere
+	Admin *auth.Guard      // of services beside the server; nil: Guard
 	SSE   bool             // also serve HTTP+SSE, the HTTP transport of 2024-11-05
 	Log   *slog.Logger     // required
 
@@ -100,6 +101,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 		e.handleMetadata(o.Guard)
 	}
 	if o.Login != nil {
+		e.allowHost(o.Login.URL)
 		o.Login.Handle(limited{e})
 	}
 	e.handle("http", Path, srv)
@@ -122,6 +124,9 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	}
 	return e
 }
+
+// Login returns where the hosts of callers log in; nil: elsewhere.
+func (e *Endpoint) Login() *issuer.Server { return e.options.Login }
 
 // Guarded reports whether callers need a credential.
 func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
@@ -169,10 +174,15 @@ func (e *Endpoint) handle(transport, path string, h http.Handler) {
 	e.Mux.Handle(path, e.protected(transport, h, e.options.Guard))
 }
 
-// limited is the mux of an endpoint, with the limiter in front of each handler.
+// limited is the mux of an endpoint, with the limiter and a check of Host in front of each handler.
 type limited struct{ e *Endpoint }
 
-func (l limited) Handle(pattern string, h http.Handler) {
+func (l limited) Handle(pattern string, next http.Handler) {
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if (&web.Guard{AllowedHosts: l.e.srv.HTTP.AllowedHosts}).AdmitHost(w, r) {
+			next.ServeHTTP(w, r)
+		}
+	})
 	if l.e.options.Limit != nil {
 		h = l.e.options.Limit(h)
 	}
@@ -211,6 +221,9 @@ func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
 		defer all.Wait()
 		return e.srv.Shutdown(ctx)
 	}
+	if e.options.Login != nil {
+		defer e.options.Login.Close() // another process may use its folder
+	}
 	if err := web.End(ctx, d, shutdown, e.http); err != nil {
 		return fmt.Errorf("shut down within %v: %w", d, err)
 	}
@@ -229,8 +242,12 @@ func (e *Endpoint) handleMetadata(g *auth.Guard) {
 		}
 		metadata.ServeHTTP(w, r)
 	})
-	// A proxy passes on the host name that clients use.
-	if u, err := url.Parse(g.Resource.Resource); err == nil {
+	e.allowHost(g.Resource.Resource)
+}
+
+// allowHost allows the host of a URL of the endpoint: a proxy passes on the host name that clients use.
+func (e *Endpoint) allowHost(at string) {
+	if u, err := url.Parse(at); err == nil {
 		tcp, ok := e.listener.Addr().(*net.TCPAddr)
 		if ok && tcp.IP.IsLoopback() || len(e.srv.HTTP.AllowedHosts) > 0 {
 			e.srv.HTTP.AllowedHosts = append(e.srv.HTTP.AllowedHosts, u.Host)

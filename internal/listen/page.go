@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -42,8 +43,9 @@ func NewPage(l net.Listener, path string, h http.Handler, log *slog.Logger) *Pag
 	}
 }
 
-// NewService puts a handler behind a listener of its own, beside an endpoint, whose certificate, limiter
-// and guard it has; with a nil endpoint it has none. The handler checks hosts and origins.
+// NewService puts a handler behind a listener of its own, beside an endpoint, whose certificate and limiter
+// it has, and whose Options.Admin or guard; with a nil endpoint it has none. The handler checks hosts and
+// origins.
 func NewService(l net.Listener, beside *Endpoint, h http.Handler, log *slog.Logger) *Page {
 	srv := &http.Server{
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
@@ -51,8 +53,8 @@ func NewService(l net.Listener, beside *Endpoint, h http.Handler, log *slog.Logg
 	}
 	scheme := "http://"
 	if beside != nil {
-		if beside.options.Guard != nil {
-			h = beside.options.Guard.Protect(h)
+		if guard := cmp.Or(beside.options.Admin, beside.options.Guard); guard != nil {
+			h = guard.Protect(h)
 		}
 		if beside.options.Limit != nil {
 			h = beside.options.Limit(h)

@@ -43,8 +43,7 @@ func (g *Guard) Check() error {
 // with a refusal, or as the preflight of a page that may send one by the given methods
 // ("GET, POST").
 func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bool {
-	if refusal := g.checkHost(r); refusal != "" {
-		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+	if !g.AdmitHost(w, r) {
 		return false
 	}
 	origin, refusal := g.checkOrigin(r)
@@ -60,6 +59,15 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 		allowOrigin(w.Header(), origin)
 	}
 	return true
+}
+
+// AdmitHost checks Host alone. It returns false if it has refused the request.
+func (g *Guard) AdmitHost(w http.ResponseWriter, r *http.Request) bool {
+	refusal := g.checkHost(r)
+	if refusal != "" {
+		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+	}
+	return refusal == ""
 }
 
 // checkHost returns the reason to refuse a request whose Host is not a name of this server, as in

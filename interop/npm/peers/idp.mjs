@@ -56,6 +56,8 @@ server.listen(0, '127.0.0.1', () => {
       }] : []),
     ],
     scopes: ['openid', 'offline_access'],
+    claims: { openid: ['sub', 'roles'] },
+    findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id, roles: id === 'alice' ? ['admin'] : [] }) }),
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
     features: {
       devInteractions: { enabled: true },

@@ -146,13 +146,18 @@ func (c *Chain) ServersChanged(change string) {
 // AuditLog returns the path of the audit log; empty: none.
 func (c *Chain) AuditLog() string { return c.auditFile }
 
-// Steered writes a line about what a person has done to a server to the audit log.
+// Steered writes a line about what a person has done to a server, or without one to the gateway, to the
+// audit log.
 func (c *Chain) Steered(by, event, server string, detail map[string]any) {
 	raw, err := jsonx.Marshal(detail)
 	if c.trail == nil || err != nil {
 		return
 	}
-	c.trail.Log.Add(audit.Entry{Kind: audit.Config, Event: event, Server: &audit.Server{Name: server}, Principal: &audit.Principal{ID: by}, Detail: raw})
+	e := audit.Entry{Kind: audit.Config, Event: event, Principal: &audit.Principal{ID: by}, Detail: raw}
+	if server != "" {
+		e.Server = &audit.Server{Name: server}
+	}
+	c.trail.Log.Add(e)
 }
 
 // Unsteered writes a line about a refused request of a person to the audit log.

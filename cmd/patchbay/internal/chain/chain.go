@@ -342,14 +342,18 @@ func (c *Chain) Listen(o *listen.Options) {
 	case c.trail != nil:
 		o.Around = accesslog.Note
 	}
+	refused := func(r *http.Request, code string, err error) {
+		accesslog.Refused(r, err)
+		if c.counters != nil {
+			c.counters.Refused(code)
+		}
+	}
 	if o.Guard != nil {
 		c.guard.Store(o.Guard)
-		o.Guard.Refused = func(r *http.Request, code string, err error) {
-			accesslog.Refused(r, err)
-			if c.counters != nil {
-				c.counters.Refused(code)
-			}
-		}
+		o.Guard.Refused = refused
+	}
+	if o.Admin != nil {
+		o.Admin.Refused = refused
 	}
 	if c.limits != nil {
 		o.Limit = c.limits.protect

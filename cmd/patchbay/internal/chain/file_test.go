@@ -212,7 +212,7 @@ func TestDocumentedLogin(t *testing.T) {
 	if err != nil || len(f.Warnings) > 0 {
 		t.Fatalf("%v, %v in\n%s", err, f, example)
 	}
-	for _, member := range []string{"url", "issuer", "client", "secret", "claims", "require", "scopes", "dir", "session", "token", "schemes"} {
+	for _, member := range []string{"url", "adminURL", "issuer", "client", "secret", "claims", "require", "scopes", "dir", "session", "token", "schemes"} {
 		if !f.Has("login." + member) {
 			t.Errorf("the example has no %s", member)
 		}
@@ -221,7 +221,7 @@ func TestDocumentedLogin(t *testing.T) {
 		t.Error("the check has made the folder")
 	}
 	write(t, path, strings.Replace(example, "TENANT-ID", "common", 1))
-	if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), "gateway.yaml:4:11: login.issuer names no tenant") {
+	if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), "gateway.yaml:5:11: login.issuer names no tenant") {
 		t.Errorf("common: %v", err)
 	}
 	write(t, path, "listen: {http: 0.0.0.0:8443}\nlogin: {issuer: https://accounts.google.com, client: id, dir: key/x}\n")

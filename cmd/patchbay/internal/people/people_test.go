@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -51,14 +52,42 @@ func TestCheck(t *testing.T) {
 	} {
 		l := google
 		l.URL = "https://url.example"
-		if s := people.Login(&l)(at[0], at[1], nil, nil); s.Resource != want || s.URL != l.URL {
+		if s := people.Login(&l)(at[0], at[1], "", nil, nil); s.Resource != want || s.URL != l.URL {
 			t.Errorf("%q: %+v, want the resource %s", at, s, want)
 		}
 	}
-	if s := people.Login(&google)("", "", nil, nil); s != nil || people.Login(nil) != nil {
+	if s := people.Login(&google)("", "", "", nil, nil); s != nil || people.Login(nil) != nil {
 		t.Errorf("without any URL: %+v", s)
 	}
-	if s := people.Server(&google, "http://127.0.0.1:7420/mcp", nil, nil); s.URL != "http://127.0.0.1:7420" || fmt.Sprint(s.Require) != "map[hd:[example.com]]" || s.Check() != nil {
+	if s := people.Server(&google, "http://127.0.0.1:7420/mcp", "", nil, nil); s.URL != "http://127.0.0.1:7420" || fmt.Sprint(s.Require) != "map[hd:[example.com]]" || s.Check() != nil {
 		t.Errorf("%+v, %v", s, s.Check())
+	}
+}
+
+// Administrators get tokens for the URL of the administration: login.adminURL, else its address, with the
+// host of login.url if the address has none.
+func TestAdmin(t *testing.T) {
+	for _, tt := range []struct {
+		admin, url, address, scheme, want string
+	}{
+		{"", "", "127.0.0.1:9443", "http://", "http://127.0.0.1:9443/a"},
+		{"https://admin.example.com", "https://mcp.example.com", "127.0.0.1:9443", "http://", "https://admin.example.com/a"},
+		{"", "https://mcp.example.com:8443", "0.0.0.0:9443", "https://", "https://mcp.example.com:9443/a"},
+		{"", "https://mcp.example.com", "10.0.0.1:9443", "https://", "https://10.0.0.1:9443/a"},
+		{"", "", "[::]:9443", "https://", ""},
+	} {
+		at, err := net.ResolveTCPAddr("tcp", tt.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := people.Admin(&deploy.Login{Admin: tt.admin, URL: tt.url}, at, tt.scheme, "/a"); got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+	if got := people.Admin(nil, &net.TCPAddr{Port: 1}, "http://", "/a"); got != "" {
+		t.Errorf("without login: %q", got)
+	}
+	if faults := people.Check(&deploy.Login{Issuer: "https://login.example.com", Client: "id", Admin: "admin.example.com"}); len(faults) != 1 || faults[0].Member != "login.adminURL" {
+		t.Errorf("a wrong URL: %+v", faults)
 	}
 }

@@ -36,9 +36,16 @@ type Flags struct {
 	Limits
 
 	// Login makes the authorization server that the member login of gateway.yaml describes: for the
-	// resource, else for the URL in login, else for the address; nil if it has none of them. Nil: there
+	// resource, else for the URL in login, else for the address, and for the administration if there is
+	// one; nil if it has none of them. Nil: there is no login.
+	Login func(resource, address, admin string, scopes []string, logger *slog.Logger) *issuer.Server `flag:"-"`
+
+	// Admin is the URL of the administration for people who log in. Empty: they cannot use it, or there
 	// is no login.
-	Login func(resource, address string, scopes []string, logger *slog.Logger) *issuer.Server `flag:"-"`
+	Admin string `flag:"-"`
+
+	// Explain adds the place in gateway.yaml to an error of that server. Nil: it is not added.
+	Explain func(err error) error `flag:"-"`
 
 	Log    string `name:"log" placeholder:"FILE" help:"Append a JSON line for each request; -: to stderr."`
 	Audit  string `name:"audit" placeholder:"FILE" help:"Keep an audit log of calls in this file."`
@@ -122,12 +129,15 @@ func (p *Flags) People(at net.Addr, logger *slog.Logger) (*issuer.Server, error)
 	if p.Login == nil {
 		return nil, nil
 	}
-	s := p.Login(p.Resource, p.address(at), p.Scopes, logger)
+	s := p.Login(p.Resource, p.address(at), p.Admin, p.Scopes, logger)
 	if s == nil {
 		return nil, advice.Usagef("login: hosts need the URL of the server, which %s does not tell", at).Hint("add url: https://mcp.example.com to login in gateway.yaml")
 	}
 	if err := s.Check(); err != nil {
-		return nil, advice.Usagef("login: %s", strings.TrimPrefix(err.Error(), "issuer: ")).Hint("add url: https://mcp.example.com to login in gateway.yaml, if that is the URL of the server")
+		if p.Explain != nil {
+			err = p.Explain(err)
+		}
+		return nil, advice.Usagef("%w", err)
 	}
 	return s, nil
 }
@@ -196,6 +206,41 @@ func (p *Flags) Guard(at net.Addr, login *issuer.Server, logger *slog.Logger) (*
 			f.Next = "patchbay token key NAME --file FILE makes a key and the file"
 		}
 		return nil, f
+	}
+	return g, nil
+}
+
+// AdminGuard returns the authentication for the administration, beside an endpoint with a guard and an
+// authorization server. Tokens of that server must be for the administration: the hosts of a person, whose
+// tokens are for the endpoint, cannot use it. Other credentials are those of the endpoint. Nil: there is
+// no login, so the guard of the endpoint is enough.
+func (p *Flags) AdminGuard(guard *auth.Guard, login *issuer.Server, logger *slog.Logger) (*auth.Guard, error) {
+	if guard == nil || login == nil || p.Admin == "" {
+		return nil, nil
+	}
+	g := &auth.Guard{Verifiers: slices.Clone(guard.Verifiers), Resource: &auth.ResourceMetadata{Resource: p.Admin, Name: "patchbay administration"}, Scopes: p.Scopes, Realm: guard.Realm, Logger: logger}
+	first := len(guard.Verifiers) - 1 - len(p.Auth) // of --auth; the last is that of the login
+	for i, text := range p.Auth {
+		v, err := listen.Verifier(text, logger)
+		if err != nil {
+			return nil, advice.Usagef("--auth %s: %v", text, err).Hint("patchbay help auth")
+		}
+		both := []string{guard.Resource.Resource, p.Admin}
+		switch v := v.(type) {
+		case *auth.JWT:
+			if v.Audience == nil {
+				v.Audience = both
+				g.Verifiers[first+i] = v
+			}
+		case *auth.Introspection:
+			if v.Audience == nil {
+				v.Audience = both
+				g.Verifiers[first+i] = v
+			}
+		}
+	}
+	if err := g.Check(); err != nil {
+		return nil, advice.Usagef("login: %s", strings.TrimPrefix(err.Error(), "auth: Guard: ")).Hint("add adminURL: https://admin.example.com to login in gateway.yaml")
 	}
 	return g, nil
 }

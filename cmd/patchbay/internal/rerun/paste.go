@@ -11,6 +11,10 @@ type Gateway struct {
 	File    string   // the mcp.json that it reads; empty: none
 	Guarded bool     // callers must authenticate
 	Stdio   []string // arguments that serve the same over stdio; nil: none do
+
+	// Callback is the redirect URI that the client at the identity provider has, if people log in at the
+	// gateway. Their hosts need no credential in their configuration.
+	Callback string
 }
 
 // Lines returns lines to paste into hosts, each below the name of its place. None is for the file
@@ -22,7 +26,9 @@ func (g *Gateway) Lines() []string {
 	}
 	flag, member := "", ""
 	var lines []string
-	if g.Guarded {
+	if g.Callback != "" {
+		lines = append(lines, "Clients log in by themselves. The identity provider must have this redirect URI:", "  "+g.Callback)
+	} else if g.Guarded {
 		const header = "Authorization: Bearer CREDENTIAL"
 		flag, member = " --header "+screen.Shell([]string{header}), `,"headers":{"Authorization":"Bearer CREDENTIAL"}`
 		lines = append(lines, "CREDENTIAL below is the key or token of the caller. With a password, write Basic",
@@ -37,12 +43,16 @@ func (g *Gateway) Lines() []string {
 		`  {"mcpServers": {"patchbay": {"url": "`+g.URL+`"`+member+`}}}`,
 	)
 	// Over stdio it would be another gateway, without the credentials.
-	if exe := Path(); exe != "" && g.Stdio != nil && !g.Guarded {
+	if exe := Path(); exe != "" && g.Stdio != nil && !g.Guarded && g.Callback == "" {
 		command, _ := jsonx.Marshal(struct { // no member of it can fail
 			Command string   `json:"command"`
 			Args    []string `json:"args"`
 		}{exe, g.Stdio})
 		lines = append(lines, "Hosts that only start commands (their own file"+not+"):", `  {"mcpServers": {"patchbay": `+string(command)+`}}`)
 	}
-	return append(lines, "Here, in another terminal:", "  "+Command()+" tools -s "+g.URL+flag)
+	lines = append(lines, "Here, in another terminal:")
+	if g.Callback != "" {
+		lines = append(lines, "  "+Command()+" login "+g.URL)
+	}
+	return append(lines, "  "+Command()+" tools -s "+g.URL+flag)
 }

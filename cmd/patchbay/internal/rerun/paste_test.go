@@ -24,7 +24,11 @@ func TestLinesWithCredentials(t *testing.T) {
 	if !strings.Contains(strings.Join(lines, " "), "write Basic instead of Bearer, and USER:PASSWORD in base64") {
 		t.Errorf("nothing is said about passwords: %q", lines)
 	}
-	g.Guarded = false
+	g.Callback = "https://mcp.example.com/oauth/callback"
+	if lines := strings.Join(g.Lines(), "\n"); strings.Contains(lines, "CREDENTIAL") || strings.Contains(lines, "--stdio") || !strings.Contains(lines, "must have this redirect URI:\n  "+g.Callback+"\n") {
+		t.Errorf("where people log in: %s", lines)
+	}
+	g.Guarded, g.Callback = false, ""
 	if plain := g.Lines(); slices.ContainsFunc(plain, func(l string) bool { return strings.Contains(l, "CREDENTIAL") }) || len(plain) <= len(lines)-2 {
 		t.Errorf("without --auth: %q", plain)
 	}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"mime"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/user"
 	"slices"
@@ -49,9 +51,14 @@ func fail(status int, format string, args ...any) *problem {
 }
 
 // API returns the handler of the API. With guarded, callers need the role admin, and have a principal
-// from a guard in front of it. Else they are the user of this program.
-func (g *Gateway) API(guarded bool) http.Handler {
-	return &api{g, guarded, g.routes(), localUser()}
+// from a guard in front of it. Else they are the user of this program. On loopback, requests may have the
+// host of the URL site, which a proxy passes on; it may be empty.
+func (g *Gateway) API(guarded bool, site string) http.Handler {
+	a := &api{g: g, guarded: guarded, routes: g.routes(), local: localUser()}
+	if u, err := url.Parse(site); err == nil && u.Host != "" {
+		a.proxied.AllowedHosts = []string{u.Host}
+	}
+	return a
 }
 
 // localUser names the user of this program.
@@ -67,6 +74,7 @@ type api struct {
 	guarded bool
 	routes  []route
 	local   string
+	proxied web.Guard // for listeners on loopback
 }
 
 // route is one operation of the API.
@@ -136,13 +144,23 @@ func (s *silent) Header() http.Header         { return s.header }
 func (s *silent) WriteHeader(int)             {}
 func (s *silent) Write(p []byte) (int, error) { return s.body.Write(p) }
 
+// hosts returns the guard for the address of a request. On other addresses than those of loopback, a guard
+// with hosts would refuse all others.
+func (a *api) hosts(r *http.Request) *web.Guard {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if at != nil && at.IP.IsLoopback() {
+		return &a.proxied
+	}
+	return new(web.Guard)
+}
+
 // admit returns the caller of a request that may be answered.
 func (a *api) admit(r *http.Request) (by string, err error) {
 	if !a.guarded { // over the socket there is no other host, and no page reaches it
 		by = a.local
 	}
 	refusal := &silent{header: http.Header{}}
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || !new(web.Guard).Admit(refusal, r, "GET, POST") {
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || !a.hosts(r).Admit(refusal, r, "GET, POST") {
 		why, _ := jsonx.LookupPath(refusal.body.Bytes(), "error", "message")
 		text, _ := jsonx.Unquote(why)
 		if text == "" {
@@ -241,6 +259,8 @@ func (g *Gateway) routes() []route {
 			write(w, http.StatusOK, map[string]any{"sessions": list, "total": all})
 			return nil
 		}},
+		{"GET", "/logins", "List the logins of people, the newest first", nil, "", "Logins", g.logins},
+		{"POST", "/logins/end", "End all logins of a person", nil, "Person", "Ended", g.endLogins},
 		{"GET", "/audit", "Show the last selected lines of the audit log", auditQuery, "", "Audit", g.audit},
 		{"GET", "/openapi.json", "Describe this API", nil, "", "Document", func(w http.ResponseWriter, _ *http.Request, _ *asked) error {
 			write(w, http.StatusOK, document(g.routes()))
@@ -283,15 +303,24 @@ func (g *Gateway) tools(w http.ResponseWriter, _ *http.Request, c *asked) error 
 	return nil
 }
 
-// act reads the body of an action and does it.
-func (g *Gateway) act(w http.ResponseWriter, r *http.Request, c *asked, action string) error {
+// readBody reads the body of a request.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return fail(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBody)
+		return nil, fail(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", maxBody)
 	case err != nil:
-		return fail(http.StatusBadRequest, "the body cannot be read: %v", err)
+		return nil, fail(http.StatusBadRequest, "the body cannot be read: %v", err)
+	}
+	return raw, nil
+}
+
+// act reads the body of an action and does it.
+func (g *Gateway) act(w http.ResponseWriter, r *http.Request, c *asked, action string) error {
+	raw, err := readBody(w, r)
+	if err != nil {
+		return err
 	}
 	drain := MaxDrain
 	if len(bytes.TrimSpace(raw)) > 0 {

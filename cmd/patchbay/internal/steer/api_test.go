@@ -39,8 +39,9 @@ func newGateway(t *testing.T) (g *Gateway, said func() string) {
 			}
 			return r
 		},
-		Acted:   func(by string, o *Outcome) { facts = append(facts, by+" "+o.Action+" "+o.Server) },
-		Refused: func(by, request string) { facts = append(facts, by+" refused "+request) },
+		Acted:     func(by string, o *Outcome) { facts = append(facts, by+" "+o.Action+" "+o.Server) },
+		LoggedOut: func(by string, e *Ended) { facts = append(facts, by+" ended "+e.Text) },
+		Refused:   func(by, request string) { facts = append(facts, by+" refused "+request) },
 	}
 	return g, func() string { return strings.Join(facts, "; ") }
 }
@@ -58,13 +59,14 @@ func as(g *Gateway, method, path, body string, header map[string]string, roles .
 		r = r.WithContext(auth.With(r.Context(), &auth.Principal{ID: "as#ada", Roles: roles}))
 	}
 	w := httptest.NewRecorder()
-	g.API(roles != nil).ServeHTTP(w, r)
+	g.API(roles != nil, "").ServeHTTP(w, r)
 	return w
 }
 
 // Each path of the document is served, and each route is in the document, with schemas that exist.
 func TestDocument(t *testing.T) {
 	g, _ := newGateway(t)
+	g.People = &crowd{}
 	var doc struct {
 		OpenAPI string
 		Paths   map[string]map[string]struct {
@@ -101,6 +103,9 @@ func TestDocument(t *testing.T) {
 			body := ""
 			if method == "POST" {
 				body = "{}"
+			}
+			if strings.HasSuffix(path, "/logins/end") {
+				body = `{"person": "alice"}`
 			}
 			name := "shop"
 			if strings.HasSuffix(path, "/disable") { // in whichever order the paths come
@@ -174,7 +179,7 @@ func TestRefusals(t *testing.T) {
 // A reader of the log who does not read delays nothing; one who comes later is told how many lines are left out.
 func TestFollow(t *testing.T) {
 	g, _ := newGateway(t)
-	srv := httptest.NewServer(g.API(false))
+	srv := httptest.NewServer(g.API(false, ""))
 	defer srv.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -28,6 +28,15 @@ type Where struct {
 	PID   int    `flag:"-"` // of --pid, which other verbs have too
 }
 
+// URL returns the URL of the API at --admin; empty: there is none.
+func (w *Where) URL() string {
+	u, err := url.Parse(w.Admin)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + Path
+}
+
 // Client sends requests to one gateway.
 type Client struct {
 	base   string // URL without Path
@@ -44,7 +53,7 @@ const (
 )
 
 // Dial finds the gateway of the flags: that at a URL, or the only one of this user that has the
-// server. The header is for a URL; none is the error if no gateway runs.
+// server; empty: any. The header is for a URL; none is the error if no gateway runs.
 func (w *Where) Dial(ctx context.Context, server string, header http.Header, transport http.RoundTripper, none func() error) (*Client, error) {
 	if w.Admin != "" {
 		u, err := url.Parse(w.Admin)
@@ -65,12 +74,14 @@ func (w *Where) Dial(ctx context.Context, server string, header http.Header, tra
 		return nil, none()
 	}
 	has := func(u health.Found) bool {
-		return slices.ContainsFunc(u.Servers, func(s health.Server) bool { return s.Name == server })
+		return server == "" || slices.ContainsFunc(u.Servers, func(s health.Server) bool { return s.Name == server })
 	}
 	fits := slices.DeleteFunc(slices.Clone(all), func(u health.Found) bool { return w.PID != 0 && u.PID != w.PID || w.PID == 0 && !has(u) })
 	switch {
 	case len(fits) == 1:
 		return Over(fits[0]), nil
+	case len(fits) > 1 && server == "":
+		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("%d gateways of yours run; which one?", len(fits)), Detail: lines(fits), Next: fmt.Sprintf("--pid %d", fits[0].PID)}
 	case len(fits) > 1:
 		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("%d gateways have a server %q; which one?", len(fits), server), Detail: lines(fits), Next: fmt.Sprintf("--pid %d", fits[0].PID)}
 	case w.PID != 0:
@@ -139,7 +150,16 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 	f := &advice.Error{Code: advice.ExitLocal, Err: errors.New(screen.Clip(p.Detail))}
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
-		f.Code, f.Err, f.Next = advice.ExitUnauthorized, fmt.Errorf("%s requires authorization: HTTP 401 Unauthorized", c.named), "--header 'Authorization: Bearer TOKEN'"
+		f.Code, f.Err, f.Next = advice.ExitUnauthorized, fmt.Errorf("%s requires authorization: HTTP 401 Unauthorized", c.named), "--header 'Authorization: Bearer KEY'"
+		if strings.Contains(res.Header.Get("WWW-Authenticate"), "resource_metadata=") {
+			f.Next = "patchbay login " + screen.Shell([]string{c.base + Path}) + ", or --header 'Authorization: Bearer KEY'"
+		}
+		var refusal struct {
+			Description string `json:"error_description"`
+		}
+		if json.Unmarshal(raw, &refusal) == nil && refusal.Description != "" {
+			f.Err = fmt.Errorf("%w: %s", f.Err, screen.OneLine(screen.Clip(refusal.Description)))
+		}
 	case http.StatusForbidden:
 		f.Code = advice.ExitUnauthorized
 	case http.StatusNotFound:

@@ -46,6 +46,10 @@ func schemas() object {
 		"Calls":    of(object{"calls": list("Call"), "total": number}, "calls", "total"),
 		"Session":  of(object{"id": text, "client": text, "version": text, "principal": text, "revision": text, "since": at}, "id", "since"),
 		"Sessions": of(object{"sessions": list("Session"), "total": number}, "sessions", "total"),
+		"Login":    of(object{"subject": text, "name": text, "host": text, "since": at, "ends": at}, "subject", "since", "ends"),
+		"Logins":   of(object{"logins": list("Login"), "total": number}, "logins", "total"),
+		"Person":   of(object{"person": object{"type": "string", "description": "Subject, principal (URL#SUBJECT) or name of the person", "examples": []string{"alice@example.com"}}}, "person"),
+		"Ended":    of(object{"person": text, "ended": number, "text": text}, "person", "ended", "text"),
 		"Audit":    of(object{"lines": object{"type": "array", "items": object{"type": "object"}}, "warnings": object{"type": "array", "items": text}}, "lines"),
 		"Document": of(object{"openapi": text, "paths": object{"type": "object"}}, "openapi", "paths"),
 	}

@@ -1,5 +1,5 @@
-// Package steer acts on a running gateway: it restarts, disables and enables servers, and shows their
-// last lines, the calls in progress, the sessions and the audit log.
+// Package steer acts on a running gateway: it restarts, disables and enables servers, ends the logins of
+// people, and shows the last lines of servers, the calls in progress, the sessions and the audit log.
 //
 // [API] serves that at /admin/v1, over the socket that only the user of the gateway can open, and over
 // the listener listen.admin of gateway.yaml. [Client] is the other side, which the verbs restart,
@@ -46,21 +46,24 @@ const MaxDrain = 30 * time.Second
 // settleTime bounds the wait for a server that starts.
 const settleTime = 60 * time.Second
 
-// Gateway is a running gateway. All fields are required.
+// Gateway is a running gateway. All fields but People are required.
 type Gateway struct {
 	Servers  *launch.Servers
 	Report   func() *health.Report
 	Calls    *Calls
 	Sessions *Sessions
 	AuditLog string // path of the audit log; empty: none
+	People   People // nil: nobody logs in at the gateway
 
 	// Tools returns the tools that a server has listed, by its own names, in the form of tools/list; nil:
 	// unknown. It asks no server.
 	Tools func(server string) mcp.Result
 
-	// Acted is called after each action, and Refused for each request of a caller who may not act.
-	Acted   func(by string, o *Outcome)
-	Refused func(by, request string)
+	// Acted is called after each action on a server, LoggedOut after the logins of a person have ended, and
+	// Refused for each request of a caller who may not act.
+	Acted     func(by string, o *Outcome)
+	LoggedOut func(by string, e *Ended)
+	Refused   func(by, request string)
 }
 
 // Outcome says what an action has done.
