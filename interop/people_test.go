@@ -63,13 +63,19 @@ func startAdministered(t *testing.T) (gateway, issuer, admin string) {
 // agrees is a person who agrees on the page of the gateway, and logs in at the authorization server.
 func (p *person) agrees(program string) {
 	p.t.Helper()
+	p.consents(program)
+	p.reads("You can close this page")
+}
+
+// consents is agrees up to the page of the program.
+func (p *person) consents(program string) {
+	p.t.Helper()
 	p.reads(program + " wants to use")
 	p.reads("a program on this computer")
 	p.press("button", "Agree and log in")
 	p.signIn()
 	p.reads("Authorize")
 	p.press("button", "Continue")
-	p.reads("You can close this page")
 }
 
 // ofGateway fails the test if a token is not one of a gateway, for one of its resources.
