@@ -122,8 +122,10 @@ func (a *app) gateway(w *steer.Where, server string) (*steer.Client, error) {
 	if secure != nil {
 		transport = tlsfiles.Transport(secure)
 	}
-	if t, err := a.transport(at); err == nil && launch.CanLogIn(at) && header.Get("Authorization") == "" {
-		transport = t // sends the login of patchbay login, if there is one
+	if launch.CanLogIn(at) && header.Get("Authorization") == "" {
+		if t, err := a.transport(at); err == nil {
+			transport = t // sends the login of patchbay login, if there is one
+		}
 	}
 	w.PID = a.PID
 	return w.Dial(a.ctx, server, header, transport, noUp)
