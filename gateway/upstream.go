@@ -188,9 +188,12 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
 		res, err := up.fixed.h.Handle(ctx, req)
-		return res, up.limited(method, err)
+		return res, up.cutOff(ctx, method, up.limited(method, err))
 	}
 	res, c, err := up.attempt(ctx, req)
+	if c != nil {
+		err = up.cutOff(ctx, method, err)
+	}
 	if err != nil && c != nil && up.pool.tells(c) && errors.Is(err, mcp.ErrSessionLost) {
 		return nil, up.forgotten(ctx, c, method, err)
 	}
@@ -299,6 +302,14 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		unknown += "; the state that it kept for you is gone"
 	}
 	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
+}
+
+// cutOff words the error of a tool call that ends because this process shuts down.
+func (up *upstream) cutOff(ctx context.Context, method string, err error) error {
+	if err == nil || method != "tools/call" || !outcome.ShutDown(ctx) || outcome.Unsent(err) {
+		return err
+	}
+	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, "this gateway is shutting down, so the call of server %q was cut off; the tool may or may not have run", up.name), err}
 }
 
 // reworded combines the error for the caller with its cause.
