@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (h *front) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 		o.ended(start)
 		o.took -= clock.Asked() - asked
 		s.record(&o)
-		if number == 0 && h.c.Team != nil {
+		if number == 0 && h.c.Team != nil && !errors.Is(err, mcp.ErrPending) { // the last round counts
 			if team := h.c.team(ctx); team != "" {
 				h.c.teams.count(o.kind.String(), team).Add(1)
 			}
