@@ -336,10 +336,12 @@ func (p *pool) end() {
 	p.wg.Wait()
 }
 
-// drain waits until no call is in progress, for at most Source.Drain.
+// drain waits until no call is in progress, for at most Source.Drain. From then on the connections of
+// clients take no call: one that was on its way is refused, not lost with its connection.
 func (p *pool) drain() {
 	t := time.NewTimer(p.src.Drain)
 	defer t.Stop()
+	late := false
 	for {
 		p.mu.Lock()
 		users := 0
@@ -349,15 +351,19 @@ func (p *pool) drain() {
 		for _, c := range p.clients {
 			users += c.users
 		}
+		over := users == 0 || late
+		if over {
+			clear(p.clients)
+		}
 		changed := p.change()
 		p.mu.Unlock()
-		if users == 0 {
+		if over {
 			return
 		}
 		select {
 		case <-changed:
 		case <-t.C:
-			return
+			late = true
 		}
 	}
 }
