@@ -184,7 +184,8 @@ func TestTeamsWeek(t *testing.T) {
 		servers["extra"] = server("extra", "one", mcp.V2025_06_18, map[string]any{"tools": map[string]any{"enabled": []string{"work", "note"}}})
 		before := now
 		now = now.with("dev", nil, []string{"extra_note", "extra_work"})
-		w.change("Tue: own is changed, extra is added", now, lostServer("own"), nil, func() {
+		back := slices.Concat(lostServer("extra")[1:], lostServer("web")[1:], lostServer("site")[1:]) // known from the week before
+		w.change("Tue: own is changed, extra is added", now, append(lostServer("own"), back...), nil, func() {
 			file()
 			w.r.stderr.await(t, `(?m)^patchbay: ~ own$`)
 			finish(h)
@@ -212,7 +213,7 @@ func TestTeamsWeek(t *testing.T) {
 		before = now
 		now = now.with("sales", []string{"web_fail", "web_note", "web_work"}, []string{"site_fail", "site_note", "site_work"})
 		stopped = []saying{reading(false, "^web_", `^server "web" is stopped$`)}
-		w.change("Thu: web is renamed", now, stopped, nil, func() { file(); finish(h) })
+		w.change("Thu: web is renamed", now, append(stopped, back...), nil, func() { file(); finish(h) })
 		ops = strings.Replace(ops, "remark", "memo", 1)
 		now = now.with("ops", []string{"remark"}, []string{"memo"})
 		w.change("Thu: remark is renamed", now, nil, nil, gateway)
@@ -265,7 +266,7 @@ func TestTeamsWeek(t *testing.T) {
 			delete(servers, "site")
 			ops = strings.Replace(strings.Replace(ops, "memo", "remark", 1), "old_work]", "old_work, old_ask]", 1)
 			sales = strings.Replace(sales, ", old_ask]", "]", 1)
-			w.change("Sun: all is as before", now, nil, nil, func() { gateway(); file() })
+			w.change("Sun: all is as before", now, append(back, reading(false, "^site_", `^server "site" is stopped$`)), nil, func() { gateway(); file() })
 		}
 	}
 
