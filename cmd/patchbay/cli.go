@@ -53,9 +53,9 @@ func (a *app) dispatch(args []string) error {
 		return a.help(line.words)
 	case line.of == nil:
 		return unknownVerb(verbs, "", line.verb).Hint("patchbay help")
-	case len(line.of.verbs) > 0 && len(line.words) == 0:
+	case line.of.command == nil && len(line.words) == 0:
 		return a.help(path)
-	case len(line.of.verbs) > 0:
+	case line.of.command == nil:
 		return unknownVerb(line.of.verbs, before+" ", line.words[0]).Hint("patchbay help " + before)
 	case line.empty != nil:
 		return a.withoutValue(&line, line.empty)

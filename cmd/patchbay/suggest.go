@@ -83,7 +83,7 @@ func (a *app) suggestions(before []string, current string) []complete.Candidate 
 		return verbNames(verbs)
 	case line.of == nil:
 		return nil
-	case len(line.of.verbs) > 0:
+	case line.of.command == nil:
 		return verbNames(line.of.verbs)
 	}
 	if c, ok := line.parser.command.(completer); ok {

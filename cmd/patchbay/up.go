@@ -34,7 +34,8 @@ var upVerb = verb{
 	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
 	examples: []string{"patchbay up", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
-	details:  `Follows mcp.json; without one, serves built-in servers. Tools: SERVER_NAME.`,
+	details:  `Follows mcp.json, or serves built-in servers. More: help up install|uninstall.`,
+	verbs:    []*verb{&upInstallVerb, &upUninstallVerb},
 	command:  func() command { return new(upCmd) },
 }
 

@@ -27,7 +27,7 @@ type verb struct {
 	details  string         // explanation beyond usage and flags; may be empty
 	minor    bool           // the overview lists it without its summary
 	server   serverUse      // how the command line names servers; 0: it takes none
-	command  func() command // returns a new command; nil if the verb only has verbs below it
+	command  func() command // returns a new command; nil if the verb only has verbs below it, which it may have too
 	verbs    []*verb        // the verbs below it
 }
 
@@ -67,7 +67,7 @@ func (v *verb) takes(use serverUse) bool { return v != nil && v.server&use != 0 
 // synopsis returns the usage of a verb after its path, such as "config model add".
 func (v *verb) synopsis(path string) string {
 	usage := v.usage
-	if v.verbs != nil {
+	if v.command == nil {
 		usage = "VERB"
 	}
 	return strings.TrimSpace("patchbay " + path + " " + usage)

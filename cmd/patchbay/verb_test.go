@@ -45,8 +45,8 @@ func TestVerbsAreWhole(t *testing.T) {
 		if len(v.examples) == 0 {
 			t.Errorf("%s has no example", path)
 		}
-		if (v.command == nil) != (len(v.verbs) > 0) {
-			t.Errorf("%s has a command and verbs below it, or neither", path)
+		if v.command == nil && len(v.verbs) == 0 {
+			t.Errorf("%s has neither a command nor verbs below it", path)
 		}
 		for _, f := range parserOf(v).Flags {
 			if f.Help == "" {

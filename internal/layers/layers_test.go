@@ -93,6 +93,7 @@ var forbidden = []struct {
 	{"cmd/patchbay/internal/protect", []string{"./config", "./launch", "./gateway", "./host", "./servers"}, "callers are admitted, whatever they call"},
 	{"cmd/patchbay/internal/steer", []string{"./host", "./servers", "./policy", "./limit", "./internal/engine"}, "it acts on a gateway, whichever program has made it"},
 	{"cmd/patchbay/internal/explain", []string{"./host", "./servers", "./internal/engine", "./internal/transport", "./mcptest"}, "a call is explained by the parts of up, around servers that do nothing"},
+	{"cmd/patchbay/internal/install", []string{"./mcp", "./launch", "./gateway", "./host"}, "files of hosts are changed, whatever the gateway serves"},
 	{"cmd/patchbay/internal/models", []string{"./gateway", "./policy", "./servers"}, "models come from files and the environment"},
 	{"cmd/patchbay/internal/verdict", []string{"./config", "./launch", "./gateway", "./host"}, "a policy decides, whoever asks"},
 	{"cmd/patchbay/internal/scaffold/.", []string{"./mcp", "./config", "./launch", "./gateway", "./host"}, "files are written, whatever is in them"},
