@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -66,6 +67,7 @@ type line struct {
 	Asked     float64            `json:"asked,omitempty"` // of these milliseconds: the caller had to answer a question
 	Outcome   middleware.Outcome `json:"outcome"`
 	Code      int                `json:"code,omitempty"`   // of the JSON-RPC error
+	Fault     string             `json:"fault,omitempty"`  // "audit": the call was not made, because its line of the audit log could not be written
 	Reason    string             `json:"reason,omitempty"` // why the credential is refused
 }
 
@@ -126,6 +128,9 @@ func (l *Log) Middleware() mcp.Middleware {
 		}
 		if l.Trace != nil {
 			out.Trace = l.Trace(ctx)
+		}
+		if r.Outcome == middleware.Failed && outcome.Of(ctx, nil, r.Err).Cause == outcome.Unlogged {
+			out.Fault = "audit"
 		}
 		switch r.Method {
 		case "tools/call":
