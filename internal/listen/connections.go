@@ -2,8 +2,10 @@ package listen
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -127,13 +129,18 @@ func mayHTTP2(hello *tls.ClientHelloInfo) bool {
 }
 
 // boundedConn is a counted connection. Each write may take the writeTime of its listener, unless
-// the server has set a deadline.
+// the server has set a deadline. A deadline for reads that is later than the one in force is set when that one passes:
+// net/http moves it several times for each request.
 type boundedConn struct {
 	net.Conn
 	l    *boundedListener
 	from netip.Addr
 	once sync.Once
 	own  atomic.Int64 // the deadline that Write has set, in Unix nanoseconds; -1: the server has set it
+
+	reads   sync.Mutex
+	wanted  time.Time // the deadline of the server for reads; zero: none; guarded by reads
+	inForce time.Time // that of Conn, not after wanted; zero: none; guarded by reads
 
 	http2, left bool // it has a place for HTTP/2; it has returned its places; guarded by mu of l
 }
@@ -167,9 +174,49 @@ func (c *boundedConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
+// readLook is the time after which a connection without a deadline for reads is looked at once more. It must not be longer
+// than the deadlines that net/http sets, so that these are later than the one in force.
+const readLook = 5 * time.Second
+
+// SetReadDeadline sets the deadline of the server. The zero time removes it.
+func (c *boundedConn) SetReadDeadline(t time.Time) error {
+	c.reads.Lock()
+	defer c.reads.Unlock()
+	c.wanted = t
+	if t.IsZero() {
+		t = time.Now().Add(readLook)
+	}
+	if !c.inForce.IsZero() && !t.Before(c.inForce) && time.Now().Before(c.inForce) {
+		return nil // readAgain sets it
+	}
+	c.inForce = t
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Read reads. It goes on after a deadline that is not the server's.
+func (c *boundedConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if n > 0 || err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || !c.readAgain() {
+			return n, err
+		}
+	}
+}
+
+// readAgain sets the deadline of the server if it has not passed. It returns false if it has.
+func (c *boundedConn) readAgain() bool {
+	c.reads.Lock()
+	defer c.reads.Unlock()
+	if !c.wanted.IsZero() && !time.Now().Before(c.wanted) {
+		return false
+	}
+	c.inForce = c.wanted
+	return c.Conn.SetReadDeadline(c.wanted) == nil
+}
+
 // SetDeadline sets both deadlines.
 func (c *boundedConn) SetDeadline(t time.Time) error {
-	if err := c.Conn.SetReadDeadline(t); err != nil {
+	if err := c.SetReadDeadline(t); err != nil {
 		return err
 	}
 	return c.SetWriteDeadline(t)

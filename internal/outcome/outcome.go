@@ -139,8 +139,9 @@ func isError(res mcp.Result) bool {
 	case *mcp.ToolResult:
 		return r.IsError
 	case mcp.RawResult: // of a server behind a session
-		// Most results do not have the member, which this finds out faster than a scanner of JSON.
-		if !bytes.Contains(r, []byte(`"isError"`)) {
+		// Most results do not have the member, which this finds out faster than a scanner of JSON, or than a search for
+		// a quote.
+		if !bytes.Contains(r, []byte(`Error"`)) {
 			return false
 		}
 		v, _ := jsonx.Lookup(json.RawMessage(r), "isError")

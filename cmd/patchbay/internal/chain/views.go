@@ -189,7 +189,7 @@ func (v *Views) Notes(endpoint string) (lines []string) {
 
 // handler returns the handler of a view, whatever the file says of it at each request.
 func (v *Views) handler(name string) mcp.Handler {
-	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return forwarding(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		now := v.now.Load()
 		if now.views == nil && name == deploy.AllView {
 			return v.limited.Handle(ctx, req)
@@ -201,10 +201,18 @@ func (v *Views) handler(name string) mcp.Handler {
 	})
 }
 
+// forwarding is a handler whose results come from servers, which were checked when they arrived. A [mcp.HandlerFunc] would
+// have each of them checked once more.
+type forwarding func(ctx context.Context, req *mcp.Request) (mcp.Result, error)
+
+func (f forwarding) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return f(ctx, req)
+}
+
 // single returns the handler of one server. Limits see the names that the gateway has.
 func (v *Views) single(name string) mcp.Handler {
 	server := v.gateway.Direct(name)
-	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	return forwarding(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		all := v.now.Load().all
 		if all == nil {
 			return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "this server does not offer %q alone; ask its operator for the URL", name)
