@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // Another folder can be watched while more notifications wait than a watcher keeps.
@@ -116,8 +118,7 @@ func TestFileBeside(t *testing.T) {
 	}
 	write(file, "b")
 	await("b")
-	write(file+".new", "c")
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := ownfile.Replace(file, []byte("c")); err != nil {
 		t.Fatal(err)
 	}
 	await("c")
@@ -130,10 +131,7 @@ func TestFaultBesideReplacedFile(t *testing.T) {
 	file, head := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "x.head")
 	write := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path+"~", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+"~", path); err != nil {
+		if err := ownfile.Replace(path, []byte(text)); err != nil { // it waits where a file that is being read can't be replaced
 			t.Fatal(err)
 		}
 	}
