@@ -1,11 +1,8 @@
 package steer
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// maxShown bounds the calls and the sessions of an answer.
+// maxShown bounds the calls and the sessions of an answer, and the unused entries that are kept.
 const maxShown = 1000
 
 // Call is a request to a server that has not been answered.
@@ -33,12 +30,18 @@ type Call struct {
 type Calls struct {
 	Sessions *Sessions // names the sessions of the calls; nil: none
 
-	mu   sync.Mutex
-	last int64              // number of the last call; guarded by mu
-	open map[*call]struct{} // guarded by mu
+	mu             sync.Mutex
+	last           int64 // number of the last call; guarded by mu
+	open           int   // guarded by mu
+	oldest, newest *call // nil: none; guarded by mu
+	unused         *call // linked by after; guarded by mu
+	spare          int   // number of the unused ones; guarded by mu
 }
 
+// call is an entry of the list of those in progress, which is in the order of their numbers.
 type call struct {
+	before, after *call
+
 	n      int64
 	ctx    context.Context
 	server string
@@ -56,36 +59,62 @@ func (c *Calls) Around(server string) mcp.Middleware {
 			default:
 				return next.Handle(ctx, req)
 			}
-			of := &call{ctx: ctx, server: server, method: req.Method, params: req.Params, since: time.Now()}
-			c.add(of)
+			of := c.add(call{ctx: ctx, server: server, method: req.Method, params: req.Params, since: time.Now()})
 			defer c.remove(of)
 			return next.Handle(ctx, req)
 		}))
 	}
 }
 
-func (c *Calls) add(of *call) {
+func (c *Calls) add(begun call) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last++
-	of.n = c.last
-	if c.open == nil {
-		c.open = map[*call]struct{}{}
+	of := c.unused
+	if of == nil {
+		of = new(call)
+	} else {
+		c.unused = of.after
+		c.spare--
 	}
-	c.open[of] = struct{}{}
+	c.last++
+	begun.n, begun.before = c.last, c.newest
+	*of = begun
+	if c.newest == nil {
+		c.oldest = of
+	} else {
+		c.newest.after = of
+	}
+	c.newest = of
+	c.open++
+	return of
 }
 
 func (c *Calls) remove(of *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.open, of)
+	if of.before == nil {
+		c.oldest = of.after
+	} else {
+		of.before.after = of.after
+	}
+	if of.after == nil {
+		c.newest = of.before
+	} else {
+		of.after.before = of.before
+	}
+	c.open--
+	*of = call{} // it keeps neither the context nor the parameters
+	if c.spare < maxShown {
+		of.after, c.unused = c.unused, of
+		c.spare++
+	}
 }
 
 // Of returns the number of calls in progress of a server.
 func (c *Calls) Of(server string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for of := range c.open {
+	for of := c.oldest; of != nil; of = of.after {
 		if of.server == server {
 			n++
 		}
@@ -97,10 +126,8 @@ func (c *Calls) Of(server string) (n int) {
 func (c *Calls) List() (list []Call, all int) {
 	c.mu.Lock()
 	defer c.mu.Unlock() // a call does not end while it is described, after which its parameters are gone
-	open := slices.Collect(maps.Keys(c.open))
-	slices.SortFunc(open, func(a, b *call) int { return cmp.Compare(a.n, b.n) })
 	list = []Call{}
-	for _, of := range open[:min(len(open), maxShown)] {
+	for of := c.oldest; of != nil && len(list) < maxShown; of = of.after {
 		quoted, _ := jsonx.Lookup(of.params, "name")
 		name, _ := jsonx.Unquote(quoted)
 		out := Call{ID: of.n, Server: of.server, Method: of.method, Name: text.Short(name), Since: of.since}
@@ -109,5 +136,5 @@ func (c *Calls) List() (list []Call, all int) {
 		}
 		list = append(list, out)
 	}
-	return list, len(open)
+	return list, c.open
 }
