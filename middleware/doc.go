@@ -4,8 +4,9 @@
 //
 // [Log] writes a line for each request, and [Observe] calls a function for each, for metrics and
 // logs of another form. [MaxResult] refuses results that are too long, and [Retry] sends requests of a
-// client again after transient errors. [Tools] renames and hides tools of another server. Package policy has the middleware for permissions, and
-// package limit that for rates.
+// client again after transient errors. [Tools], [Prompts] and [Resources] rename, hide and reword what
+// another server has. Package policy has the middleware for permissions, and package limit that for
+// rates.
 //
 // # Guarantees
 //

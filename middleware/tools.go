@@ -4,18 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
-	"github.com/patchbay-dev/patchbay/internal/revision"
-	"github.com/patchbay-dev/patchbay/internal/step"
-	"github.com/patchbay-dev/patchbay/internal/text"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -29,42 +22,20 @@ type ToolChange struct {
 // Tools returns a middleware that changes the tools of the next Handler, by their names there: for a
 // server whose Handler is a session or a gateway, and for Client.Use. Everything else passes
 // unchanged, such as questions, progress and tasks. The former name of a renamed tool is unknown to
-// callers, and a tool of the next Handler that has the new name is hidden. Tools panics if two tools
-// get the same name, if a name is not one that [mcp.AddTool] accepts, or if a value of Arguments has
-// no JSON form. A change of a tool or argument that the first whole list does not have is reported to
-// [slog.Default] at Warn, because it may be misspelled.
+// callers, and a tool of the next Handler that has the new name is hidden, so that a server cannot take
+// over the calls of another tool by its list. Tools panics if two tools get the same name, if a name is
+// not one that [mcp.AddTool] accepts, or if a value of Arguments has no JSON form. A tool that is hidden
+// so, and a change of a tool or argument that the first whole list does not have, are reported to
+// [slog.Default] at Warn.
 func Tools(changes map[string]ToolChange) mcp.Middleware {
-	t := &tools{by: map[string]*changedTool{}, from: map[string]string{}, listed: map[string]bool{}}
-	for from, c := range changes {
-		one := &changedTool{ToolChange: c}
-		for name, v := range c.Arguments {
-			raw, err := jsonx.Marshal(v)
-			if err != nil {
-				panic(fmt.Errorf("middleware: Tools: %q: argument %q: %w", from, name, err))
-			}
-			one.fixed = append(one.fixed, argument{name, raw})
-		}
-		slices.SortFunc(one.fixed, func(a, b argument) int { return strings.Compare(a.name, b.name) })
-		if one.Name == "" {
-			one.Name = from
-		} else if err := new(mcp.Server).HandleTool(mcp.Tool{Name: one.Name}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return nil, nil }); err != nil {
-			panic(fmt.Errorf("middleware: Tools: %q: %w", from, err))
-		}
-		t.by[from] = one
-		if c.Hidden {
-			continue
-		}
-		if other, taken := t.from[one.Name]; taken {
-			panic(fmt.Errorf("middleware: Tools: %q and %q are both named %q", min(from, other), max(from, other), one.Name))
-		}
-		t.from[one.Name] = from
-	}
+	t := &tools{newForms(feature.Tools, "Tools", "tool"), map[string][]argument{}}
+	each(t.forms, changes, t.add)
 	return func(next mcp.Handler) mcp.Handler {
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 			switch req.Method {
-			case revision.MethodTools:
-				return t.list(ctx, req, next)
-			case revision.MethodCall:
+			case t.Method:
+				return t.change(ctx, req, next)
+			case t.Use:
 				return t.call(ctx, req, next)
 			}
 			return next.Handle(ctx, req)
@@ -72,18 +43,10 @@ func Tools(changes map[string]ToolChange) mcp.Middleware {
 	}
 }
 
+// tools are tools that callers see in another form.
 type tools struct {
-	by   map[string]*changedTool // by name in the next Handler
-	from map[string]string       // that name, by the name that callers see
-
-	mu     sync.Mutex
-	listed map[string]bool // the names in by that a list has had; nil: the whole list was seen. Guarded by mu
-}
-
-// changedTool is a tool that callers see in another form.
-type changedTool struct {
-	ToolChange
-	fixed []argument
+	*forms
+	fixed map[string][]argument // by name in the next Handler
 }
 
 type argument struct {
@@ -91,90 +54,36 @@ type argument struct {
 	value json.RawMessage
 }
 
-// list changes a list of tools.
-func (t *tools) list(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
-	res, err := next.Handle(ctx, req)
-	if err != nil {
-		return nil, err
+func (t *tools) add(from string, c ToolChange) error {
+	one, err := t.forms.add(from, c.Name, c.Title, c.Description, c.Hidden)
+	if err != nil || len(c.Arguments) == 0 {
+		return err
 	}
-	raw := res.JSON()
-	list, _ := jsonx.Lookup(raw, "tools")
-	cursor, _ := jsonx.Lookup(raw, "nextCursor")
-	t.census(ctx, list, len(cursor) == 0 || string(cursor) == "null")
-	out := []byte{'['}
-	for e := range jsonx.Elements(list) {
-		member, _ := jsonx.Lookup(e, "name")
-		name := stringOf(member)
-		c := t.by[name]
-		_, taken := t.from[name]
-		switch {
-		case c == nil && taken, c != nil && c.Hidden:
-			continue
-		case c != nil:
-			e = c.definition(e)
+	names := slices.Sorted(maps.Keys(c.Arguments))
+	for _, name := range names {
+		raw, err := jsonx.Marshal(c.Arguments[name])
+		if err != nil {
+			return fmt.Errorf("the tool %q: argument %q: %w", from, name, err)
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, e...)
+		t.fixed[from] = append(t.fixed[from], argument{name, raw})
 	}
-	return mcp.RawResult(jsonx.With(nil, raw, "tools", append(out, ']'))), nil
-}
-
-// census notes the tools in a page of a list and, once, after the last page, warns of changes that
-// change nothing.
-func (t *tools) census(ctx context.Context, list json.RawMessage, last bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.listed == nil || step.IsQuiet(ctx) {
-		return
+	one.define = func(def json.RawMessage) json.RawMessage {
+		input, _ := jsonx.Lookup(def, "inputSchema")
+		return jsonx.With(nil, def, "inputSchema", without(input, names))
 	}
-	for e := range jsonx.Elements(list) {
-		member, _ := jsonx.Lookup(e, "name")
-		name := stringOf(member)
-		c := t.by[name]
-		if c == nil || t.listed[name] {
-			continue
+	one.lacks = func(def json.RawMessage, say func(string, ...any)) {
+		input, _ := jsonx.Lookup(def, "inputSchema")
+		if more, _ := jsonx.Lookup(input, "additionalProperties"); string(more) != "false" {
+			return
 		}
-		t.listed[name] = true
-		input, _ := jsonx.Lookup(e, "inputSchema")
 		properties, _ := jsonx.Lookup(input, "properties")
-		for _, a := range c.fixed {
-			if more, _ := jsonx.Lookup(input, "additionalProperties"); string(more) != "false" {
-				break
-			}
-			if _, ok := jsonx.Lookup(properties, a.name); !ok {
-				slog.WarnContext(ctx, "middleware.Tools: the tool does not have an argument that is set, so its calls fail; correct ToolChange.Arguments", "tool", name, "argument", a.name)
+		for _, name := range names {
+			if _, ok := jsonx.Lookup(properties, name); !ok {
+				say("the tool does not have an argument that is set, so its calls fail; correct ToolChange.Arguments", "argument", name)
 			}
 		}
 	}
-	if !last {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.by)) {
-		if !t.listed[name] {
-			slog.WarnContext(ctx, "middleware.Tools: no tool of the list has the name of a change; correct the name", "tool", name)
-		}
-	}
-	t.listed = nil
-}
-
-// definition returns the definition of the tool as callers see it.
-func (c *changedTool) definition(def json.RawMessage) json.RawMessage {
-	for _, m := range []struct{ name, value string }{{"name", c.Name}, {"title", c.Title}, {"description", c.Description}} {
-		if m.value != "" {
-			def = jsonx.With(nil, def, m.name, jsonx.AppendString(nil, m.value))
-		}
-	}
-	if len(c.fixed) == 0 {
-		return def
-	}
-	var names []string
-	for _, a := range c.fixed {
-		names = append(names, a.name)
-	}
-	input, _ := jsonx.Lookup(def, "inputSchema")
-	return jsonx.With(nil, def, "inputSchema", without(input, names))
+	return nil
 }
 
 // without returns a schema of objects that does not have some properties and does not require them,
@@ -221,24 +130,24 @@ func without(input json.RawMessage, names []string) json.RawMessage {
 // call changes a call.
 func (t *tools) call(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
 	name := nameOf(req)
-	from, shown := t.from[name]
-	if !shown {
-		if t.by[name] != nil { // hidden, or renamed
-			return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; see tools/list", text.Short(name))
-		}
+	from, one, err := t.inner(name)
+	if err != nil {
+		return nil, err
+	}
+	if one == nil {
 		return next.Handle(ctx, req)
 	}
-	c := t.by[from]
 	params := json.RawMessage(req.Params)
 	if from != name {
 		params = jsonx.With(nil, params, "name", jsonx.AppendString(nil, from))
 	}
-	if len(c.fixed) > 0 {
+	if fixed := t.fixed[from]; len(fixed) > 0 {
 		args, _ := jsonx.Lookup(params, "arguments")
 		if k := jsonx.KindOf(args); args != nil && k != '{' && k != 'n' {
-			return next.Handle(ctx, req) // which refuses it
+			res, err := next.Handle(ctx, &mcp.Request{Method: req.Method, Params: params}) // which refuses it
+			return res, told(err, from, name)
 		}
-		for _, a := range c.fixed {
+		for _, a := range fixed {
 			if _, given := jsonx.Lookup(args, a.name); given {
 				return &mcp.ToolResult{IsError: true, Content: []mcp.Content{mcp.Text(fmt.Sprintf("unknown property %q", a.name))}}, nil
 			}
@@ -247,10 +156,5 @@ func (t *tools) call(ctx context.Context, req *mcp.Request, next mcp.Handler) (m
 		params = jsonx.With(nil, params, "arguments", args)
 	}
 	res, err := next.Handle(ctx, &mcp.Request{Method: req.Method, Params: params})
-	if rpc, ok := err.(*mcp.Error); ok && from != name && rpc.Code == jsonrpc.CodeInvalidParams { // no such tool, perhaps
-		own := *rpc
-		own.Message = strings.ReplaceAll(own.Message, strconv.Quote(from), strconv.Quote(name))
-		return nil, &own
-	}
-	return res, err
+	return res, told(err, from, name)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -135,10 +136,11 @@ func TestToolsTradeNames(t *testing.T) {
 // Changes that contradict each other are a mistake of the program.
 func TestToolsNonsense(t *testing.T) {
 	for want, changes := range map[string]map[string]middleware.ToolChange{
-		`middleware: Tools: "a" and "b" are both named "c"`:                             {"a": {Name: "c"}, "b": {Name: "c"}},
-		`middleware: Tools: "a" and "b" are both named "b"`:                             {"a": {Name: "b"}, "b": {Title: "B"}},
-		`middleware: Tools: "a": mcp: HandleTool "x y": the name has the character ' '`: {"a": {Name: "x y"}},
-		`middleware: Tools: "a": argument "f": `:                                        {"a": {Arguments: map[string]any{"f": func() {}}}},
+		`middleware: Tools: the tools "a" and "b" are both named "c"`:                                {"a": {Name: "c"}, "b": {Name: "c"}},
+		`middleware: Tools: the tools "a" and "b" are both named "b"`:                                {"a": {Name: "b"}, "b": {Title: "B"}},
+		`middleware: Tools: the tool "a" cannot be named "x y": the name has the character ' '; use`: {"a": {Name: "x y"}},
+		`middleware: Tools: the tool "a" cannot be named "xxx`:                                       {"a": {Name: strings.Repeat("x", 129)}},
+		`middleware: Tools: the tool "a": argument "f": `:                                            {"a": {Arguments: map[string]any{"f": func() {}}}},
 	} {
 		func() {
 			defer func() {
@@ -150,6 +152,60 @@ func TestToolsNonsense(t *testing.T) {
 		}()
 	}
 	middleware.Tools(map[string]middleware.ToolChange{"a": {Name: "b"}, "b": {Name: "a"}, "c": {Hidden: true, Name: "a"}})
+}
+
+// A name is refused exactly if mcp.AddTool refuses it.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"a", "A-z_0.9/b", "ä", "a b", "a:b", strings.Repeat("x", 128), strings.Repeat("x", 129), "a\n", "a*"} {
+		err := new(mcp.Server).HandleTool(mcp.Tool{Name: name}, func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return nil, nil })
+		refused := func() (refused bool) {
+			defer func() { refused = recover() != nil }()
+			middleware.Tools(map[string]middleware.ToolChange{"other": {Name: name}})
+			return false
+		}()
+		if refused != (err != nil) {
+			t.Errorf("%q is refused: %t; AddTool: %v", name, refused, err)
+		}
+	}
+}
+
+// An error about a renamed tool has the name that callers use, also if it is a refusal that another
+// middleware has put into words of its own.
+func TestToolsErrors(t *testing.T) {
+	for _, inner := range []error{
+		mcp.Errorf(-32602, "no tool %q; see tools/list", "find"),
+		mcp.Errorf(-32600, "tool %q is refused", "find"),
+		fmt.Errorf("wrapped: %w", mcp.Errorf(-32603, "more calls of %q", "find")),
+	} {
+		h := middleware.Tools(map[string]middleware.ToolChange{"find": {Name: "search"}})(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, inner }))
+		_, err := h.Handle(t.Context(), &mcp.Request{Method: "tools/call", Params: []byte(`{"name":"search"}`)})
+		var rpc *mcp.Error
+		if !errors.As(err, &rpc) || strings.Contains(rpc.Message, "find") || !strings.Contains(rpc.Message, `"search"`) || strings.Contains(err.Error(), "find") || !errors.Is(err, inner) {
+			t.Errorf("%v becomes %v", inner, err)
+		}
+	}
+}
+
+// A tool whose name another one has got is reported, once, and callers do not have it.
+func TestToolsTaken(t *testing.T) {
+	var out bytes.Buffer
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(was)
+	srv := newFinder()
+	srv.Use(middleware.Tools(map[string]middleware.ToolChange{"drop": {Name: "say"}}))
+	s := mcptest.Connect(t, srv, newClient(), mcp.V2026_07_28)
+	for range 2 {
+		if _, err := s.Raw(t.Context(), "tools/list", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "tool=say renamed=drop") {
+		t.Errorf("logged\n%s", got)
+	}
+	if res, err := s.CallTool(t.Context(), "say", nil); err != nil || res.Text() != "drop" {
+		t.Errorf("say: %v, %v", res, err)
+	}
 }
 
 // A change of a missing tool or argument is reported, once, and an error has the new name of a tool.
