@@ -102,22 +102,26 @@ func (g *Gateway) list(ctx context.Context, req *mcp.Request, k *listKind) (mcp.
 	return g.catalogue.get(key, func() []byte { return append(g.merge(k, parts, pages), '}') }), nil
 }
 
-// KeptTools returns the tools of all servers, in the form of tools/list, for the operator of the gateway: as
-// far as it has their lists for callers without a principal, and without Middleware. It asks no server.
-// While the lists are the same, so is the result.
-func (g *Gateway) KeptTools() mcp.Result {
+// Kept returns a list of all servers, in the form of the method such as tools/list, for the operator of the
+// gateway: as far as it has their lists for callers without a principal, and without Middleware. It asks no
+// server. While the lists are the same, so is the result. It is nil for a method that is not a list.
+func (g *Gateway) Kept(method string) mcp.Result {
+	k := listOf(method)
+	if k == nil {
+		return nil
+	}
 	var parts []part
 	for _, up := range g.upstreams() {
-		parts = append(parts, part{list: up.cache.get(client{}, listTools)})
+		parts = append(parts, part{list: up.cache.get(client{}, k)})
 	}
-	key, ok := keyOf(listTools, parts, true)
+	key, ok := keyOf(k, parts, true)
 	if !ok {
-		return mcp.RawResult(append(g.merge(listTools, parts, true), '}')).Keep()
+		return mcp.RawResult(append(g.merge(k, parts, true), '}')).Keep()
 	}
-	return g.catalogue.get(key, func() []byte { return append(g.merge(listTools, parts, true), '}') })
+	return g.catalogue.get(key, func() []byte { return append(g.merge(k, parts, true), '}') })
 }
 
-// KeptToolsOf returns the tools of one server as KeptTools does, but by the server's own names for them. It
+// KeptToolsOf returns the tools of one server as Kept does, but by the server's own names for them. It
 // returns nil if the gateway does not have the server, or a list of it.
 func (g *Gateway) KeptToolsOf(server string) mcp.Result {
 	for _, up := range g.upstreams() {

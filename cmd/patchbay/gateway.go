@@ -48,7 +48,7 @@ type gatewayProblem struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// Run prints the faults and the warnings of the file.
+// Run prints the faults, the warnings and the notes of the file.
 func (c *gatewayCheckCmd) Run(a *app) error {
 	p := a.program()
 	f, err := p.Check(c.File, c.Insecure)
@@ -56,9 +56,9 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 	if err != nil && !errors.As(err, &bad) {
 		return err
 	}
-	var warnings deploy.Problems
+	var warnings, notes deploy.Problems
 	if err == nil {
-		warnings = append(f.Warnings, a.distrusted(f)...)
+		warnings, notes = append(f.Warnings, a.distrusted(f)...), f.Notes
 	}
 	if a.JSON {
 		listed := func(list deploy.Problems) []gatewayProblem {
@@ -71,7 +71,7 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 			}
 			return out
 		}
-		if err := a.printJSON(map[string][]gatewayProblem{"faults": listed(bad), "warnings": listed(warnings)}); err != nil {
+		if err := a.printJSON(map[string][]gatewayProblem{"faults": listed(bad), "warnings": listed(warnings), "notes": listed(notes)}); err != nil {
 			return err
 		}
 		if err != nil {
@@ -85,6 +85,9 @@ func (c *gatewayCheckCmd) Run(a *app) error {
 	a.print(a.shown(c.File) + ": no faults")
 	for _, w := range warnings {
 		a.print("warning: " + a.shown(w.String()))
+	}
+	for _, n := range notes {
+		a.print("note: " + a.shown(n.String()))
 	}
 	return nil
 }
@@ -168,7 +171,7 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 			return excludes(member, flag)
 		}
 	}
-	for _, member := range []string{"listen.http", "listen.cert", "auth", "login", "views"} {
+	for _, member := range []string{"listen.http", "listen.cert", "auth", "login"} {
 		if r != nil && r.stdio && f.Has(member) {
 			return excludes(member, "--stdio")
 		}

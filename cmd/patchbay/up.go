@@ -32,7 +32,7 @@ import (
 
 var upVerb = verb{
 	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
-	examples: []string{"patchbay up", "patchbay up -- npx -y @modelcontextprotocol/server-memory"},
+	examples: []string{"patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
 	details:  `Follows mcp.json, or serves built-in servers. More: help up install|uninstall.`,
 	verbs:    []*verb{&upInstallVerb, &upUninstallVerb},
@@ -43,6 +43,7 @@ var upVerb = verb{
 type upCmd struct {
 	HTTP  string `name:"http" default:"127.0.0.1:7420" placeholder:"ADDR" help:"Listen here; port 0: any free port."`
 	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
+	View  string `name:"view" placeholder:"NAME" help:"With --stdio: serve this view of gateway.yaml."`
 	Share string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
 	protection
 	governed
@@ -70,6 +71,9 @@ const heapFloor = 16 << 20
 func (c *upCmd) Run(a *app) error {
 	if c.Stdio && slices.ContainsFunc(a.flags, func(f string) bool { return strings.HasPrefix(f, "--http=") }) {
 		return usagef("--stdio excludes --http").Hint("patchbay help up")
+	}
+	if c.View != "" && !c.Stdio {
+		return usagef("--view is for --stdio: over HTTP each view has a path, such as /mcp/v/%s", c.View).Hint("patchbay up --stdio --view " + c.View)
 	}
 	if err := a.deploy(&c.governed, &c.Limits, &reached{&c.protection, &c.measured, &c.HTTP, c.Stdio}); err != nil {
 		return err
@@ -129,7 +133,13 @@ func (c *upCmd) Run(a *app) error {
 		srv.HTTP = h.front.HTTP
 		return srv
 	})
-	h.views, h.front = views, front(views.All())
+	handler := views.All()
+	if c.Stdio {
+		if handler, err = views.Alone(c.View); err != nil {
+			return chainFault(err)
+		}
+	}
+	h.views, h.front = views, front(handler)
 	admin, err := h.listenAdmin(&c.protection)
 	if err != nil {
 		return err
@@ -361,9 +371,7 @@ func (h *upServer) show(ctx context.Context) error {
 	h.board.Report() // later changes are not in the table
 	h.table()
 	h.warnOfProcesses()
-	for _, warning := range h.views.Empty() {
-		a.talk.Note("warning: %s", warning)
-	}
+	h.views.Warn()
 	a.print("(" + a.shown(h.from) + ")")
 	for _, note := range h.notes {
 		a.print("(" + a.shown(note) + ")")

@@ -212,6 +212,47 @@ func TestUpViewsMetadata(t *testing.T) {
 			t.Errorf("the metadata at %s is %s", at, text)
 		}
 	}
+
+	// Without a credential a view cannot be told from one that does not exist.
+	answer := func(method, path, name string, header ...string) string {
+		t.Helper()
+		req, err := http.NewRequest(method, base+strings.ReplaceAll(path, "NAME", name), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		res.Header.Del("Date")
+		return strings.ReplaceAll(fmt.Sprintln(res.Status, res.Header, string(body)), name, "NAME")
+	}
+	for _, c := range [][]string{
+		{"GET", "/.well-known/oauth-protected-resource/mcp/v/NAME"},
+		{"OPTIONS", "/.well-known/oauth-protected-resource/mcp/v/NAME"},
+		{"GET", "/mcp/v/NAME"}, {"HEAD", "/mcp/v/NAME"}, {"DELETE", "/mcp/v/NAME"}, {"PUT", "/mcp/v/NAME"},
+		{"POST", "/mcp/v/NAME", "Content-Type", "application/json", "Accept", "application/json, text/event-stream"},
+		{"POST", "/mcp/v/NAME", "Authorization", "Bearer x.y.z"},
+		{"OPTIONS", "/mcp/v/NAME", "Origin", base, "Access-Control-Request-Method", "POST"},
+		{"OPTIONS", "/mcp/v/NAME", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST"},
+	} {
+		there, none := answer(c[0], c[1], "small", c[2:]...), answer(c[0], c[1], "other", c[2:]...)
+		if there != none {
+			t.Errorf("%s: of a view\n%s\nof none\n%s", c, there, none)
+		}
+		if _, url, ok := strings.Cut(there, `resource_metadata="`); ok {
+			url, _, _ = strings.Cut(strings.TrimPrefix(url, base), `"`)
+			there, none := answer("GET", url, "small"), answer("GET", url, "other")
+			if there != none || !strings.Contains(there, `"resource":"`+base+`/mcp/v/NAME"`) {
+				t.Errorf("%s: metadata of a view\n%s\nof none\n%s", url, there, none)
+			}
+		}
+	}
 }
 
 // The report has the tokens of each view, server and tool, about: a quarter of the bytes of what clients
@@ -326,4 +367,111 @@ func TestUpViewsEmpty(t *testing.T) {
 	if text := r.stderr.String(); strings.Contains(text, `"full"`) || strings.Contains(text, `"pages"`) {
 		t.Errorf("other views are named:\n%s", text)
 	}
+
+	// So are changes without an effect, once, and the report has them.
+	write("  full: {rename: {a_agrs: x, b_args: y, a_args: a_free, c: d}}\n")
+	for _, want := range []string{
+		`:3:\d+: view "full" changes the tool "a_agrs", which server "a" does not list; correct the name, or remove the change`,
+		`:3:\d+: view "full" changes the tool "b_args", which no server offers`,
+		`:3:\d+: view "full" does not have the tool "a_free" of a server, because "a_args" is renamed to that; use another name`,
+	} {
+		r.stderr.await(t, want)
+	}
+	for range 2 {
+		if names := listOf(t, r.url+"/v/full"); !strings.Contains(names, "a_free") || strings.Contains(names, "a_args") {
+			t.Errorf("the view has %s", names)
+		}
+	}
+	if text := r.stderr.String(); strings.Count(text, "a_agrs") != 1 || strings.Contains(text, "middleware") {
+		t.Errorf("stderr\n%s", text)
+	}
+	res, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var report health.Report
+	if err := json.NewDecoder(res.Body).Decode(&report); err != nil || len(report.Views) != 2 || len(report.Views[1].Warnings) != 4 {
+		t.Errorf("the report has %+v, %v", report.Views, err)
+	}
+}
+
+// listOf returns the names of the tools at a URL.
+func listOf(t *testing.T, url string) string {
+	t.Helper()
+	s, err := new(mcp.Client).Dial(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var names []string
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// Over stdio up serves one view: the one of --view, else the view all.
+func TestUpViewsStdio(t *testing.T) {
+	runtimeFolder(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gateway.yaml")
+	config := filepath.Join(dir, "mcp.json")
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"a": stubServer(t), "b": stubServer(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const small = "  small: {tools: [a_args], rename: {a_args: count}}\n  leads: {for: '\"lead\" in principal.roles'}\n"
+	for _, c := range []struct {
+		views string
+		args  []string
+		want  string
+	}{
+		{"views:\n" + small, []string{"--view", "small"}, "^count$"},
+		{"views:\n" + small, nil, `has views and none of them is all, which is served over stdio without --view.*\n.*--view NAME, one of small, leads`},
+		{"views:\n" + small, []string{"--view", "smal"}, `has no view "smal".*\n.*one of small, leads`},
+		{"views:\n" + small, []string{"--view", "leads"}, `gateway.yaml:4:\d+: views.leads.for refuses callers over stdio, who have no principal`},
+		{"views:\n" + small + "  all: {tools: [b_args]}\n", nil, "^b_args$"},
+		{"", nil, "a_args.*b_args"},
+		{"", []string{"--view", "small"}, `--view small: there are no views`},
+	} {
+		if err := os.WriteFile(file, []byte("servers: mcp.json\n"+c.views), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"up", "--stdio", "--gateway", file}, c.args...)
+		if got := stdioTools(t, args); !regexp.MustCompile(c.want).MatchString(got) {
+			t.Errorf("%s with %q has %s, want %s", args, c.views, got, c.want)
+		}
+	}
+	if got := stdioTools(t, []string{"up", "--gateway", file, "--view", "small"}); !strings.Contains(got, "--view is for --stdio: over HTTP each view has a path, such as /mcp/v/small") {
+		t.Errorf("--view without --stdio: %s", got)
+	}
+}
+
+// stdioTools returns the names of the tools of a command line that serves stdio, or what it says instead.
+func stdioTools(t *testing.T, args []string) string {
+	t.Helper()
+	cmd, stderr := program(t, args...)
+	s, err := new(mcp.Client).Start(t.Context(), cmd)
+	if err != nil {
+		until(t, "the program says why it ends", func() bool { return strings.Contains(stderr.String(), "patchbay") })
+		return stderr.String()
+	}
+	defer s.Close()
+	var names []string
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			return err.Error()
+		}
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }

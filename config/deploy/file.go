@@ -34,6 +34,7 @@ type File struct {
 	Views     []View     // in the order of the file
 
 	Warnings Problems // in the order of the file
+	Notes    Problems // likewise: what is as the file says, and may be a surprise
 	Files    []string // the files that values of the form {file: PATH} were read from
 
 	places map[string]place // by member, such as "listen.http" and "auth[1]"

@@ -18,17 +18,26 @@ const AllView = "all"
 type View struct {
 	Name         string
 	For          string   // condition on principal, as in the rules of a policy; empty: everybody
-	Tools        []string // names with the prefix of the server, in which * stands for any text; nil: none
+	Tools        []string // names with the prefix of the server, in which * stands for any text; empty: none
 	Prompts      []string // likewise
 	Resources    []string // URIs and URI templates, likewise
 	Changes      []Change // of tools, in the order of the file
 	Search       bool     // tools are found and called with three tools: mode search
 	Budget       int64    // bytes of a result in this mode; default 32 KiB
 	Instructions string   // empty: none, or those of the servers if the view has everything
+
+	PromptChanges   []PromptChange   // in the order of the file
+	ResourceChanges []ResourceChange // likewise
 }
 
-// Everything reports whether a view has all that the servers have.
+// Everything reports whether a view has all that the servers have: it gives neither Tools nor Prompts nor
+// Resources, which are nil. Nil beside another one is the same as an empty list.
 func (v *View) Everything() bool { return v.Tools == nil && v.Prompts == nil && v.Resources == nil }
+
+// Changed reports whether a view changes what it has.
+func (v *View) Changed() bool {
+	return v.Changes != nil || v.PromptChanges != nil || v.ResourceChanges != nil
+}
 
 // Change is another form of a tool.
 type Change struct {
@@ -36,6 +45,20 @@ type Change struct {
 	Hidden                   bool
 	Name, Title, Description string         // empty: as they are
 	Arguments                map[string]any // values that callers do not see and cannot set
+}
+
+// PromptChange is another form of a prompt.
+type PromptChange struct {
+	Prompt                   string // its name, with the prefix of the server
+	Hidden                   bool
+	Name, Title, Description string            // empty: as they are
+	Arguments                map[string]string // descriptions, by the names of arguments
+}
+
+// ResourceChange is other texts for a resource or a resource template. Empty ones are as they are.
+type ResourceChange struct {
+	URI                      string // or the URI template
+	Name, Title, Description string
 }
 
 const defaultBudget = 32 << 10
@@ -59,9 +82,9 @@ func (r *reader) view(n *yaml.Node, name string) View {
 	v := View{Name: name, Budget: defaultBudget}
 	r.mapping(n, of, map[string]func(*yaml.Node){
 		"for":          func(n *yaml.Node) { v.For = r.text(n, of+".for") },
-		"tools":        func(n *yaml.Node) { v.Tools = r.list(n, of+".tools") },
-		"prompts":      func(n *yaml.Node) { v.Prompts = r.list(n, of+".prompts") },
-		"resources":    func(n *yaml.Node) { v.Resources = r.list(n, of+".resources") },
+		"tools":        func(n *yaml.Node) { v.Tools = r.patterns(n, of+".tools") },
+		"prompts":      func(n *yaml.Node) { v.Prompts = r.patterns(n, of+".prompts") },
+		"resources":    func(n *yaml.Node) { v.Resources = r.patterns(n, of+".resources") },
 		"mode":         func(n *yaml.Node) { v.Search = r.word(n, of+".mode", "all", "search") == "search" },
 		"budget":       func(n *yaml.Node) { v.Budget = r.budget(n, of+".budget") },
 		"instructions": func(n *yaml.Node) { v.Instructions = r.text(n, of+".instructions") },
@@ -71,6 +94,8 @@ func (r *reader) view(n *yaml.Node, name string) View {
 				v.change(key.Value).Name = r.text(value, of+".rename."+key.Value)
 			})
 		},
+		"promptChanges":   func(n *yaml.Node) { r.promptChanges(n, of+".promptChanges", &v) },
+		"resourceChanges": func(n *yaml.Node) { r.resourceChanges(n, of+".resourceChanges", &v) },
 		"changes": func(n *yaml.Node) {
 			r.note(n, of+".changes")
 			r.Members(n, of+".changes", func(key, value *yaml.Node) {
@@ -104,6 +129,47 @@ func (v *View) change(tool string) *Change {
 		v.Changes = append(v.Changes, Change{Tool: tool})
 	}
 	return &v.Changes[i]
+}
+
+// patterns reads a list of names, which may be empty: the view then has none.
+func (r *reader) patterns(n *yaml.Node, member string) []string {
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		r.note(n, member)
+		return []string{}
+	}
+	return r.list(n, member)
+}
+
+func (r *reader) promptChanges(n *yaml.Node, of string, v *View) {
+	r.note(n, of)
+	r.Members(n, of, func(key, value *yaml.Node) {
+		at, c := of+"."+key.Value, PromptChange{Prompt: key.Value}
+		r.mapping(value, at, map[string]func(*yaml.Node){
+			"name":        func(n *yaml.Node) { c.Name = r.text(n, at+".name") },
+			"title":       func(n *yaml.Node) { c.Title = r.text(n, at+".title") },
+			"description": func(n *yaml.Node) { c.Description = r.text(n, at+".description") },
+			"hidden":      func(n *yaml.Node) { c.Hidden = r.word(n, at+".hidden", "true", "false") == "true" },
+			"arguments": func(n *yaml.Node) {
+				r.note(n, at+".arguments")
+				c.Arguments = map[string]string{}
+				r.Members(n, at+".arguments", func(key, value *yaml.Node) { c.Arguments[key.Value] = r.text(value, at+".arguments."+key.Value) })
+			},
+		})
+		v.PromptChanges = append(v.PromptChanges, c)
+	})
+}
+
+func (r *reader) resourceChanges(n *yaml.Node, of string, v *View) {
+	r.note(n, of)
+	r.Members(n, of, func(key, value *yaml.Node) {
+		at, c := of+"."+key.Value, ResourceChange{URI: key.Value}
+		r.mapping(value, at, map[string]func(*yaml.Node){
+			"name":        func(n *yaml.Node) { c.Name = r.text(n, at+".name") },
+			"title":       func(n *yaml.Node) { c.Title = r.text(n, at+".title") },
+			"description": func(n *yaml.Node) { c.Description = r.text(n, at+".description") },
+		})
+		v.ResourceChanges = append(v.ResourceChanges, c)
+	})
 }
 
 // budget reads a size, or a number of tokens.

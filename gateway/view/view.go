@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -20,8 +21,8 @@ type View struct {
 	Name string
 
 	// Tools, Prompts and Resources are the names, and the URIs or URI templates, of what the view
-	// has. In each "*" stands for any text. A nil list has nothing, unless all three are nil: then
-	// the view has everything.
+	// has. In each "*" stands for any text. A nil list has nothing, like an empty one, unless all three
+	// are nil: then the view has everything.
 	Tools, Prompts, Resources []string
 
 	// For reports whether the caller of ctx may use the view. Nil: everybody may.
@@ -30,6 +31,11 @@ type View struct {
 	// Changes are other forms of tools, by their names in the handler behind the view, see
 	// [middleware.Tools]. Tools has those names too.
 	Changes map[string]middleware.ToolChange
+
+	// PromptChanges and ResourceChanges are other forms of prompts, resources and resource templates,
+	// likewise, see [middleware.Prompts] and [middleware.Resources].
+	PromptChanges   map[string]middleware.PromptChange
+	ResourceChanges map[string]middleware.ResourceChange
 
 	// Instructions are those of the view, instead of those of the handler, which may be about what the
 	// view does not have. With everything in the view, empty means those of the handler.
@@ -43,39 +49,71 @@ type View struct {
 }
 
 // Check returns an error that says what is wrong with the fields, such as two tools that Changes give
-// one name.
+// one name, or a tool that gets the name of another one in Tools.
 func (v *View) Check() (err error) {
 	defer func() {
 		if p := recover(); p != nil { // of middleware.Tools
-			if err, _ = p.(error); err == nil {
-				err = fmt.Errorf("%v", p)
+			fault, ok := p.(error)
+			if err = errors.Unwrap(fault); !ok || err == nil {
+				panic(p)
 			}
 		}
 	}()
 	if v.Name == "" {
-		return errors.New("view: a view needs a name")
+		return errors.New("a view needs a name")
 	}
 	if v.Search != nil && v.Search.Budget < 0 {
-		return fmt.Errorf("view %q: a budget of %d bytes; give a positive number", v.Name, v.Search.Budget)
+		return fmt.Errorf("a budget of %d bytes; give a positive number", v.Search.Budget)
 	}
-	middleware.Tools(v.Changes)
+	v.forms()
+	for _, from := range slices.Sorted(maps.Keys(v.Changes)) {
+		name := v.Changes[from].Name
+		if v.Search != nil && (name == findTools || name == describeTool || name == callTool) {
+			return fmt.Errorf("the tool %q cannot be named %q: the search has a tool of that name; use another name", from, name)
+		}
+		if _, changed := v.Changes[name]; name != from && !changed && slices.Contains(v.Tools, name) {
+			return taken("tool", from, name)
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(v.PromptChanges)) {
+		name := v.PromptChanges[from].Name
+		if _, changed := v.PromptChanges[name]; name != from && !changed && slices.Contains(v.Prompts, name) {
+			return taken("prompt", from, name)
+		}
+	}
 	return nil
 }
 
-// Middleware returns the middleware that makes the view of a handler. It panics with the error of
-// Check.
+// taken is the fault of a feature that gets the name of another one in the view.
+func taken(kind, from, name string) error {
+	return fmt.Errorf("the %[1]s %[2]q cannot be named %[3]q: the view has a %[1]s of that name; rename or hide that one too, or use another name", kind, from, name)
+}
+
+// forms returns the middlewares of the changes. It panics with an error that wraps what is wrong with them.
+func (v *View) forms() (forms []mcp.Middleware) {
+	if v.Changes != nil {
+		forms = append(forms, middleware.Tools(v.Changes))
+	}
+	if v.PromptChanges != nil {
+		forms = append(forms, middleware.Prompts(v.PromptChanges))
+	}
+	if v.ResourceChanges != nil {
+		forms = append(forms, middleware.Resources(v.ResourceChanges))
+	}
+	return forms
+}
+
+// Middleware returns the middleware that makes the view of a handler. It panics if Check
+// returns an error.
 func (v *View) Middleware() mcp.Middleware {
 	if err := v.Check(); err != nil {
-		panic(err)
+		panic(fmt.Errorf("view %q: %w", v.Name, err))
 	}
 	steps := []mcp.Middleware{v.limit}
 	if v.Search != nil {
 		steps = append(steps, v.Search.middleware)
 	}
-	var forms []mcp.Middleware
-	if v.Changes != nil {
-		forms = append(forms, middleware.Tools(v.Changes))
-	}
+	forms := v.forms()
 	if !v.everything() {
 		forms = append(forms, policy.Foreign(v.Name, true, policy.Func(v.decide), v.Logger))
 	}

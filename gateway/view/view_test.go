@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -90,11 +91,13 @@ func TestLists(t *testing.T) {
 		"kb://page kb://pages/{text}":        {Resources: []string{"kb:*"}},
 		"":                                   {Tools: []string{}},
 		"find":                               {Tools: []string{"jira_search"}, Changes: map[string]middleware.ToolChange{"jira_search": {Name: "find"}}},
+		"kb_search ":                         {Tools: []string{"kb_search"}, Prompts: []string{}, Resources: []string{}},
+		"ask kb://page":                      {Prompts: []string{"kb_ask"}, Resources: []string{"kb://page"}, PromptChanges: map[string]middleware.PromptChange{"kb_ask": {Name: "ask"}}, ResourceChanges: map[string]middleware.ResourceChange{"kb://page": {Title: "x"}}},
 		"find_tools describe_tool call_tool": {Tools: []string{"*"}, Search: new(view.Search)},
 		"find_tools describe_tool call_tool kb_ask": {Tools: []string{"*"}, Prompts: []string{"kb_ask"}, Search: new(view.Search)},
 	} {
 		v.Name = "small"
-		if got := names(t, open(t, v)); got != want {
+		if got := names(t, open(t, v)); got != strings.TrimSpace(want) {
 			t.Errorf("%+v has %s, want %s", v, got, want)
 		}
 	}
@@ -106,6 +109,13 @@ func TestOutsideIsAbsent(t *testing.T) {
 	for name, v := range map[string]*view.View{
 		"listed": {Name: "small", Tools: []string{"kb_search"}, Prompts: []string{"kb_ask"}, Resources: []string{"kb:*"}},
 		"search": {Name: "small", Tools: []string{"kb_search"}, Prompts: []string{"kb_ask"}, Resources: []string{"kb:*"}, Search: new(view.Search)},
+		"renamed": {Name: "small", Tools: []string{"jira_delete"}, Prompts: []string{"jira_ask"}, Resources: []string{"kb:*"},
+			Changes:         map[string]middleware.ToolChange{"jira_delete": {Name: "delete"}},
+			PromptChanges:   map[string]middleware.PromptChange{"jira_ask": {Name: "question"}},
+			ResourceChanges: map[string]middleware.ResourceChange{"kb://page": {Name: "start"}}},
+		"hidden": {Name: "small",
+			Changes:       map[string]middleware.ToolChange{"jira_delete": {Hidden: true}, "none_delete": {Hidden: true}},
+			PromptChanges: map[string]middleware.PromptChange{"jira_ask": {Hidden: true}, "none_ask": {Hidden: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, v)
@@ -140,6 +150,11 @@ func TestOutsideIsAbsent(t *testing.T) {
 					return "the end"
 				},
 			}
+			if name == "hidden" { // names of tools and prompts alone
+				maps.DeleteFunc(ways, func(way string, _ func(string) string) bool {
+					return strings.Contains(way, "resource") || strings.Contains(way, "template") || way == "subscription" || strings.HasSuffix(way, "_tool")
+				})
+			}
 			for way, try := range ways {
 				outside, absent := try("jira"), try("none")
 				if strings.ReplaceAll(outside, "jira", "none") != absent || absent == "no error" {
@@ -147,7 +162,7 @@ func TestOutsideIsAbsent(t *testing.T) {
 				}
 			}
 			info := s.Server()
-			if strings.Contains(info.Instructions, "secrets") {
+			if name != "hidden" && strings.Contains(info.Instructions, "secrets") {
 				t.Errorf("instructions %q", info.Instructions)
 			}
 		})
@@ -188,15 +203,31 @@ func TestInstructions(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	tools := func(changes map[string]middleware.ToolChange) *view.View {
+		return &view.View{Name: "v", Tools: []string{"a", "b"}, Changes: changes}
+	}
 	for want, v := range map[string]*view.View{
 		"needs a name": {},
+		`the tool "a" cannot be named "b": the view has a tool of that name`:      tools(map[string]middleware.ToolChange{"a": {Name: "b"}}),
+		`the prompt "a" cannot be named "b": the view has a prompt of that name`:  {Name: "v", Prompts: []string{"a", "b"}, PromptChanges: map[string]middleware.PromptChange{"a": {Name: "b"}}},
+		`the prompts "a" and "b" are both named "c"`:                              {Name: "v", PromptChanges: map[string]middleware.PromptChange{"a": {Name: "c"}, "b": {Name: "c"}}},
+		`the tool "a" cannot be named "call_tool": the search has a tool of that`: {Name: "v", Search: new(view.Search), Changes: map[string]middleware.ToolChange{"a": {Name: "call_tool"}}},
 		"both named":   {Name: "v", Changes: map[string]middleware.ToolChange{"a": {Name: "c"}, "b": {Name: "c"}}},
 		"-1 bytes":     {Name: "v", Search: &view.Search{Budget: -1}},
 		"the name has": {Name: "v", Changes: map[string]middleware.ToolChange{"a": {Name: "no spaces"}}},
 	} {
 		err := v.Check()
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "middleware") {
 			t.Errorf("%+v: %v, want %q", v, err, want)
+		}
+	}
+	for _, v := range []*view.View{
+		tools(map[string]middleware.ToolChange{"a": {Name: "b"}, "b": {Name: "a"}}),
+		tools(map[string]middleware.ToolChange{"a": {Name: "b"}, "b": {Hidden: true}}),
+		tools(map[string]middleware.ToolChange{"a": {Name: "a"}}),
+	} {
+		if err := v.Check(); err != nil {
+			t.Errorf("%+v: %v", v.Changes, err)
 		}
 	}
 	defer func() {

@@ -52,6 +52,8 @@ type View struct {
 	Search bool   `json:"search,omitempty"` // its tools are not listed, but found
 	Tools  int    `json:"tools"`
 	Tokens int    `json:"tokens"` // of its list of tools, about
+
+	Warnings []string `json:"warnings,omitempty"` // what is wrong with it, each with its place in the file
 }
 
 // Record is the state of a recording of all frames.

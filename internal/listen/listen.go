@@ -148,7 +148,14 @@ func (e *Endpoint) below(w http.ResponseWriter, r *http.Request) {
 			elsewhere(w, r)
 			return
 		}
-		e.protected("http", http.HandlerFunc(elsewhere), e.options.Guard).ServeHTTP(w, r)
+		guard, h := e.options.Guard, http.Handler(http.HandlerFunc(elsewhere))
+		if guard != nil && plain(path) && r.Header.Get("Authorization") == "" {
+			// The answer to a stranger is that of a server that is there.
+			if guard = e.guardOf(path); r.Method == http.MethodOptions {
+				h = e.srv
+			}
+		}
+		e.protected("http", h, guard).ServeHTTP(w, r)
 		return
 	}
 	h, ok := e.further.Load(srv)
@@ -236,7 +243,7 @@ func (e *Endpoint) handleMetadata(g *auth.Guard) {
 	metadata := g.Protect(http.HandlerFunc(elsewhere))
 	e.Mux.Handle(wellKnown, metadata)
 	e.Mux.HandleFunc(wellKnown+"/", func(w http.ResponseWriter, r *http.Request) {
-		if path, below := strings.CutPrefix(r.URL.Path, wellKnown+Path+"/"); below && e.find != nil && e.find(path) != nil {
+		if path, below := strings.CutPrefix(r.URL.Path, wellKnown+Path+"/"); below && e.find != nil && (plain(path) || e.find(path) != nil) {
 			e.guardOf(path).Protect(http.HandlerFunc(elsewhere)).ServeHTTP(w, r)
 			return
 		}
@@ -253,6 +260,18 @@ func (e *Endpoint) allowHost(at string) {
 			e.srv.HTTP.AllowedHosts = append(e.srv.HTTP.AllowedHosts, u.Host)
 		}
 	}
+}
+
+// plain reports whether a path below the endpoint is like v/NAME. The metadata of such a path is served
+// whether or not there is a server: it is served without a credential, so it must not tell names.
+func plain(path string) bool {
+	kind, name, _ := strings.Cut(path, "/")
+	fits := func(s string) bool {
+		return s != "" && len(s) <= 100 && strings.Trim(s, ".") != "" && !strings.ContainsFunc(s, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+		})
+	}
+	return fits(kind) && fits(name)
 }
 
 func elsewhere(w http.ResponseWriter, _ *http.Request) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Views describes what clients see at each path of a gateway, such as "(view support, /mcp/v/support: 5
-// tools, about 620 tokens)".
+// tools, about 620 tokens)", with a line for each of its warnings.
 func Views(r *health.Report) (lines []string) {
 	for _, v := range r.Views {
 		line := "(" + strings.TrimSuffix("view "+v.Name+", "+v.Path, ", ")
@@ -20,6 +20,9 @@ func Views(r *health.Report) (lines []string) {
 			line += ": " + screen.Quantity(v.Tools, "tool")
 		}
 		lines = append(lines, line+", "+text.AboutTokens(v.Tokens)+")")
+		for _, w := range v.Warnings {
+			lines = append(lines, "warning: "+screen.OneLine(w))
+		}
 	}
 	return lines
 }

@@ -36,6 +36,7 @@ func (p *Program) Check(path string, open bool) (*deploy.File, error) {
 		warn("audit.file", "audit.file: another process writes to "+f.Audit.File, "end it before the start, or name another file")
 	}
 	slices.SortStableFunc(f.Warnings, inOrder)
+	slices.SortStableFunc(f.Notes, inOrder)
 	if f.Servers != "" {
 		_, faults, _ := config.Inspect(f.Servers, nil) // Load has reported its error
 		for _, s := range faults {

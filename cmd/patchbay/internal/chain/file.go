@@ -238,9 +238,7 @@ func (c *Chain) followFile(ctx context.Context, apply func(deploy.Ready)) {
 				talk.Note("%s: changed %s", f.Path, strings.Join(now, " and "))
 			}
 			if c.views != nil && slices.Contains(now, "views") {
-				for _, warning := range c.views.Empty() {
-					talk.Note("warning: %s", warning)
-				}
+				c.views.Warn()
 			}
 			last = f
 		}

@@ -1,16 +1,16 @@
 package chain
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway/view"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -22,11 +22,11 @@ import (
 // maxLargest bounds the tools of a server in a report.
 const maxLargest = 100
 
-// sizes keeps the tokens of the last lists, because reports are asked for each second. The zero value is
+// sizes keeps what reports say of the last lists, because they are asked for each second. The zero value is
 // ready for use.
 type sizes struct {
 	mu      sync.Mutex
-	all     json.RawMessage      // list that servers is of; guarded by mu
+	all     *kept                // lists that the rest is of; guarded by mu
 	servers map[string]*toolSize // by server; guarded by mu
 	set     *viewSet             // that views is of; guarded by mu
 	views   []health.View        // guarded by mu
@@ -38,22 +38,28 @@ type toolSize struct {
 	tools []health.Tool // the largest first
 }
 
-// form returns a view of the tools that the gateway has seen, for everybody.
+// form returns a view of the lists that the gateway has seen, for everybody.
 func (v *Views) form(of *view.View) mcp.Handler {
 	own := view.View{Name: of.Name, Tools: of.Tools, Prompts: of.Prompts, Resources: of.Resources, Changes: of.Changes}
-	return own.Middleware()(mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return v.gateway.KeptTools(), nil }))
+	return own.Middleware()(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request) (mcp.Result, error) { return v.gateway.Kept(req.Method), nil }))
 }
 
-// report adds to a report what the tools of servers and views take of the window of a model.
+// report adds to a report what the tools of servers and views take of the window of a model, and what is
+// wrong with the views.
 func (v *Views) report(r *health.Report) {
-	s, all, now := &v.sizes, v.gateway.KeptTools().JSON(), v.now.Load()
+	s, now := &v.sizes, v.now.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.servers == nil || !bytes.Equal(s.all, all) {
-		s.servers, s.set = v.ofServers(all), nil
+	all := v.kept(s.all)
+	if s.servers == nil || all != s.all {
+		s.servers, s.set = v.ofServers(all[0]), nil
 	}
 	if s.set != now {
-		s.views = now.sizes(all, listen.Path)
+		s.views = now.sizes(all[0], listen.Path)
+		for _, w := range v.warnings(now, all) {
+			of := &s.views[w.view]
+			of.Warnings = append(of.Warnings, w.Problem.String())
+		}
 	}
 	s.all, s.set = all, now
 	for i := range r.Servers {
@@ -64,33 +70,11 @@ func (v *Views) report(r *health.Report) {
 	}
 	r.Views = s.views
 	if r.URL == "" { // over stdio there is one path
-		r.Views = slices.Clone(s.views)
+		r.Views = slices.DeleteFunc(slices.Clone(s.views), func(one health.View) bool { return v.alone != "" && one.Name != v.alone })
 		for i := range r.Views {
 			r.Views[i].Path = ""
 		}
 	}
-}
-
-// Empty returns a warning about each view that has none of the tools that the servers list, with its place in
-// the file.
-func (v *Views) Empty() (warnings []string) {
-	all, now := v.gateway.KeptTools().JSON(), v.now.Load()
-	var total int
-	for range tools(all) {
-		total++
-	}
-	if total == 0 || now.of == nil {
-		return nil
-	}
-	for i, row := range now.sizes(all, "") {
-		one := &now.file[i]
-		if row.Tools > 0 || one.Prompts != nil || one.Resources != nil {
-			continue
-		}
-		text := fmt.Sprintf("view %q has none of the %d tools that the servers list now", one.Name, total)
-		warnings = append(warnings, fmt.Sprint(now.of.Problem("views."+one.Name, text, "patchbay tools lists their names, which begin with that of the server")))
-	}
-	return warnings
 }
 
 // ofServers measures a list of tools by their servers.
@@ -143,11 +127,14 @@ func (set *viewSet) sizes(all json.RawMessage, path string) []health.View {
 }
 
 // tools yields the names and the bytes of the tools of a list.
-func tools(list json.RawMessage) func(yield func(name string, bytes int) bool) {
+func tools(list json.RawMessage) iter.Seq2[string, int] { return entries(list, feature.Tools) }
+
+// entries yields the names, or the URIs, and the bytes of the entries of a list.
+func entries(raw json.RawMessage, list feature.List) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		entries, _ := jsonx.Lookup(list, "tools")
-		for e := range jsonx.Elements(entries) {
-			quoted, _ := jsonx.Lookup(e, "name")
+		all, _ := jsonx.Lookup(raw, list.Member)
+		for e := range jsonx.Elements(all) {
+			quoted, _ := jsonx.Lookup(e, list.Key)
 			if name, err := jsonx.Unquote(quoted); err == nil && !yield(name, len(e)) {
 				return
 			}

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway/view"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/principal"
+	steps "github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
@@ -61,25 +63,22 @@ func viewOf(v *deploy.View, p *Program) (*view.View, error) {
 	for _, c := range v.Changes {
 		out.Changes[c.Tool] = middleware.ToolChange{Hidden: c.Hidden, Name: c.Name, Title: c.Title, Description: c.Description, Arguments: c.Arguments}
 	}
+	if len(v.PromptChanges) > 0 {
+		out.PromptChanges = map[string]middleware.PromptChange{}
+	}
+	for _, c := range v.PromptChanges {
+		out.PromptChanges[c.Prompt] = middleware.PromptChange{Hidden: c.Hidden, Name: c.Name, Title: c.Title, Description: c.Description, Arguments: c.Arguments}
+	}
+	if len(v.ResourceChanges) > 0 {
+		out.ResourceChanges = map[string]middleware.ResourceChange{}
+	}
+	for _, c := range v.ResourceChanges {
+		out.ResourceChanges[c.URI] = middleware.ResourceChange{Name: c.Name, Title: c.Title, Description: c.Description}
+	}
 	if v.Search {
 		out.Search = &view.Search{Budget: int(v.Budget)}
 	}
 	return out, out.Check()
-}
-
-// views checks the views of the file.
-func (c *check) views(p *Program) {
-	for i := range c.file.Views {
-		v := &c.file.Views[i]
-		if _, err := viewOf(v, p); err != nil {
-			member := "views." + v.Name
-			if text, isCondition := strings.CutPrefix(err.Error(), "for: "); isCondition {
-				c.fault(member+".for", "write it like '\"support\" in principal.roles'", "%s.for: %s", member, text)
-				continue
-			}
-			c.fault(member, "", "%s: %v", member, err)
-		}
-	}
 }
 
 // Gateway is what views are made of: a gateway.Gateway.
@@ -89,7 +88,7 @@ type Gateway interface {
 	Has(server string) bool
 	Owner(name string) (server, feature string)
 	Unlisted(server, tool string) bool
-	KeptTools() mcp.Result
+	Kept(method string) mcp.Result
 	ToolKey(ctx context.Context, server, tool string, req *mcp.Request) (key any, readOnly bool)
 	Changed()
 }
@@ -106,7 +105,9 @@ type Views struct {
 	name    func(server, feature string) string
 	front   func(h mcp.Handler) *mcp.Server // makes the server of a path
 
+	alone   string // the view of Alone; empty: none
 	sizes   sizes
+	told    told
 	now     atomic.Pointer[viewSet]
 	mu      sync.Mutex
 	servers map[string]*mcp.Server // by path; guarded by mu
@@ -117,7 +118,7 @@ type viewSet struct {
 	of    *deploy.File // nil: there is none
 	file  []deploy.View
 	views map[string]mcp.Handler // by name; nil: the file has none, and everything is served
-	forms []mcp.Handler          // the views of file for everybody, with the tools of Gateway.KeptTools alone
+	forms []mcp.Handler          // the views of file for everybody, with the lists of Gateway.Kept alone
 	all   *view.View             // for single servers; nil: they are not served
 }
 
@@ -154,7 +155,7 @@ func (v *Views) set(f *deploy.File) {
 			}
 			next.views[made.Name] = made.Middleware()(v.limited)
 			next.forms = append(next.forms, v.form(made))
-			if f.Views[i].Everything() && !f.Views[i].Search && made.Name == deploy.AllView && made.Changes == nil {
+			if f.Views[i].Everything() && !f.Views[i].Search && made.Name == deploy.AllView && !f.Views[i].Changed() {
 				next.all = made
 			}
 		}
@@ -166,6 +167,37 @@ func (v *Views) set(f *deploy.File) {
 
 // All is the handler of the endpoint itself.
 func (v *Views) All() mcp.Handler { return v.handler(deploy.AllView) }
+
+// Alone returns the handler for callers over stdio: that of a view or, if name is empty, of the one that is
+// at the endpoint itself. Its errors are each an [*Error]. It is called before the first report.
+func (v *Views) Alone(name string) (mcp.Handler, error) {
+	now := v.now.Load()
+	if now.views == nil {
+		if name != "" {
+			return nil, usage("write views: {"+name+": {}} into the file of --gateway", "--view %s: there are no views", name)
+		}
+		return v.All(), nil
+	}
+	v.alone = cmp.Or(name, deploy.AllView)
+	var names []string
+	var found *deploy.View
+	for i := range now.file {
+		if names = append(names, now.file[i].Name); now.file[i].Name == v.alone {
+			found = &now.file[i]
+		}
+	}
+	switch {
+	case found == nil && name == "":
+		return nil, usage("--view NAME, one of "+strings.Join(names, ", "), "%s has views and none of them is %s, which is served over stdio without --view", now.of.Path, deploy.AllView)
+	case found == nil:
+		return nil, usage("--view NAME, one of "+strings.Join(names, ", "), "%s has no view %q", now.of.Path, name)
+	}
+	if admitted, err := condition(found.For); err == nil && admitted != nil && !admitted(context.Background()) {
+		at := "views." + found.Name + ".for"
+		return nil, &Error{errors.New(now.of.Problem(at, at+" refuses callers over stdio, who have no principal", "").String()), "remove it, or choose another view with --view", true}
+	}
+	return v.handler(v.alone), nil
+}
 
 // URL returns the URL to give to hosts: that of the endpoint, or of the first view if nothing is served
 // there.
@@ -195,7 +227,12 @@ func (v *Views) handler(name string) mcp.Handler {
 			return v.limited.Handle(ctx, req)
 		}
 		if h := now.views[name]; h != nil {
-			return h.Handle(ctx, req)
+			if !strings.HasSuffix(req.Method, "/list") {
+				return h.Handle(ctx, req)
+			}
+			res, err := h.Handle(steps.Quiet(ctx), req) // Warn says it with its place in the file
+			v.Warn()
+			return res, err
 		}
 		return nil, mcp.Errorf(jsonrpc.CodeInvalidRequest, "this server has no view %q; ask its operator for the URL", name)
 	})
