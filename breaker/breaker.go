@@ -148,6 +148,23 @@ func (b *Breaker) Trip(cause string) {
 	b.tell()
 }
 
+// Reset closes the breaker, if it is open, and forgets the requests: the server has been started again.
+func (b *Breaker) Reset() {
+	b.mu.Lock()
+	b.begin()
+	b.last, b.next, b.pause = b.last[:0], 0, 0
+	if !b.status.Open {
+		b.mu.Unlock()
+		return
+	}
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.status = Status{Since: time.Now(), Opened: b.status.Opened}
+	b.mu.Unlock()
+	b.tell()
+}
+
 // Status returns the state of the breaker.
 func (b *Breaker) Status() Status {
 	b.mu.Lock()
@@ -231,6 +248,10 @@ func (b *Breaker) probe() {
 	}
 	b.mu.Lock()
 	now := time.Now()
+	if !b.status.Open { // Reset was called meanwhile
+		b.mu.Unlock()
+		return
+	}
 	if err != nil {
 		if b.ctx.Err() == nil {
 			b.status.Cause, b.pause = causeOf(err), b.longer()
@@ -262,7 +283,15 @@ type OpenError struct {
 }
 
 func (e *OpenError) Error() string {
-	return fmt.Sprintf("%s has failed too often and gets no requests for now: %s; it is tried again in %v", e.Name, e.Cause, max(time.Until(e.Until), 0).Round(time.Second))
+	return fmt.Sprintf("%s has failed too often and gets no requests for now: %s; it is tried again %s", e.Name, e.Cause, soon(time.Until(e.Until)))
+}
+
+// soon words the time until a probe, which may be running.
+func soon(d time.Duration) string {
+	if d = d.Round(time.Second); d <= 0 {
+		return "now"
+	}
+	return "in " + d.String()
 }
 
 // Unwrap returns the error for the caller, with retryAfter in its data, in seconds.

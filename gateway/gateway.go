@@ -150,6 +150,7 @@ func (g *Gateway) place(ctx context.Context, up *upstream) (gone []*upstream) {
 			return false
 		}
 		gone = append(gone, old)
+		up.cache.inherit(&old.cache)
 		if up.pool != nil && up.pool.src.Continues {
 			old.next.Store(up)
 		}

@@ -13,8 +13,9 @@ import (
 // features, and replace the server's own lists while it is not running. A list of one principal is
 // never used for another. The zero value is ready for use.
 type listCache struct {
-	mu    sync.Mutex
-	lists map[keptKey]*keptList // guarded by mu
+	mu     sync.Mutex
+	lists  map[keptKey]*keptList // guarded by mu
+	former map[keptKey]*keptList // see formerOwner; guarded by mu
 }
 
 type keptKey struct {
@@ -198,6 +199,7 @@ func (k *listCache) set(key keptKey, l *keptList) {
 		}
 	}
 	k.lists[key] = l
+	delete(k.former, key)
 }
 
 // forget drops the lists of a client.
@@ -207,6 +209,9 @@ func (k *listCache) forget(who client) {
 
 // drop drops a list of all clients.
 func (k *listCache) drop(kind *listKind) {
+	k.mu.Lock()
+	k.remember(k.lists, kind)
+	k.mu.Unlock()
 	k.dropIf(func(key keptKey) bool { return key.method == kind.Method })
 }
 

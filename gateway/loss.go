@@ -139,11 +139,31 @@ func (d *due) wait(ctx context.Context) {
 // tell returns the error for a request that was not forwarded.
 func (d *due) tell(ctx context.Context, server string) error {
 	d.wait(ctx)
-	return stateLost{unsent{mcp.Errorf(jsonrpc.CodeInternal, "the state that server %q kept for you is gone: %s. This request did not reach it; the next one starts afresh", server, d.why)}}
+	text := fmt.Sprintf("the state that server %q kept for you is gone: %s", server, d.why)
+	return stateLost{unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s. This request did not reach it; the next one starts afresh", text)}, text}
 }
 
 // stateLost is the error of a request that was not sent because the state of its caller is lost.
-type stateLost struct{ unsent }
+type stateLost struct {
+	unsent
+	text string // without what has become of the request
+}
+
+// sent is the error for a request that was lost at the server, and was not sent again for that reason.
+func (e stateLost) sent() error {
+	return wasSent{mcp.Errorf(jsonrpc.CodeInternal, "%s. This request had reached it, and its answer is lost; the next one starts afresh", e.text)}
+}
+
+// wasSent is the error of a request that was sent once, and could not be sent again.
+type wasSent struct{ error }
+
+func (e wasSent) Unwrap() error { return e.error }
+
+// Unsent returns false: the server may have got the request.
+func (wasSent) Unsent() bool { return false }
+
+// Unreached returns true: package metrics counts the error as one of the transport.
+func (wasSent) Unreached() bool { return true }
 
 // Unreached returns true: package metrics counts the error as one of the transport.
 func (stateLost) Unreached() bool { return true }

@@ -102,6 +102,9 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	}
 	// The kept list may be out of date; the server then says that it does not have the resource.
 	owner := g.keptOwner(clientOf(ctx), uri)
+	if owner == nil {
+		owner = g.formerOwner(clientOf(ctx), uri)
+	}
 	if owner != nil {
 		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) || denied(err) {
 			return res, err
@@ -163,6 +166,11 @@ func (g *Gateway) owners(ctx context.Context, uris []string) map[string]*upstrea
 		}
 	}
 	maps.Copy(found, g.listedOwners(ctx, missing))
+	for _, uri := range missing {
+		if up := g.formerOwner(who, uri); found[uri] == nil && up != nil {
+			found[uri] = up
+		}
+	}
 	return found
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -213,12 +214,18 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	}
 	up.g.log().DebugContext(ctx, "request retried", "server", up.name, "method", method, "err", err)
 	res, c, err = up.latest().attempt(ctx, req)
+	var gone stateLost
 	switch {
 	case err == nil:
 	case c == nil && waited:
 		return nil, unsent{err}
+	case !waited && errors.As(err, &gone):
+		return nil, gone.sent()
 	case c != nil && c.lost(ctx, err):
-		return nil, up.lost(ctx, c, method, err)
+		err = up.lost(ctx, c, method, err)
+	}
+	if !waited && outcome.Unsent(err) {
+		err = wasSent{err}
 	}
 	return res, err
 }
@@ -301,7 +308,11 @@ func (up *upstream) lost(ctx context.Context, c *conn, method string, err error)
 		}
 		unknown += "; the state that it kept for you is gone"
 	}
-	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, forCallers(err)), err}
+	why := forCallers(err)
+	if errors.Is(err, mcp.ErrClosed) {
+		why = cmp.Or(up.endedWhy(), why)
+	}
+	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, "connection to server %q lost%s: %s", up.name, unknown, why), err}
 }
 
 // cutOff words the error of a tool call that ends because this process shuts down.
@@ -311,6 +322,27 @@ func (up *upstream) cutOff(ctx context.Context, method string, err error) error 
 	}
 	return &reworded{mcp.Errorf(jsonrpc.CodeInternal, "this gateway is shutting down, so the call of server %q was cut off; the tool may or may not have run", up.name), err}
 }
+
+// endedWhy returns why the gateway has ended its use of the server; empty: it has not.
+func (up *upstream) endedWhy() string {
+	p := up.pool
+	p.mu.Lock()
+	ended := p.state == Stopped
+	p.mu.Unlock()
+	next := up.next.Load()
+	switch {
+	case !ended:
+		return ""
+	case next == nil:
+		return "it was removed from the configuration or changed there, or the gateway is ending"
+	case next.pool.src.Disabled != "":
+		return "it was disabled by its operator"
+	}
+	return restartedWhy
+}
+
+// restartedWhy is why the connections of a server have ended that another [Source] continues.
+const restartedWhy = "it was restarted, by its operator or because its sources changed"
 
 // reworded combines the error for the caller with its cause.
 type reworded struct{ told, cause error }

@@ -27,6 +27,9 @@ func (f *Servers) groupOf(s *server, open func(context.Context, config.Server) (
 	for _, e := range entries {
 		g.Replicas = append(g.Replicas, spread.Replica{Name: e.name, Open: func(ctx context.Context) (gateway.Upstream, error) { return e.open(ctx, f, open) }})
 	}
+	for name, says := range f.out[s.Name] {
+		_, _ = g.Disable(name, says, 0) // it may be gone from the configuration
+	}
 	return g
 }
 

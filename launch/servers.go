@@ -72,13 +72,14 @@ type Servers struct {
 	Groups bool
 
 	mu        sync.Mutex
-	members   map[string][]config.Server // of the groups, by name; guarded by mu
-	list      []*server                  // in the order of the configuration; guarded by mu
-	disabled  map[string]bool            // by name, servers that Disable has taken out of use; guarded by mu
-	says      map[string]string          // what their calls get; guarded by mu
-	journals  map[string]*Journal        // by name; guarded by mu
-	restarted map[string]int             // by name, without those of the servers in list; guarded by mu
-	required  map[string]bool            // servers without which the gateway is not ready; guarded by mu
+	members   map[string][]config.Server   // of the groups, by name; guarded by mu
+	list      []*server                    // in the order of the configuration; guarded by mu
+	disabled  map[string]bool              // by name, servers that Disable has taken out of use; guarded by mu
+	says      map[string]string            // what their calls get; guarded by mu
+	out       map[string]map[string]string // by server and replica: what enables it, of disabled replicas; guarded by mu
+	journals  map[string]*Journal          // by name; guarded by mu
+	restarted map[string]int               // by name, without those of the servers in list; guarded by mu
+	required  map[string]bool              // servers without which the gateway is not ready; guarded by mu
 }
 
 // server is one server as it was configured.
@@ -95,6 +96,7 @@ type server struct {
 
 	restarts []time.Time // the last ones because of changed sources
 
+	rolling     *roll         // the last restart of its replicas; guarded by mu of Servers
 	byHand      bool          // a person has started it
 	over        chan struct{} // closed when it has ended
 	settled     chan struct{} // closed when it is ready or has failed

@@ -21,9 +21,15 @@ type Steered struct {
 	Status  gateway.Status // once the server is ready or has failed, or as it was when the wait ended
 	Joined  bool           // the server was being restarted already, and was not restarted once more
 	Already bool           // the server was in the state that was asked for; nothing has changed
+
+	// Of a restart of replicas, one after another:
+	Replicas []string // those that were restarted
+	Left     []string // those that were not
+	Reason   string   // why the last of Replicas did not start again, so that those in Left were not restarted; empty: it did
 }
 
-// Restart starts a server again. New calls go to the new connections at once, and wait while these
+// Restart starts a server again. If it has replicas and one of them works, they are restarted one after another, so that
+// calls go on at the others; if one that worked does not start again, the others are left alone. New calls go to the new connections at once, and wait while these
 // open. Calls in progress finish over the old ones, for at most drain; after that they fail, and their
 // callers learn that the outcome is unknown. A drain that is negative or longer than 30 seconds is 30 seconds. The pauses
 // after failed starts begin anew.
@@ -42,6 +48,9 @@ func (f *Servers) Restart(ctx context.Context, name string, drain time.Duration)
 		return nil, err
 	}
 	s := f.list[i]
+	if names := s.inUse(); len(names) > 0 {
+		return f.roll(ctx, s, names, drain), nil
+	}
 	if s.byHand && !s.isSettled() {
 		f.mu.Unlock()
 		return &Steered{Status: s.settle(ctx), Joined: true}, nil

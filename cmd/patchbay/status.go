@@ -60,10 +60,13 @@ func (*statusCmd) Run(a *app) error {
 		page := board.Page{Print: a.print, Shown: a.shown, Bold: a.bold, Width: a.tty.width}
 		page.Up(u.Report, time.Now())
 	}
-	if !answered {
-		return noUp()
+	if answered {
+		return nil
 	}
-	return nil
+	if err := steer.Silent(ups, 0); err != nil {
+		return err
+	}
+	return noUp()
 }
 
 // noUp returns the error of a search that has found no gateway.

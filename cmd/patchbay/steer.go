@@ -16,18 +16,20 @@ import (
 
 var restartVerb = verb{
 	name: "restart", summary: "Start a server of a running gateway again.", usage: "SERVER",
-	examples: []string{"patchbay restart memory", "patchbay restart memory --drain 5s"},
+	examples: []string{"patchbay restart memory", "patchbay restart memory --drain 5s", "patchbay restart jira --replica jira2.example"},
 	minor:    true,
 	details: `New calls go to the new process at once. Calls in progress may finish; those
 that take longer fail, and their callers learn that the outcome is unknown.
+Replicas are restarted one after another, while calls go on at the others.
 Exit code 4: the server does not start.`,
 	server:  gatewayServer,
 	command: func() command { return new(restartCmd) },
 }
 
 type restartCmd struct {
-	Server string        `arg:"" help:"A server of the gateway."`
-	Drain  time.Duration `default:"30s" placeholder:"TIME" help:"Time for calls in progress, at most 30s."`
+	Server  string        `arg:"" help:"A server of the gateway."`
+	Drain   time.Duration `default:"30s" placeholder:"TIME" help:"Time for calls in progress, at most 30s."`
+	Replica string        `placeholder:"NAME" help:"Only this replica of the server."`
 	steer.Where
 }
 
@@ -35,7 +37,7 @@ func (c *restartCmd) Run(a *app) error {
 	if c.Drain < 0 || c.Drain > steer.MaxDrain {
 		return usagef("--drain %v is not from 0s to %v", c.Drain, steer.MaxDrain).Hint("--drain 5s")
 	}
-	return a.act(&c.Where, steer.Restart, c.Server, c.Drain)
+	return a.act(&c.Where, steer.Restart, c.Server, c.Replica, c.Drain)
 }
 
 var disableVerb = verb{
@@ -50,11 +52,14 @@ mcp.json, until patchbay enable or the end of the gateway.`,
 }
 
 type disableCmd struct {
-	Server string `arg:"" help:"A server of the gateway."`
+	Server  string `arg:"" help:"A server of the gateway."`
+	Replica string `placeholder:"NAME" help:"Only this replica of the server."`
 	steer.Where
 }
 
-func (c *disableCmd) Run(a *app) error { return a.act(&c.Where, steer.Disable, c.Server, -1) }
+func (c *disableCmd) Run(a *app) error {
+	return a.act(&c.Where, steer.Disable, c.Server, c.Replica, -1)
+}
 
 var enableVerb = verb{
 	name: "enable", summary: "Put a disabled server back into use.", usage: "SERVER",
@@ -66,11 +71,14 @@ var enableVerb = verb{
 }
 
 type enableCmd struct {
-	Server string `arg:"" help:"A server that patchbay disable has named."`
+	Server  string `arg:"" help:"A server that patchbay disable has named."`
+	Replica string `placeholder:"NAME" help:"Only this replica of the server."`
 	steer.Where
 }
 
-func (c *enableCmd) Run(a *app) error { return a.act(&c.Where, steer.Enable, c.Server, -1) }
+func (c *enableCmd) Run(a *app) error {
+	return a.act(&c.Where, steer.Enable, c.Server, c.Replica, -1)
+}
 
 var logsVerb = verb{
 	name: "logs", summary: "Show the last lines of a server of a running gateway.", usage: "SERVER [-f]",
@@ -166,13 +174,13 @@ func (a *app) onlyUp() (s config.Server, found bool, err error) {
 	return s, true, nil
 }
 
-// act does an action on a server of a running gateway.
-func (a *app) act(w *steer.Where, action, server string, drain time.Duration) error {
+// act does an action on a server of a running gateway, or on one of its replicas.
+func (a *app) act(w *steer.Where, action, server, replica string, drain time.Duration) error {
 	to, err := a.gateway(w, server)
 	if err != nil {
 		return err
 	}
-	o, raw, err := to.Act(a.ctx, action, server, drain)
+	o, raw, err := to.Act(a.ctx, action, server, replica, drain)
 	if err != nil {
 		return err
 	}
@@ -182,7 +190,7 @@ func (a *app) act(w *steer.Where, action, server string, drain time.Duration) er
 		a.print(a.shown(oneLine(o.Text)) + " (" + to.Named() + ")")
 	}
 	if !o.Usable() {
-		f := &fault{Code: exitUnreachable, Err: errors.New(server + " is " + o.State)}
+		f := &fault{Code: exitUnreachable, Err: errors.New(o.Unusable())}
 		return f.Hint(shell([]string{"patchbay", "logs", server}) + " shows its last lines")
 	}
 	return nil

@@ -19,7 +19,7 @@ func (h *upServer) steered() {
 		Servers: h.servers, Report: h.report, Sessions: sessions, Calls: &steer.Calls{Sessions: sessions}, AuditLog: h.chain.AuditLog(), Tools: h.gateway.KeptToolsOf,
 		Acted: func(by string, o *steer.Outcome) {
 			h.a.talk.Note("%s, by %s", o.Text, by)
-			h.chain.Steered(by, o.Action, o.Server, map[string]any{"action": o.Action, "changed": o.Changed, "state": o.State, "calls": o.Calls})
+			h.chain.Steered(by, o.Action, o.Server, o.Facts())
 		},
 		LoggedOut: func(by string, e *steer.Ended) {
 			h.a.talk.Note("%s, by %s", e.Text, by)

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -27,13 +29,14 @@ type conn struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	legs    []gateway.Upstream // by replica; nil: not connected; guarded by mu
-	lead    int                // the replica that has the lists; guarded by mu
-	epoch   uint64             // how many times lead has changed; guarded by mu
-	turns   bool               // callers take turns; guarded by mu
-	changed chan struct{}      // closed when a leg comes or goes, or a breaker changes; guarded by mu
-	closed  bool               // guarded by mu
-	err     error              // why it is over; guarded by mu
+	legs    []*line       // by replica; nil: not connected; guarded by mu
+	soon    []bool        // by replica: it was restarted and is being connected to again; guarded by mu
+	lead    int           // the replica that has the lists; guarded by mu
+	epoch   uint64        // how many times lead has changed; guarded by mu
+	turns   bool          // callers take turns; guarded by mu
+	changed chan struct{} // closed when a leg comes or goes, or may get requests again, or none any more; guarded by mu
+	closed  bool          // guarded by mu
+	err     error         // why it is over; guarded by mu
 }
 
 // Pauses between attempts to connect to a replica.
@@ -43,119 +46,149 @@ const (
 )
 
 // newConn returns a connection whose first leg is up.
-func newConn(ctx context.Context, g *Group, r *replica, up gateway.Upstream) *conn {
-	c := &conn{g: g, legs: make([]gateway.Upstream, len(g.replicas)), done: make(chan struct{}), changed: make(chan struct{})}
+func newConn(ctx context.Context, g *Group, first *line) *conn {
+	c := &conn{g: g, legs: make([]*line, len(g.replicas)), soon: make([]bool, len(g.replicas)), done: make(chan struct{}), changed: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	for i, other := range g.replicas {
-		var first gateway.Upstream
-		if other == r {
-			first = up
-			c.legs[i], c.lead = up, i
+	for i, r := range g.replicas {
+		if r == first.r {
+			first.others = func() bool { return c.hasOther(first) }
+			c.legs[i], c.lead = first, i
 		}
-		c.wg.Go(func() { c.keep(i, first) })
+	}
+	for i, l := range c.legs {
+		c.wg.Go(func() { c.keep(i, l) })
 	}
 	return c
 }
 
 // keep keeps a leg connected until the connection is over.
-func (c *conn) keep(i int, up gateway.Upstream) {
+func (c *conn) keep(i int, l *line) {
 	r := c.g.replicas[i]
 	pause := firstPause
 	for c.ctx.Err() == nil {
-		if up == nil {
-			changed := r.breakerChange()
-			if r.breaker.Allow() != nil {
+		if l == nil {
+			changed := r.change()
+			if r.allow() != nil {
 				select {
 				case <-changed:
 				case <-c.ctx.Done():
 				}
 				continue
 			}
+			back := r.returns()
 			within, cancel := context.WithTimeoutCause(c.ctx, openTime, fmt.Errorf("it was not ready within %v", openTime))
 			opened, err := r.open(within)
 			cancel()
 			if err != nil {
 				c.g.log().Debug("replica not connected", "server", c.g.Name, "replica", r.Name, "err", err)
 				t := time.NewTimer(pause/2 + rand.N(pause/2))
+				pause = min(2*pause, longPause)
+				c.missed(i)
 				select {
 				case <-t.C:
+				case <-back: // the operator has restarted it
+					t.Stop()
+					pause = firstPause
 				case <-c.ctx.Done():
 					t.Stop()
 				}
-				pause = min(2*pause, longPause)
 				continue
 			}
-			up = opened
-			if !c.join(i, up) {
-				up.Close()
+			l = opened
+			l.others = func() bool { return c.hasOther(opened) }
+			if !c.join(i, l) {
+				l.up.Close()
 				return
 			}
 		}
 		began := time.Now()
-		c.wg.Go(func() { r.compare(c.ctx, up, c.leader) })
-		c.follow(r, up)
-		up.Close()
+		c.wg.Go(func() { r.compare(c.ctx, l.up, c.leader) })
+		c.follow(l)
+		l.up.Close()
 		if c.ctx.Err() != nil {
 			return
 		}
-		if err := up.Err(); err != nil {
+		if err := l.up.Err(); err != nil {
 			c.g.log().Warn("connection to a replica lost", "server", c.g.Name, "replica", r.Name, "err", err)
 		}
-		if !c.leave(i, up) {
+		if !c.leave(i, l) {
 			return
 		}
 		if time.Since(began) > longPause {
 			pause = firstPause
 		}
-		up = nil
+		l = nil
 	}
 }
 
-// follow waits for the end of a leg, and announces changes of its breaker.
-func (c *conn) follow(r *replica, up gateway.Upstream) {
+// follow waits for the end of a leg, and announces when it may get requests again, or none any more.
+func (c *conn) follow(l *line) {
 	for {
-		changed := r.breakerChange()
+		changed := l.r.change()
+		c.mu.Lock()
+		c.announce()
+		c.mu.Unlock()
+		var reach <-chan struct{}
+		if r, ok := l.up.(interface {
+			Reach() (changed <-chan struct{}, err error)
+		}); ok {
+			var err error
+			if reach, err = r.Reach(); err != nil {
+				go l.suspect() // its subscription tells, even without a request; bounded in time
+			}
+		}
 		select {
-		case <-up.Done():
+		case <-l.up.Done():
 			return
 		case <-c.ctx.Done():
 			return
 		case <-changed:
-			c.mu.Lock()
-			c.announce()
-			c.mu.Unlock()
+		case <-reach:
 		}
 	}
 }
 
 // join adds a leg. It returns false if the connection is over.
-func (c *conn) join(i int, up gateway.Upstream) bool {
+func (c *conn) join(i int, l *line) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	if t, ok := up.(turner); ok && c.turns {
+	if t, ok := l.up.(turner); ok && c.turns {
 		t.TakeTurns()
 	}
-	c.legs[i] = up
+	c.legs[i], c.soon[i] = l, false
 	c.announce()
 	return true
 }
 
-// leave removes a leg that has ended. It returns false if it was the last, so that the connection is
-// over.
-func (c *conn) leave(i int, up gateway.Upstream) bool {
+// missed notes that a replica could not be connected to.
+func (c *conn) missed(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.legs[i] = nil
+	if c.soon[i] {
+		c.soon[i] = false
+		c.announce()
+	}
+}
+
+// leave removes a leg that has ended. It returns false if it was the last, so that the connection is
+// over, unless that replica is being restarted.
+func (c *conn) leave(i int, l *line) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.legs[i], c.soon[i] = nil, l.closedWhy() == wasRestart
 	c.announce()
+	if c.soon[i] {
+		return true
+	}
 	for _, other := range c.legs {
 		if other != nil {
 			return true
 		}
 	}
-	err := up.Err()
+	err := l.err()
 	if err == nil {
 		err = errors.New("it has ended")
 	}
@@ -163,20 +196,40 @@ func (c *conn) leave(i int, up gateway.Upstream) bool {
 	return false
 }
 
-// announce wakes those who wait for a change; mu is held.
+// announce wakes those who wait for a change, and moves the lists to a replica that works; mu is held.
 func (c *conn) announce() {
 	close(c.changed)
 	c.changed = make(chan struct{})
-	if leg := c.legs[c.lead]; leg != nil && c.g.replicas[c.lead].breaker.Allow() == nil {
-		return
-	}
-	for i, leg := range c.legs { // the first that works has the lists
-		if leg != nil && c.g.replicas[i].breaker.Allow() == nil {
-			c.lead = i
-			c.epoch++
+	for _, mute := range []bool{false, true} { // one that is mute is better than none
+		if c.takes(c.lead, mute) {
 			return
 		}
+		for i := range c.legs { // the first that works has the lists
+			if c.takes(i, mute) {
+				c.lead = i
+				c.epoch++
+				return
+			}
+		}
 	}
+}
+
+// takes reports whether a leg may get requests, and is not mute, unless that does not matter; mu is held.
+func (c *conn) takes(i int, mute bool) bool {
+	l := c.legs[i]
+	return l != nil && l.closedWhy() == "" && l.r.allow() == nil && (mute || !l.isMute())
+}
+
+// hasOther reports whether another leg than l may get requests, and is not mute.
+func (c *conn) hasOther(l *line) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.legs {
+		if c.legs[i] != l && c.takes(i, false) {
+			return true
+		}
+	}
+	return false
 }
 
 // end marks the connection as over; mu is held.
@@ -207,13 +260,18 @@ func (c *conn) Close() error {
 
 // leader returns the leg that has the lists and its replica; the leg is nil if it is not connected.
 func (c *conn) leader() (gateway.Upstream, *replica) {
+	l, r, _ := c.leading()
+	return l.upstream(), r
+}
+
+func (c *conn) leading() (l *line, r *replica, epoch uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.legs[c.lead], c.g.replicas[c.lead]
+	return c.legs[c.lead], c.g.replicas[c.lead], c.epoch
 }
 
 // leg returns the leg of a replica, or nil.
-func (c *conn) leg(r *replica) gateway.Upstream {
+func (c *conn) leg(r *replica) *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, other := range c.g.replicas {
@@ -228,9 +286,9 @@ func (c *conn) leg(r *replica) gateway.Upstream {
 func (c *conn) all() (legs []gateway.Upstream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, leg := range c.legs {
-		if leg != nil {
-			legs = append(legs, leg)
+	for _, l := range c.legs {
+		if l != nil {
+			legs = append(legs, l.up)
 		}
 	}
 	return legs
@@ -242,37 +300,47 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 		return c.handleOther(ctx, req)
 	}
 	pinned := c.g.pinnedFor(ctx, req)
-	reads := revision.Reads(req.Method)
 	var tried [16]*replica // most groups are smaller; others try 16
 	var last error
-	worst := notSent
+	unknown := false // a replica may have run it
 	for n := 0; n < len(tried); n++ {
 		r := pinned
-		if r != nil {
+		if r != nil { // it may finish there, also if the operator is taking the replica out
 			if err := r.breaker.Allow(); err != nil {
 				return nil, err
 			}
-		} else if r = c.choose(req, tried[:n]); r == nil {
+		} else if r = c.chooseSoon(ctx, req, tried[:n], !unknown); r == nil {
 			break
 		}
 		leg := c.leg(r)
-		if leg == nil && pinned != nil {
-			return nil, unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s, which has what this request is about, is not connected", r.title())}
+		if pinned != nil && (leg == nil || leg.closedWhy() != "") {
+			leg = c.legSoon(ctx, r)
 		}
-		tried[n] = r
+		if leg == nil && pinned != nil {
+			why := "is not connected"
+			if out := r.outWhy(); out != "" {
+				why = out
+			}
+			return nil, unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s, which has what this request is about, %s", r.title(), why)}
+		}
 		if leg == nil { // it has just gone
 			continue
 		}
-		res, err := r.send(ctx, leg, req, reads && pinned == nil)
+		tried[n] = r
+		res, err := leg.send(ctx, req, pinned != nil, c.g.repeats(req, r))
+		if pinned == nil && errors.As(err, new(takenOut)) { // since it was chosen
+			tried[n] = nil
+			continue
+		}
 		f := faultOf(ctx, err)
 		if f == answered {
 			c.g.note(ctx, r, res, err)
 			return res, err
 		}
+		unknown = unknown || f == lost
 		if last == nil || f == lost {
 			last = r.worded(req, f, err)
 		}
-		worst = max(worst, f)
 		if pinned != nil || f == lost && !c.g.repeats(req, r) {
 			return nil, last
 		}
@@ -284,14 +352,87 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 	return nil, c.g.unavailable()
 }
 
+// restartTime bounds the wait for a replica that is being restarted.
+const restartTime = time.Minute
+
+// chooseSoon is choose. With waits, it waits while none can be chosen and one is being restarted.
+func (c *conn) chooseSoon(ctx context.Context, req *mcp.Request, tried []*replica, waits bool) *replica {
+	var late <-chan time.Time
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		c.mu.Unlock()
+		soon := waits && c.returning() // before choose: it may be back in between
+		r := c.choose(req, tried)
+		if r != nil || !soon {
+			return r
+		}
+		if late == nil {
+			late = time.After(restartTime)
+			defer wait.From(ctx).Since(time.Now())
+		}
+		select {
+		case <-changed:
+		case <-c.done:
+			return nil
+		case <-late:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// legSoon waits for the leg of a replica while that is being restarted. It returns nil if there is none.
+func (c *conn) legSoon(ctx context.Context, r *replica) *line {
+	defer wait.From(ctx).Since(time.Now())
+	late := time.After(restartTime)
+	for {
+		c.mu.Lock()
+		i := slices.Index(c.g.replicas, r)
+		leg, soon, changed := c.legs[i], c.soon[i], c.changed
+		c.mu.Unlock()
+		switch {
+		case leg != nil && leg.closedWhy() == "":
+			return leg
+		case leg == nil && !soon && r.outWhy() != restarting:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-c.done:
+			return nil
+		case <-late:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// returning reports whether a replica is being restarted.
+func (c *conn) returning() bool {
+	if c.g.restarting() {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, l := range c.legs {
+		if c.soon[i] || l != nil && l.closedWhy() == wasRestart {
+			return true
+		}
+	}
+	return false
+}
+
 // choose returns the replica for the next attempt, or nil if there is none: for a list the one that has
-// the lists, else one of those that have the tool.
+// the lists, else one of those that have the tool. One that is mute gets what no other can take.
 func (c *conn) choose(req *mcp.Request, tried []*replica) *replica {
 	c.mu.Lock()
-	legs := append(make([]gateway.Upstream, 0, 16), c.legs...)
+	legs := append(make([]*line, 0, 16), c.legs...)
 	lead := c.g.replicas[c.lead]
 	c.mu.Unlock()
-	usable := func(r *replica) bool {
+	usable := func(r *replica, mute bool) bool {
 		for _, t := range tried {
 			if t == r {
 				return false
@@ -299,7 +440,7 @@ func (c *conn) choose(req *mcp.Request, tried []*replica) *replica {
 		}
 		for i, other := range c.g.replicas {
 			if other == r {
-				return legs[i] != nil && r.breaker.Allow() == nil
+				return legs[i] != nil && legs[i].closedWhy() == "" && r.allow() == nil && (mute || !legs[i].isMute())
 			}
 		}
 		return false
@@ -309,19 +450,24 @@ func (c *conn) choose(req *mcp.Request, tried []*replica) *replica {
 	case revision.MethodCall:
 		tool = toolOf(req)
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		if usable(lead) {
+		if usable(lead, false) {
 			return lead
 		}
 	}
-	if tool != "" {
-		if r := c.g.pick(c.g.replicas, func(r *replica) bool { return r.has(tool) && usable(r) }); r != nil {
+	for _, mute := range []bool{false, true} {
+		if tool != "" {
+			if r := c.g.pick(c.g.replicas, func(r *replica) bool { return r.has(tool) && usable(r, mute) }); r != nil {
+				return r
+			}
+			if c.g.pick(c.g.replicas, func(r *replica) bool { return r.has(tool) }) != nil {
+				continue // those that have it cannot be used now
+			}
+		}
+		if r := c.g.pick(c.g.replicas, func(r *replica) bool { return usable(r, mute) }); r != nil {
 			return r
 		}
-		if c.g.pick(c.g.replicas, func(r *replica) bool { return r.has(tool) }) != nil {
-			return nil // those that have it cannot be used now
-		}
 	}
-	return c.g.pick(c.g.replicas, usable)
+	return nil
 }
 
 // handleOther answers what is not spread: a description comes from the replica with the lists, and all
@@ -361,10 +507,8 @@ func (c *conn) Revision() mcp.Revision {
 
 // ListVersion returns the version of a list at the replica that has the lists.
 func (c *conn) ListVersion(method string) (version uint64, heard bool) {
-	c.mu.Lock()
-	leg, epoch := c.legs[c.lead], c.epoch
-	c.mu.Unlock()
-	l, ok := leg.(interface {
+	leg, _, epoch := c.leading()
+	l, ok := leg.upstream().(interface {
 		ListVersion(string) (uint64, bool)
 	})
 	if !ok {
@@ -377,10 +521,8 @@ func (c *conn) ListVersion(method string) (version uint64, heard bool) {
 // Watch reports the changes at the replica that has the lists, and ends when another one gets them.
 func (c *conn) Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error] {
 	return func(yield func(mcp.Event, error) bool) {
-		c.mu.Lock()
-		leg, r, epoch := c.legs[c.lead], c.g.replicas[c.lead], c.epoch
-		c.mu.Unlock()
-		w, ok := leg.(interface {
+		leg, r, epoch := c.leading()
+		w, ok := leg.upstream().(interface {
 			Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, error]
 		})
 		if !ok {
@@ -391,6 +533,9 @@ func (c *conn) Watch(ctx context.Context, uris ...string) iter.Seq2[mcp.Event, e
 		defer cancel(nil)
 		go c.untilMoved(own, epoch, cancel) // ends with own
 		for e, err := range w.Watch(own, uris...) {
+			if err != nil && own.Err() == nil && !errors.As(err, new(*mcp.Error)) {
+				go leg.suspect() // without calls, nothing else tells that the replica is gone; bounded in time
+			}
 			if err == nil && e.Method == "notifications/tools/list_changed" {
 				c.g.forgetFacts()
 			}
@@ -484,10 +629,13 @@ func (c *conn) AsksRoots() bool {
 func (c *conn) Reach() (changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, leg := range c.legs {
-		if leg != nil && c.g.replicas[i].breaker.Allow() == nil {
+	for i := range c.legs {
+		if c.takes(i, true) {
 			return c.changed, nil
 		}
+	}
+	if c.g.restarting() || slices.Contains(c.soon, true) {
+		return c.changed, nil
 	}
 	return c.changed, c.g.unavailable()
 }

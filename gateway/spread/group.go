@@ -65,7 +65,11 @@ type Status struct {
 	Calls   int    // in progress
 	Reason  string // why it could not be connected to last; empty: it could
 	Differs string // how it differs from the replica with the lists; empty: it does not, as far as known
+	Out     string // why [Group.Disable] or [Group.Restart] lets it get no requests; empty: it gets some
 }
+
+// Disabled reports whether [Group.Disable] lets the replica get no requests.
+func (s *Status) Disabled() bool { return s.Out != "" && s.Out != restarting }
 
 func (g *Group) start() {
 	g.begin.Do(func() {
@@ -110,44 +114,46 @@ func (g *Group) Open(ctx context.Context) (gateway.Upstream, error) {
 	if len(g.replicas) == 0 {
 		return nil, fmt.Errorf("server %q has no replicas", g.Name)
 	}
-	r, up, err := g.openOne(ctx)
+	l, err := g.openOne(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(g.replicas) == 1 || mcp.CallFrom(ctx) != nil && keepsState(up) {
-		return newSingle(g, r, up), nil
+	if len(g.replicas) == 1 || mcp.CallFrom(ctx) != nil && keepsState(l.up) {
+		return newSingle(g, l), nil
 	}
-	return newConn(ctx, g, r, up), nil
+	return newConn(ctx, g, l), nil
 }
 
 // openOne opens a connection to the best replica that can be connected to.
-func (g *Group) openOne(ctx context.Context) (*replica, gateway.Upstream, error) {
+func (g *Group) openOne(ctx context.Context) (*line, error) {
 	if len(g.replicas) == 1 { // the gateway probes it by connecting
-		up, err := g.replicas[0].open(ctx)
-		return g.replicas[0], up, err
+		return g.replicas[0].open(ctx)
 	}
 	var all []error
 	tried := map[*replica]bool{}
 	for {
-		r := g.fewest(func(r *replica) bool { return !tried[r] && r.breaker.Allow() == nil })
+		r := g.fewest(func(r *replica) bool { return !tried[r] && r.allow() == nil })
 		if r == nil { // those that failed before are better than nothing
-			r = g.fewest(func(r *replica) bool { return !tried[r] })
+			r = g.fewest(func(r *replica) bool { return !tried[r] && r.outWhy() == "" })
+		}
+		if r == nil && len(all) == 0 {
+			return nil, g.unavailable()
 		}
 		if r == nil {
-			return nil, nil, errors.Join(all...)
+			return nil, errors.Join(all...)
 		}
 		tried[r] = true
 		within, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("it was not ready within %v", openTime))
-		up, err := r.open(within)
+		l, err := r.open(within)
 		if err != nil && within.Err() != nil && ctx.Err() == nil {
 			err = context.Cause(within)
 		}
 		cancel()
 		switch {
 		case err == nil:
-			return r, up, nil
+			return l, nil
 		case ctx.Err() != nil:
-			return nil, nil, err
+			return nil, err
 		}
 		all = append(all, fmt.Errorf("replica %s: %w", r.Name, err))
 	}
@@ -195,6 +201,10 @@ func (g *Group) unavailable() error {
 	reason := ""
 	for _, r := range g.replicas {
 		var open *breaker.OpenError
+		if out := r.outWhy(); out != "" {
+			reason = cmp.Or(reason, "replica "+r.Name+" "+out)
+			continue
+		}
 		if errors.As(r.breaker.Allow(), &open) && (soonest == nil || open.Until.Before(soonest.Until)) {
 			soonest = open
 		}

@@ -22,8 +22,14 @@ type load struct {
 	failures float64 // share of failures, from 0 to 1
 	at       time.Time
 
-	reads map[int]context.CancelCauseFunc // requests that may be repeated elsewhere
+	reads map[int]read // requests that may be repeated elsewhere
 	id    int
+}
+
+// read is a request that may be repeated elsewhere.
+type read struct {
+	over   *line
+	cancel context.CancelCauseFunc
 }
 
 const (
@@ -89,17 +95,20 @@ func (l *load) cost(now time.Time) float64 {
 // forget drops what is known about latency and failures, because the replica has recovered.
 func (l *load) forget() { l.latency, l.failures, l.at = 0, 0, time.Time{} }
 
-func (l *load) addRead(cancel context.CancelCauseFunc) int {
+func (l *load) addRead(over *line, cancel context.CancelCauseFunc) int {
 	if l.reads == nil {
-		l.reads = map[int]context.CancelCauseFunc{}
+		l.reads = map[int]read{}
 	}
 	l.id++
-	l.reads[l.id] = cancel
+	l.reads[l.id] = read{over, cancel}
 	return l.id
 }
 
-func (l *load) cancelReads(cause error) {
-	for _, cancel := range l.reads {
-		cancel(cause)
+// cancelReads cancels the requests over a line that may be repeated elsewhere; nil: over all lines.
+func (l *load) cancelReads(over *line, cause error) {
+	for _, r := range l.reads {
+		if over == nil || r.over == over {
+			r.cancel(cause)
+		}
 	}
 }

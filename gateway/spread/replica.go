@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/breaker"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -21,15 +24,17 @@ type replica struct {
 	breaker allower
 
 	mu       sync.Mutex
-	load     load          // guarded by mu
-	conns    int           // open; guarded by mu
-	reason   string        // Status.Reason; guarded by mu
-	facts    *facts        // nil: unknown; guarded by mu
-	differs  string        // Status.Differs; guarded by mu
-	outdated chan struct{} // closed when facts must be requested again; guarded by mu
-	changed  chan struct{} // closed when the breaker opens or closes; guarded by mu
-	looking  bool          // a look at a call that has no answer is in progress; guarded by mu
-	heard    time.Time     // when the last request ended with an answer; guarded by mu
+	load     load           // guarded by mu
+	lines    map[*line]bool // open; guarded by mu
+	out      string         // why the operator lets it get no requests; empty: it gets some; guarded by mu
+	reason   string         // Status.Reason; guarded by mu
+	facts    *facts         // nil: unknown; guarded by mu
+	differs  string         // Status.Differs; guarded by mu
+	outdated chan struct{}  // closed when facts must be requested again; guarded by mu
+	changed  chan struct{}  // closed when it may get requests again, or none any more; guarded by mu
+	asking   []time.Time    // when calls have asked their callers, and go on at the replica meanwhile; guarded by mu
+	again    chan struct{}  // closed when the operator lets it get requests again; guarded by mu
+	heard    time.Time      // when the last request ended with an answer; guarded by mu
 }
 
 // allower is a breaker, or none.
@@ -37,6 +42,7 @@ type allower interface {
 	Allow() error
 	Done(context.Context, mcp.Result, error)
 	Trip(cause string)
+	Reset()
 	Status() breaker.Status
 	Stop()
 }
@@ -47,11 +53,12 @@ type noBreaker struct{}
 func (noBreaker) Allow() error                            { return nil }
 func (noBreaker) Done(context.Context, mcp.Result, error) {}
 func (noBreaker) Trip(string)                             {}
+func (noBreaker) Reset()                                  {}
 func (noBreaker) Status() breaker.Status                  { return breaker.Status{} }
 func (noBreaker) Stop()                                   {}
 
 func newReplica(g *Group, of Replica) *replica {
-	r := &replica{Replica: of, g: g, breaker: noBreaker{}, changed: make(chan struct{}), outdated: make(chan struct{})}
+	r := &replica{Replica: of, g: g, breaker: noBreaker{}, changed: make(chan struct{}), again: make(chan struct{}), outdated: make(chan struct{})}
 	if !g.NoBreaker {
 		r.breaker = &breaker.Breaker{Name: r.title(), Rule: g.Rule, Probe: r.probe, OnChange: r.onChange}
 	}
@@ -70,12 +77,13 @@ func (r *replica) status() Status {
 	b := r.breaker.Status()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Status{Name: r.Name, Breaker: b, Conns: r.conns, Calls: r.load.open, Reason: r.reason, Differs: r.differs}
+	return Status{Name: r.Name, Out: r.out, Breaker: b, Conns: len(r.lines), Calls: r.load.open, Reason: r.reason, Differs: r.differs}
 }
 
 // open connects to the replica.
-func (r *replica) open(ctx context.Context) (gateway.Upstream, error) {
+func (r *replica) open(ctx context.Context) (*line, error) {
 	up, err := r.g.protectedOpen(ctx, r)
+	defer r.wake() // after the unlocking
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -84,15 +92,20 @@ func (r *replica) open(ctx context.Context) (gateway.Upstream, error) {
 		}
 		return nil, err
 	}
+	l := &line{r: r, up: up}
 	r.reason = ""
-	r.conns++
+	if r.lines == nil {
+		r.lines = map[*line]bool{}
+	}
+	r.lines[l] = true
 	go func() { // ends with the connection
 		<-up.Done()
 		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.conns--
+		delete(r.lines, l)
+		r.mu.Unlock()
+		r.wake()
 	}()
-	return up, nil
+	return l, nil
 }
 
 // probe finds out whether the replica answers, on a connection of its own.
@@ -105,31 +118,49 @@ func (r *replica) probe(ctx context.Context) error {
 	return ping(ctx, up)
 }
 
-// ping sends a request that every server answers: ping, or server/discover since 2026-07-28. An error
-// that the server answers with is an answer.
+// ping sends a request that every server answers: ping, or server/discover since 2026-07-28.
 func ping(ctx context.Context, up gateway.Upstream) error {
+	err := pingOver(ctx, up)
+	if errors.Is(err, errNoPing) {
+		_, err = up.Handle(ctx, &mcp.Request{Method: revision.MethodDiscover})
+	}
+	return err
+}
+
+// errNoPing is the error for a connection over which no ping can be sent.
+var errNoPing = errors.New("the connection has no method Raw")
+
+// pingOver sends a ping over a connection, which the connection itself must not answer. An error that the
+// server answers with is an answer, unless it is the one of a broken server.
+func pingOver(ctx context.Context, up gateway.Upstream) error {
 	raw, ok := up.(interface {
 		Raw(ctx context.Context, method string, params any, opts ...mcp.CallOption) (json.RawMessage, error)
 	})
 	if !ok {
-		_, err := up.Handle(ctx, &mcp.Request{Method: "server/discover"})
-		return err
+		return errNoPing
 	}
-	method := "ping"
+	method := revision.MethodPing
 	if !keepsState(up) {
-		method = "server/discover"
+		method = revision.MethodDiscover
 	}
 	_, err := raw.Raw(ctx, method, nil, mcp.WithoutCache())
+	var rpc *mcp.Error
+	var status *mcp.HTTPError
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case errors.As(err, &rpc) && rpc.Code != jsonrpc.CodeInternal, errors.As(err, &status) && status.Status < http.StatusInternalServerError, errors.Is(err, mcp.ErrSessionLost):
+		return nil
+	}
 	return err
 }
 
 // onChange reports a change of the breaker.
 func (r *replica) onChange(s breaker.Status) {
+	r.wake()
 	r.mu.Lock()
-	close(r.changed)
-	r.changed = make(chan struct{})
 	if s.Open {
-		r.load.cancelReads(fmt.Errorf("%s does not answer: %s", r.title(), s.Cause))
+		r.load.cancelReads(nil, fmt.Errorf("%s does not answer: %s", r.title(), s.Cause))
 	} else {
 		r.load.forget()
 	}
@@ -144,90 +175,27 @@ func (r *replica) onChange(s breaker.Status) {
 	}
 }
 
-// breakerChange returns a channel that is closed when the breaker opens or closes.
-func (r *replica) breakerChange() <-chan struct{} {
+// allow returns why the replica may get no requests, or nil.
+func (r *replica) allow() error {
+	if out := r.outWhy(); out != "" {
+		return unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s %s", r.title(), out)}
+	}
+	return r.breaker.Allow()
+}
+
+// wake tells those who wait that the replica may get requests again, or none any more.
+func (r *replica) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// change returns a channel that is closed by wake.
+func (r *replica) change() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
-}
-
-// send sends a request over a connection to the replica, and counts it.
-func (r *replica) send(ctx context.Context, up mcp.Handler, req *mcp.Request, reads bool) (mcp.Result, error) {
-	own := ctx
-	if reads {
-		var cancel context.CancelCauseFunc
-		own, cancel = context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer r.cancels(cancel)()
-	}
-	began := time.Now()
-	r.mu.Lock()
-	r.load.begin(began)
-	r.mu.Unlock()
-	patience := time.AfterFunc(suspicion, func() { r.look(began) })
-	res, err := up.Handle(own, req)
-	patience.Stop()
-	r.breaker.Done(own, res, err)
-	if err != nil && ctx.Err() == nil && own.Err() != nil {
-		err = &lostError{r: r, cause: context.Cause(own)} // the breaker has opened
-	}
-	f := faultOf(ctx, err)
-	if errors.As(err, new(*mcp.LimitError)) { // it may have come before the suspicion
-		go r.look(began) // bounded in time
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if f == answered {
-		r.heard = now
-	}
-	r.load.end(began, now, f, ctx.Err() != nil)
-	return res, err
-}
-
-// suspicion is how long a call has no answer before the replica is probed, if it has answered nothing
-// else since.
-const suspicion = 5 * time.Second
-
-// look opens the breaker if the replica has answered nothing since a call began, and does not answer a
-// probe either. A call may take long, but a server that works answers a ping meanwhile.
-func (r *replica) look(began time.Time) {
-	r.mu.Lock()
-	if r.g.ctx.Err() != nil || r.looking || r.heard.After(began) || r.breaker.Allow() != nil || r.g.NoBreaker {
-		r.mu.Unlock()
-		return
-	}
-	r.looking = true
-	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(r.g.ctx, suspicion)
-	defer cancel()
-	err := r.probe(ctx)
-	r.mu.Lock()
-	r.looking = false
-	silent := !r.heard.After(began)
-	if err == nil {
-		r.heard = time.Now()
-	}
-	r.mu.Unlock()
-	if err != nil && silent {
-		cause := err.Error()
-		if ctx.Err() != nil {
-			cause = fmt.Sprintf("it has not answered a call, nor a probe within %v", suspicion)
-		}
-		r.breaker.Trip(cause)
-	}
-}
-
-// cancels lets a request be cancelled when the breaker opens, until the returned function is called.
-func (r *replica) cancels(cancel context.CancelCauseFunc) (over func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	id := r.load.addRead(cancel)
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.load.reads, id)
-	}
 }
 
 // pick returns the replica with less load of two random ones that fit, or nil if none fits.

@@ -27,25 +27,26 @@ type session interface {
 }
 
 // newSingle returns a connection to one replica of a group.
-func newSingle(g *Group, r *replica, up gateway.Upstream) gateway.Upstream {
-	s := single{g: g, r: r, up: up}
-	if all, ok := up.(session); ok {
+func newSingle(g *Group, l *line) gateway.Upstream {
+	s := single{g, l}
+	if all, ok := l.up.(session); ok {
 		return &singleSession{all, s}
 	}
-	return &singleUpstream{up, s}
+	return &singleUpstream{l.up, s}
 }
 
 // single sends requests to one replica, whose breaker may refuse them.
 type single struct {
-	g  *Group
-	r  *replica
-	up gateway.Upstream
+	g *Group
+	l *line
 }
 
 type singleSession struct {
 	session
 	single
 }
+
+func (s *singleSession) Err() error { return s.l.err() }
 
 func (s *singleSession) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	return s.handle(ctx, req)
@@ -56,22 +57,26 @@ type singleUpstream struct {
 	single
 }
 
+func (s *singleUpstream) Err() error { return s.l.err() }
+
 func (s *singleUpstream) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	return s.handle(ctx, req)
 }
 
 func (s *single) handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	if !counts(req.Method) {
-		return s.up.Handle(ctx, req)
+		return s.l.up.Handle(ctx, req)
 	}
-	if err := s.r.breaker.Allow(); err != nil {
-		if s.g.pick(s.g.replicas, func(r *replica) bool { return r != s.r && r.breaker.Allow() == nil }) == nil {
+	r := s.l.r
+	// A replica that the operator takes out still answers its sessions, until their connections are closed.
+	if err := r.breaker.Allow(); err != nil {
+		if s.g.pick(s.g.replicas, func(other *replica) bool { return other != r && other.allow() == nil }) == nil {
 			return nil, err
 		}
-		go s.up.Close() // bounded in time; the gateway then opens a connection to another replica
+		go s.l.up.Close() // bounded in time; the gateway then opens a connection to another replica
 		return nil, unsent{mcp.Errorf(jsonrpc.CodeInternal, "%v. This request was not sent; the next one goes to another replica, which lacks the state that this one kept for you", err)}
 	}
-	return s.r.send(ctx, s.up, req, false)
+	return s.l.send(ctx, req, true, false)
 }
 
 // counts reports whether a request tells something about the server: not one that the session itself

@@ -77,7 +77,9 @@ func (b *box) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.addr = l.Addr().String()
+	if b.addr == "" {
+		b.addr = l.Addr().String()
+	}
 	over := make(chan struct{})
 	hs := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b.hang.Load() {

@@ -140,6 +140,7 @@ type Replica struct {
 	Until   time.Time `json:"until,omitzero"`    // of an open one: when the replica is probed
 	Reason  string    `json:"reason,omitempty"`  // why the breaker is open, or there is no connection
 	Differs string    `json:"differs,omitempty"` // how it differs from the one with the lists
+	Out     string    `json:"out,omitempty"`     // why the operator lets it get no calls, such as "is disabled (…)"
 }
 
 // Cache counts the calls of read-only tools since the start.

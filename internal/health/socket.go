@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -89,6 +90,23 @@ type Found struct {
 	Err     error  // why it did not answer
 }
 
+// Process returns the process id of a gateway, by the path of its socket; 0: unknown.
+func (f *Found) Process() int {
+	pid, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f.Path), "up-"), ".sock"))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// Silent reports whether a gateway runs, but has not answered within 3 seconds.
+func (f *Found) Silent() bool {
+	return errors.Is(f.Err, context.DeadlineExceeded) || errors.Is(f.Err, errSilent)
+}
+
+// errSilent is the cause of the end of a request for a report.
+var errSilent = fmt.Errorf("no answer in %v", askTime)
+
 // openTime is longer than a gateway takes to open its socket, because the file exists before the
 // gateway listens, and refuses connections meanwhile.
 const openTime = time.Minute
@@ -153,7 +171,7 @@ const maxReport = 4 << 20
 // the network most of the report may be empty (see [Handle]). Ask waits for at most 3 seconds, and
 // returns ErrOther if something other than a gateway answers.
 func Ask(ctx context.Context, client *http.Client, base string) (*Report, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askTime, fmt.Errorf("no answer in %v", askTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, askTime, errSilent)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
 	if err != nil {

@@ -76,3 +76,26 @@ func TestSocketFolders(t *testing.T) {
 		t.Errorf("in a folder with a long name: %v", err)
 	}
 }
+
+// A gateway that runs and does not answer is found, with its process id.
+func TestSilentGateway(t *testing.T) {
+	wine.Skip(t, "it has no Unix sockets")
+	dir, err := os.MkdirTemp("", "pb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if err := os.Mkdir(filepath.Join(dir, "patchbay"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(dir, "patchbay", "up-4711.sock")) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	found, err := Gateways(t.Context())
+	if err != nil || len(found) != 1 || !found[0].Silent() || found[0].Process() != 4711 || found[0].Report != nil {
+		t.Errorf("Gateways = %+v, %v; want one that is silent", found, err)
+	}
+}

@@ -14,7 +14,7 @@ import (
 // Replicas returns the states of replicas for a report.
 func Replicas(list []spread.Status) (out []health.Replica) {
 	for _, s := range list {
-		r := health.Replica{Name: s.Name, Conns: s.Conns, Calls: s.Calls, Breaker: "closed", Opened: s.Breaker.Opened, Since: s.Breaker.Since, Until: s.Breaker.Until, Differs: s.Differs}
+		r := health.Replica{Name: s.Name, Conns: s.Conns, Calls: s.Calls, Breaker: "closed", Opened: s.Breaker.Opened, Since: s.Breaker.Since, Until: s.Breaker.Until, Differs: s.Differs, Out: s.Out}
 		if r.Reason, _ = Apart(cmp.Or(s.Breaker.Cause, s.Reason)); s.Breaker.Open {
 			r.Breaker = "open"
 		}
@@ -37,7 +37,7 @@ func (b *Board) Replica(server string, s spread.Status) {
 		server += ": replica " + s.Name
 	}
 	if s.Breaker.Open {
-		b.talk.Note("%s: gets no calls for now: %s; it is tried again in %v", server, screen.OneLine(s.Breaker.Cause), time.Until(s.Breaker.Until).Round(time.Second))
+		b.talk.Note("%s: gets no calls for now: %s; it is tried again %s", server, screen.OneLine(s.Breaker.Cause), soon(time.Now(), s.Breaker.Until))
 		return
 	}
 	b.talk.Note("%s: gets calls again", server)
@@ -51,8 +51,10 @@ func ofReplicas(s *health.Server, now time.Time) (lines []string) {
 			who = "replica " + screen.OneLine(r.Name) + ": "
 		}
 		switch {
+		case r.Out != "":
+			what = screen.OneLine(r.Out)
 		case r.Breaker == "open":
-			what = fmt.Sprintf("gets no calls for %s, because %s; it is tried again in %s", screen.Age(r.Since, now), screen.OneLine(r.Reason), screen.Age(now, r.Until))
+			what = fmt.Sprintf("gets no calls for %s, because %s; it is tried again %s", screen.Age(r.Since, now), screen.OneLine(r.Reason), soon(now, r.Until))
 		case r.Conns == 0 && r.Reason != "":
 			what = "not connected: " + screen.OneLine(r.Reason)
 		case r.Differs != "":
@@ -67,11 +69,19 @@ func ofReplicas(s *health.Server, now time.Time) (lines []string) {
 	return lines
 }
 
+// soon words a time to come.
+func soon(now, at time.Time) string {
+	if at.Sub(now).Round(time.Second) <= 0 {
+		return "now"
+	}
+	return "in " + screen.Age(now, at)
+}
+
 // Away counts the replicas that get no calls now, such as "1 of 2 replicas gets no calls"; empty: none.
 func Away(s *health.Server) string {
 	n := 0
 	for _, r := range s.Replicas {
-		if r.Breaker == "open" || r.Conns == 0 {
+		if r.Breaker == "open" || r.Conns == 0 || r.Out != "" {
 			n++
 		}
 	}

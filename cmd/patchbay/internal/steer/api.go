@@ -20,6 +20,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/auditlog"
+	"github.com/patchbay-dev/patchbay/gateway/spread"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -107,8 +108,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func refuse(w http.ResponseWriter, err error) {
 	var p *problem
 	var unknown *Unknown
+	var replica *spread.UnknownReplica
 	switch {
 	case errors.As(err, &p):
+	case errors.As(err, &replica):
+		p = fail(http.StatusNotFound, "%v", err)
 	case errors.As(err, &unknown):
 		p = fail(http.StatusNotFound, "%v", err)
 		p.Names = unknown.Names[:min(len(unknown.Names), maxShown)]
@@ -246,9 +250,9 @@ func (g *Gateway) routes() []route {
 		{"GET", "/servers/{name}", "Show a server", nil, "", "Server", g.server},
 		{"GET", "/servers/{name}/tools", "List the tools of a server by its own names, as it last listed them", nil, "", "Tools", g.tools},
 		{"GET", "/servers/{name}/logs", "Show the last lines of a server", []string{"lines", "follow"}, "", "Lines", g.logs},
-		{"POST", "/servers/{name}/restart", "Start a server again; calls in progress may finish", nil, "Restart", "Outcome", act(Restart)},
-		{"POST", "/servers/{name}/enable", "Put a disabled server back into use", nil, "Nothing", "Outcome", act(Enable)},
-		{"POST", "/servers/{name}/disable", "Take a server out of use until it is enabled, or the gateway ends", nil, "Nothing", "Outcome", act(Disable)},
+		{"POST", "/servers/{name}/restart", "Start a server again, or its replicas one after another; calls in progress may finish", nil, "Restart", "Outcome", act(Restart)},
+		{"POST", "/servers/{name}/enable", "Put a disabled server or replica back into use", nil, "Action", "Outcome", act(Enable)},
+		{"POST", "/servers/{name}/disable", "Take a server or a replica out of use until it is enabled, or the gateway ends", nil, "Action", "Outcome", act(Disable)},
 		{"GET", "/calls", "List the calls in progress", nil, "", "Calls", func(w http.ResponseWriter, _ *http.Request, _ *asked) error {
 			list, all := g.Calls.List()
 			write(w, http.StatusOK, map[string]any{"calls": list, "total": all})
@@ -322,23 +326,25 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, c *asked, action s
 	if err != nil {
 		return err
 	}
-	drain := MaxDrain
+	drain, replica := MaxDrain, ""
 	if len(bytes.TrimSpace(raw)) > 0 {
 		var body struct {
-			Drain string `json:"drain"`
+			Drain   string `json:"drain"`
+			Replica string `json:"replica"`
 		}
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&body); err != nil {
-			return fail(http.StatusBadRequest, "the body is not an object with the member drain, or none: %v", err)
+			return fail(http.StatusBadRequest, "the body is not an object with the members drain and replica, or without one: %v", err)
 		}
+		replica = body.Replica
 		if body.Drain != "" {
 			if drain, err = time.ParseDuration(body.Drain); action != Restart || err != nil || drain < 0 || drain > MaxDrain {
 				return fail(http.StatusBadRequest, "drain %q is not a time from 0s to %v for a restart", body.Drain, MaxDrain)
 			}
 		}
 	}
-	o, err := g.Do(r.Context(), action, c.server, drain, c.by)
+	o, err := g.Do(r.Context(), action, c.server, replica, drain, c.by)
 	if err == nil {
 		write(w, http.StatusOK, o)
 	}

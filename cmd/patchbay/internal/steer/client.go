@@ -69,7 +69,10 @@ func (w *Where) Dial(ctx context.Context, server string, header http.Header, tra
 	if err != nil {
 		return nil, err
 	}
-	all := slices.DeleteFunc(ups, func(u health.Found) bool { return u.Report == nil || !u.Steers })
+	all := slices.DeleteFunc(slices.Clone(ups), func(u health.Found) bool { return u.Report == nil || !u.Steers })
+	if err := Silent(ups, w.PID); err != nil && (len(all) == 0 || w.PID != 0) {
+		return nil, err
+	}
 	if len(all) == 0 {
 		return nil, none()
 	}
@@ -86,6 +89,8 @@ func (w *Where) Dial(ctx context.Context, server string, header http.Header, tra
 		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("%d gateways have a server %q; which one?", len(fits), server), Detail: lines(fits), Next: fmt.Sprintf("--pid %d", fits[0].PID)}
 	case w.PID != 0:
 		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("no gateway of yours has the process id %d", w.PID), Detail: lines(all), Next: fmt.Sprintf("--pid %d", all[0].PID)}
+	case Silent(ups, 0) != nil: // it may have the server
+		return nil, Silent(ups, 0)
 	case len(all) == 1:
 		return Over(all[0]), nil // it names its servers
 	}
@@ -171,13 +176,21 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 	return nil, f
 }
 
-// Act does an action. A negative drain is the default of the gateway.
-func (c *Client) Act(ctx context.Context, action, server string, drain time.Duration) (*Outcome, []byte, error) {
+// Act does an action on a server, or with a name on one of its replicas. A negative drain is the default of
+// the gateway.
+func (c *Client) Act(ctx context.Context, action, server, replica string, drain time.Duration) (*Outcome, []byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("no answer in %v", waitTime))
 	defer cancel()
-	body := []byte("{}")
+	asks := map[string]string{}
+	if replica != "" {
+		asks["replica"] = replica
+	}
 	if drain >= 0 {
-		body = fmt.Appendf(nil, `{"drain":%q}`, drain)
+		asks["drain"] = drain.String()
+	}
+	body, err := json.Marshal(asks)
+	if err != nil {
+		return nil, nil, err
 	}
 	res, err := c.request(ctx, http.MethodPost, "/servers/"+url.PathEscape(server)+"/"+action, body)
 	if err != nil {

@@ -28,6 +28,7 @@ func schemas() object {
 		}
 		return out
 	}
+	names, one := object{"type": "array", "items": text}, object{"type": "string", "description": "Only this replica of the server"}
 	list := func(name string) object { return object{"type": "array", "items": ref(name)} }
 	return object{
 		"Problem": of(object{"type": text, "title": text, "status": number, "detail": text, "servers": object{"type": "array", "items": text}}, "type", "title", "status", "detail"),
@@ -39,9 +40,9 @@ func schemas() object {
 		"Tools":    of(object{"tools": object{"type": []string{"array", "null"}, "items": object{"type": "object"}}}, "tools"),
 		"Line":     of(object{"n": number, "time": at, "event": flag, "text": text}, "n", "time", "text"),
 		"Lines":    of(object{"lines": list("Line")}, "lines"),
-		"Restart":  of(object{"drain": object{"type": "string", "description": "Time for calls in progress, from 0s to 30s; default 30s", "examples": []string{"5s"}}}),
-		"Nothing":  of(object{}),
-		"Outcome":  of(object{"server": text, "action": text, "changed": flag, "state": text, "reason": text, "calls": number, "until": at, "text": text}, "server", "action", "changed", "state", "text"),
+		"Restart":  of(object{"replica": one, "drain": object{"type": "string", "description": "Time for calls in progress, from 0s to 30s; default 30s", "examples": []string{"5s"}}}),
+		"Action":   of(object{"replica": one}),
+		"Outcome":  of(object{"server": text, "replica": text, "restarted": names, "left": names, "fault": text, "action": text, "changed": flag, "state": text, "reason": text, "calls": number, "until": at, "text": text}, "server", "action", "changed", "state", "text"),
 		"Call":     of(object{"id": number, "server": text, "method": text, "name": text, "principal": text, "session": text, "since": at}, "id", "server", "method", "since"),
 		"Calls":    of(object{"calls": list("Call"), "total": number}, "calls", "total"),
 		"Session":  of(object{"id": text, "client": text, "version": text, "principal": text, "revision": text, "since": at}, "id", "since"),

@@ -21,7 +21,25 @@ func Running(ctx context.Context) ([]health.Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a patchbay up: %w", err)
 	}
-	return slices.DeleteFunc(ups, func(u health.Found) bool { return u.Report == nil || !u.Steers }), nil
+	answer := slices.DeleteFunc(slices.Clone(ups), func(u health.Found) bool { return u.Report == nil || !u.Steers })
+	if len(answer) == 0 {
+		return nil, Silent(ups, 0)
+	}
+	return answer, nil
+}
+
+// Silent returns an error if a gateway of this user, or the one with a process id, runs and does not answer.
+func Silent(ups []health.Found, pid int) error {
+	for i := range ups {
+		u := &ups[i]
+		if u.Silent() && (pid == 0 || u.Process() == pid) {
+			return &advice.Error{
+				Code: advice.ExitUnreachable, Err: fmt.Errorf("the patchbay up with pid %d is running, but has not answered within 3 seconds", u.Process()),
+				Next: "try again; if it never answers, look at its output, and end that process",
+			}
+		}
+	}
+	return nil
 }
 
 // Only returns the one gateway of ups, or that with a process id; 0: any. None is the error if ups is empty.
