@@ -185,7 +185,7 @@ func TestTeamsWeek(t *testing.T) {
 		before := now
 		now = now.with("dev", nil, []string{"extra_note", "extra_work"})
 		back := slices.Concat(lostServer("extra")[1:], lostServer("web")[1:], lostServer("site")[1:]) // known from the week before
-		w.change("Tue: own is changed, extra is added", now, append(lostServer("own"), back...), nil, func() {
+		w.change("Tue: own is changed, extra is added", now, slices.Concat(lostServer("own"), stoppedServer("own"), back), nil, func() {
 			file()
 			w.r.stderr.await(t, `(?m)^patchbay: ~ own$`)
 			finish(h)
@@ -193,8 +193,7 @@ func TestTeamsWeek(t *testing.T) {
 		changed = int(w.calls.Load())
 		delete(servers, "extra")
 		now = before
-		stopped := []saying{reading(false, "^extra_", `^server "extra" is stopped$`)}
-		w.change("Tue: extra is removed", now, stopped, nil, file)
+		w.change("Tue: extra is removed", now, stoppedServer("extra"), nil, file)
 
 		// Wednesday: a server is disabled and enabled, and a replica is killed in mid-call.
 		disabled := []saying{reading(false, "^(common_|remember$)", `^server "common" is disabled \(patchbay enable common\)$`)}
@@ -212,8 +211,7 @@ func TestTeamsWeek(t *testing.T) {
 		delete(servers, "web")
 		before = now
 		now = now.with("sales", []string{"web_fail", "web_note", "web_work"}, []string{"site_fail", "site_note", "site_work"})
-		stopped = []saying{reading(false, "^web_", `^server "web" is stopped$`)}
-		w.change("Thu: web is renamed", now, append(stopped, back...), nil, func() { file(); finish(h) })
+		w.change("Thu: web is renamed", now, append(stoppedServer("web"), back...), nil, func() { file(); finish(h) })
 		ops = strings.Replace(ops, "remark", "memo", 1)
 		now = now.with("ops", []string{"remark"}, []string{"memo"})
 		w.change("Thu: remark is renamed", now, nil, nil, gateway)
@@ -266,7 +264,7 @@ func TestTeamsWeek(t *testing.T) {
 			delete(servers, "site")
 			ops = strings.Replace(strings.Replace(ops, "memo", "remark", 1), "old_work]", "old_work, old_ask]", 1)
 			sales = strings.Replace(sales, ", old_ask]", "]", 1)
-			w.change("Sun: all is as before", now, append(back, reading(false, "^site_", `^server "site" is stopped$`)), nil, func() { gateway(); file() })
+			w.change("Sun: all is as before", now, append(stoppedServer("site"), back...), nil, func() { gateway(); file() })
 		}
 	}
 

@@ -82,6 +82,11 @@ func lostServer(server string) []saying {
 	}
 }
 
+// stoppedServer is the error of a call that waited at a server when that was removed or changed.
+func stoppedServer(server string) []saying {
+	return []saying{reading(false, "^"+server+"_", `^server "`+server+`" is stopped$`)}
+}
+
 // everyDay are the errors that clients may read at any time.
 var everyDay = []saying{
 	reading(false, `^(web|site)_note$`, `^more calls of "(web|site)_note" than 5/h from one caller; try again in `),
