@@ -66,7 +66,7 @@ type Entry struct {
 	Code         int             `json:"code,omitzero"` // of the JSON-RPC error
 	Conversation string          `json:"conversation,omitempty"`
 	Decision     *Decision       `json:"decision,omitzero"`
-	Definition   string          `json:"definition,omitempty"` // digest of the definition of the tool
+	Definition   string          `json:"definition,omitempty"` // digest of the definition of the tool as it was listed last
 	Detail       json.RawMessage `json:"detail,omitzero"`      // an object; of kinds that are not about calls, or the "uris" of a subscription to several resources
 	Event        string          `json:"event,omitempty"`
 	Fault        string          `json:"fault,omitempty"` // of an end with the outcome "error": "deadline", "transport", "protocol", "audit", "unsent" or "unknown"; of a refused call, "unknown"

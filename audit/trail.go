@@ -197,6 +197,9 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	}
 	e, nested := r.begin(h.server, req, probing)
 	defer r.left()
+	if e.Tool != "" {
+		r.defined(&e, step.Definition(ctx, h.next, e.Tool), nested)
+	}
 	var err error
 	if !probing && h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
 		err = h.trail.Log.tryAdd(e)
@@ -478,6 +481,20 @@ func (r *record) begin(server *Server, req *mcp.Request, probing bool) (out Entr
 		out.Kind, out.Attempt = CallRetry, r.begins
 	}
 	return out, nested
+}
+
+// defined sets the digest of the definition of the tool in the line of a begin, and notes it for the end. The
+// program that has begun the call itself (Begin) may have set it before.
+func (r *record) defined(begin *Entry, digest string, nested bool) {
+	switch {
+	case nested:
+		begin.Definition = digest
+	case digest != "":
+		begin.Definition = digest
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.entry.Definition = digest
+	}
 }
 
 // probes reports whether a line stands already for a request that goes to one server after another.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/patchbay-dev/patchbay/internal/definition"
 )
 
 // listCache holds the lists of a server as clients last received them. They map names and URIs to
@@ -23,7 +25,7 @@ type keptKey struct {
 	method string
 }
 
-// keptList is one list of one server. It is not changed once made.
+// keptList is one list of one server. Only its digests change once it is made.
 type keptList struct {
 	// serial is unique in the process: two lists with the same serial are equal. Zero: the list is
 	// returned once and not kept.
@@ -35,6 +37,8 @@ type keptList struct {
 	ids     map[string]bool   // of the entries
 	matched []entry           // templates among the entries
 	names   map[string]string // for names with a hash: the id of the entry by that name
+
+	digests *definition.Digests // of the definitions of tools that were called
 }
 
 var lastSerial atomic.Uint64
@@ -155,7 +159,7 @@ func (l *keptList) made(entries []entry) bool {
 
 // newKeptList makes a list and copies the entries unless they are too long.
 func newKeptList(kind *listKind, entries []entry) *keptList {
-	l := &keptList{entries: entries, ids: make(map[string]bool, len(entries))}
+	l := &keptList{entries: entries, ids: make(map[string]bool, len(entries)), digests: new(definition.Digests)}
 	for _, e := range entries {
 		l.size += len(e.raw)
 	}

@@ -89,6 +89,11 @@ func (f foreign) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, 
 	return step.Missing(ctx, f.Handler, req)
 }
 
+// Definition implements [step.Definer].
+func (f foreign) Definition(ctx context.Context, tool string) string {
+	return step.Definition(ctx, f.Handler, tool)
+}
+
 // offering is the handler of an upstream for requests by its own names: only what it lists is offered.
 type offering struct{ up *upstream }
 
@@ -100,6 +105,11 @@ func (o offering) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, err
 // Missing implements [step.Checker].
 func (o offering) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
 	return o.up.missing(ctx, req)
+}
+
+// Definition implements [step.Definer].
+func (o offering) Definition(ctx context.Context, tool string) string {
+	return o.up.definition(ctx, tool)
 }
 
 // behind is the handler of an upstream behind its middleware.
@@ -116,6 +126,11 @@ func (b behind) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error
 // Missing implements [step.Checker].
 func (b behind) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
 	return b.up.missing(ctx, req)
+}
+
+// Definition implements [step.Definer].
+func (b behind) Definition(ctx context.Context, tool string) string {
+	return b.up.definition(ctx, tool)
 }
 
 // handle answers a request from a caller in the server's own terms.

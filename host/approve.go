@@ -236,6 +236,7 @@ func (p *pending) audit(ctx context.Context, d Decision) (context.Context, error
 	}
 	d.Time, d.Conversation, d.Call = time.Now(), p.c.ID, p.call.ID
 	d.Server, d.Identity, d.Tool, d.Arguments = p.tool.Server, p.server.Identity, p.tool.Tool.Name, p.args
+	d.Definition = "sha256:" + approval.Hash(p.tool.Tool)
 	p.c.h.auditing.Lock()
 	defer p.c.h.auditing.Unlock()
 	return p.c.h.Audit(ctx, d)

@@ -94,6 +94,7 @@ type Decision struct {
 	Server       string
 	Identity     string
 	Tool         string
+	Definition   string // digest of the tool's definition, as approval.Hash makes it, with "sha256:" before it
 	Arguments    json.RawMessage
 	Allowed      bool
 	By           string        // ground of the decision, as in CallEvent.By

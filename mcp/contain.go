@@ -74,6 +74,16 @@ func (h contained) Missing(ctx context.Context, req *Request) (unlisted bool, er
 	return false, nil
 }
 
+// Definition implements the Definer of internal/step.
+func (h contained) Definition(ctx context.Context, tool string) string {
+	if next, ok := h.next.(interface {
+		Definition(ctx context.Context, tool string) string
+	}); ok {
+		return next.Definition(ctx, tool)
+	}
+	return ""
+}
+
 // dispatcher is the Handler of a server's own features.
 type dispatcher struct{ s *Server }
 
@@ -95,6 +105,15 @@ func (d dispatcher) Missing(_ context.Context, req *Request) (unlisted bool, err
 		}
 	}
 	return err != nil, err
+}
+
+// Definition implements the Definer of internal/step.
+func (d dispatcher) Definition(_ context.Context, tool string) string {
+	t, ok := d.s.tools.snapshot().by[tool]
+	if !ok {
+		return ""
+	}
+	return t.digest.Of(tool, t.json)
 }
 
 func (s *Server) foreign() bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/patchbay-dev/patchbay/internal/definition"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -21,6 +22,7 @@ type toolEntry struct {
 	output  *schema.Validator // nil: there is no output schema, or call obeys it by itself
 	call    func(ctx context.Context, args json.RawMessage) (*ToolResult, error)
 	encoding
+	digest definition.Digests // of def, for an audit log
 }
 
 func (t *toolEntry) name() string          { return t.def.Name }

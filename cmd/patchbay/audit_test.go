@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -75,6 +78,10 @@ func facts(t *testing.T, path string) (list []string) {
 	return list
 }
 
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // The audit log of a gateway has each request, how it ended and why.
 func TestUpAudit(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
@@ -91,6 +98,15 @@ audit: {file: audit.jsonl, key: audit.key, checkpoint: 1s}
 			c.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				return &mcp.ElicitResult{Action: "decline"}, nil
 			}
+			var session atomic.Pointer[string] // its id; 2026-07-28 has none
+			c.HTTPClient = &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+				res, err := http.DefaultTransport.RoundTrip(r)
+				if err == nil && res.Header.Get("Mcp-Session-Id") != "" {
+					id := res.Header.Get("Mcp-Session-Id")
+					session.Store(&id)
+				}
+				return res, err
+			})}
 			s, err := c.Dial(t.Context(), r.url)
 			if err != nil {
 				t.Fatal(err)
@@ -137,14 +153,30 @@ audit: {file: audit.jsonl, key: audit.key, checkpoint: 1s}
 			if got := facts(t, log); !slices.Equal(got, want) {
 				t.Errorf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
-			ids := map[string]bool{}
+			ids, sessions := map[string]bool{}, map[string]bool{}
 			for e := range audit.Read(log) {
+				if e != nil && e.Kind == audit.CallBegin && len(e.Definition) != len("sha256:")+64 {
+					t.Errorf("a begin has not the definition of its tool: %s", e.Line())
+				}
+				if e != nil && e.Client != nil {
+					sessions[e.Client.Session] = true
+				}
 				if e != nil && e.Tool == "test_elicitation" {
 					ids[e.Call] = true
 				}
 			}
 			if len(ids) != 1 {
 				t.Errorf("the call with a question has the ids %v, want one", ids)
+			}
+			digest := "" // of the id of the session, in each line of the client
+			if id := session.Load(); id != nil {
+				digest = fmt.Sprintf("sha256:%.8x", sha256.Sum256([]byte(*id)))
+				if raw, err := os.ReadFile(log); err != nil || bytes.Contains(raw, []byte(*id)) {
+					t.Errorf("the log has the id of the session (%v)", err)
+				}
+			}
+			if (digest == "") != (rev == mcp.V2026_07_28) || !sessions[digest] || len(sessions) != 1 {
+				t.Errorf("the lines have the sessions %v, want %q", sessions, digest)
 			}
 			key, err := audit.LoadPublicKey(filepath.Join(filepath.Dir(log), "audit.key.pub"))
 			if err != nil {

@@ -98,7 +98,7 @@ func (a *app) decisions(trail *audit.Trail) func(context.Context, host.Decision)
 	}
 	return func(ctx context.Context, d host.Decision) (context.Context, error) {
 		e := audit.Entry{
-			Conversation: d.Conversation, Server: &audit.Server{Name: d.Server, Identity: d.Identity}, Tool: d.Tool,
+			Conversation: d.Conversation, Server: &audit.Server{Name: d.Server, Identity: d.Identity}, Tool: d.Tool, Definition: d.Definition,
 			Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: "deny", By: d.By},
 			Outcome: string(endings[d.Outcome]), Cached: d.Cached, Millis: float64(d.Took.Microseconds()) / 1000, Reason: a.secrets.Text(d.Reason),
 		}

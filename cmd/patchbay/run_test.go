@@ -50,7 +50,7 @@ func callsOf(t *testing.T, path string) (list []string) {
 		}
 		if e.Tool != "" {
 			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s by %s%s %s", e.Kind, e.Tool, e.Decision.Effect, e.Decision.By, e.Decision.Rule, e.Outcome)))
-			if e.Principal == nil || !strings.HasPrefix(e.Principal.ID, "local#") || e.Conversation == "" || e.Server == nil || e.Server.Name != "shop" {
+			if e.Principal == nil || !strings.HasPrefix(e.Principal.ID, "local#") || e.Conversation == "" || e.Server == nil || e.Server.Name != "shop" || len(e.Definition) != len("sha256:")+64 {
 				t.Errorf("a line is %s", e.Line())
 			}
 		}

@@ -28,6 +28,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/definition"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -44,9 +45,6 @@ type Approval struct {
 	// Members are the hashes of the members of the definition, to find out which have changed.
 	Members map[string]string `json:"members"`
 }
-
-// unseen are the members of a tool that do not describe what it does.
-var unseen = []string{"icons", "_meta"}
 
 // Hash returns the SHA-256, in hex, of a tool's definition: all its members, unknown ones too,
 // except icons and _meta. White space, escapes and the order of members make no difference. It is
@@ -65,7 +63,7 @@ func hashes(t *mcp.Tool) (hash string, members map[string]string, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("the definition of the tool %.60q: %w", t.Name, err)
 	}
-	canonical := jsonx.Canonical(jsonx.Without(nil, raw, unseen...))
+	canonical := jsonx.Canonical(jsonx.Without(nil, raw, definition.Unseen...))
 	members = make(map[string]string)
 	for name, value := range jsonx.Members(canonical) {
 		members[string(name)] = sum(value)[:16]

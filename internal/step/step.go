@@ -40,6 +40,21 @@ func Missing(ctx context.Context, next mcp.Handler, req *mcp.Request) (unlisted 
 	return false, nil
 }
 
+// Definer is a handler that knows the definitions of tools, such as that of a gateway. Definition returns the
+// digest of the definition of a tool as the caller of ctx was last shown it, in the form of audit.Digest;
+// empty: it is unknown. It asks no server.
+type Definer interface {
+	Definition(ctx context.Context, tool string) string
+}
+
+// Definition returns what next returns if it is a [Definer], and else nothing.
+func Definition(ctx context.Context, next mcp.Handler, tool string) string {
+	if d, ok := next.(Definer); ok {
+		return d.Definition(ctx, tool)
+	}
+	return ""
+}
+
 // Like returns h, which passes requests on to next unchanged and returns its results, as a handler that
 // looks to a gateway and a policy as next does.
 func Like(next, h mcp.Handler) mcp.Handler {
@@ -75,6 +90,11 @@ func (l *like) Foreign() bool {
 // Missing implements [Checker].
 func (l *like) Missing(ctx context.Context, req *mcp.Request) (unlisted bool, err error) {
 	return Missing(ctx, l.next, req)
+}
+
+// Definition implements [Definer].
+func (l *like) Definition(ctx context.Context, tool string) string {
+	return Definition(ctx, l.next, tool)
 }
 
 type leaving struct {
