@@ -11,4 +11,6 @@
 //   - A View adds no rights: policies, limits and audit of the handler behind it see the inner call.
 //   - With [Search], the inner call is the request that the caller would have made itself: its
 //     questions, progress, cancellation and tasks work as without.
+//   - A task belongs to the view in which it began; a view with everything has those of all others too.
+//   - Views with one [Memory] go on where the one before them stopped.
 package view

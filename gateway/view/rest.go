@@ -43,8 +43,9 @@ func (r *rest) size() int { return len(r.text) + len(r.block) + len(r.tool) }
 
 // rests are what is left of results. The zero value is ready for use.
 type rests struct {
-	mu   sync.Mutex
-	list []*rest // the oldest first; guarded by mu
+	mu     sync.Mutex
+	list   []*rest // the oldest first; guarded by mu
+	expiry bool    // a timer will call expire; guarded by mu
 }
 
 // shorten returns a result of at most budget bytes of content, with links to the rest. A result that
@@ -156,6 +157,25 @@ func (k *rests) keep(r *rest) {
 	}
 	slices.Reverse(kept)
 	k.list = kept
+	k.expireLater()
+}
+
+// expireLater calls expire when the oldest rest expires. It is called with mu held.
+func (k *rests) expireLater() {
+	if !k.expiry && len(k.list) > 0 {
+		k.expiry = true
+		time.AfterFunc(time.Until(k.list[0].until), k.expire)
+	}
+}
+
+// expire drops the rests whose time is over.
+func (k *rests) expire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	k.list = slices.DeleteFunc(k.list, func(r *rest) bool { return !now.Before(r.until) })
+	k.expiry = false
+	k.expireLater()
 }
 
 // read answers resources/read of a rest: the next part of its text, with the URI of what follows.

@@ -26,7 +26,6 @@ type Search struct {
 	Budget int
 
 	indexes indexes
-	rests   rests
 }
 
 const (
@@ -56,28 +55,30 @@ func SearchTools() mcp.Result {
 	return mcp.RawResult(jsonx.With(nil, []byte("{}"), "tools", definitions))
 }
 
-// middleware offers the three tools.
-func (s *Search) middleware(next mcp.Handler) mcp.Handler {
-	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-		switch req.Method {
-		case "tools/list":
-			return SearchTools(), nil
-		case "resources/read":
-			if uri := unquoted(req.Param("uri")); strings.HasPrefix(uri, restScheme) {
-				return s.rests.read(ctx, uri, s.budget())
+// middleware offers the three tools, and keeps the rests of results.
+func (s *Search) middleware(kept *rests) mcp.Middleware {
+	return func(next mcp.Handler) mcp.Handler {
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			switch req.Method {
+			case "tools/list":
+				return SearchTools(), nil
+			case "resources/read":
+				if uri := unquoted(req.Param("uri")); strings.HasPrefix(uri, restScheme) {
+					return kept.read(ctx, uri, s.budget())
+				}
+			case "tools/call":
+				switch unquoted(req.Param("name")) {
+				case findTools:
+					return s.find(ctx, req, next)
+				case describeTool:
+					return s.describe(ctx, req, next)
+				case callTool:
+					return s.call(ctx, req, next, kept)
+				}
 			}
-		case "tools/call":
-			switch unquoted(req.Param("name")) {
-			case findTools:
-				return s.find(ctx, req, next)
-			case describeTool:
-				return s.describe(ctx, req, next)
-			case callTool:
-				return s.call(ctx, req, next)
-			}
-		}
-		return next.Handle(ctx, req)
-	})
+			return next.Handle(ctx, req)
+		})
+	}
 }
 
 func (s *Search) budget() int {
@@ -138,7 +139,7 @@ func (s *Search) describe(ctx context.Context, req *mcp.Request, next mcp.Handle
 }
 
 // call answers call_tool: it passes the inner call on.
-func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler, kept *rests) (mcp.Result, error) {
 	var in struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -166,7 +167,7 @@ func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 	if err != nil {
 		return nil, err
 	}
-	return s.rests.shorten(ctx, in.Name, res, s.budget()), nil
+	return kept.shorten(ctx, in.Name, res, s.budget()), nil
 }
 
 // unknown is the error for a tool that the view does not list.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -43,6 +45,9 @@ type View struct {
 
 	// Search, if not nil, offers tools that find and call those of the view, instead of these.
 	Search *Search
+
+	// Memory is that of the view that this one takes the place of. Nil: it starts with nothing.
+	Memory *Memory
 
 	// Logger gets refusals, at Info. Nil means none.
 	Logger *slog.Logger
@@ -109,16 +114,20 @@ func (v *View) Middleware() mcp.Middleware {
 	if err := v.Check(); err != nil {
 		panic(fmt.Errorf("view %q: %w", v.Name, err))
 	}
+	memory := cmp.Or(v.Memory, new(Memory))
 	steps := []mcp.Middleware{v.limit}
 	if v.Search != nil {
-		steps = append(steps, v.Search.middleware)
+		steps = append(steps, v.Search.middleware(&memory.rests))
 	}
-	forms := v.forms()
+	forms, gate := v.forms(), memory.gateOf(v)
 	if !v.everything() {
-		forms = append(forms, policy.Foreign(v.Name, true, policy.Func(v.decide), v.Logger))
+		forms = append(forms, gate)
 	}
 	if forms != nil {
 		steps = append(steps, new(memo).middleware(joined(forms)))
+	}
+	if v.everything() {
+		steps = append(steps, func(next mcp.Handler) mcp.Handler { return &whole{gate(next), next} })
 	}
 	return joined(steps)
 }
@@ -159,6 +168,12 @@ func (v *View) limit(next mcp.Handler) mcp.Handler {
 
 // decide is the policy of the view. It does not depend on the caller, as memo needs it.
 func (v *View) decide(_ context.Context, a *policy.Access) policy.Decision {
+	if a.Kind == mcp.KindTool && v.Changes[a.Name].Hidden && a.Method != feature.Tools.Use { // a task that began before
+		return policy.Decision{Rule: v.rule()}
+	}
+	if v.everything() {
+		return policy.Decision{Allow: true, Rule: v.rule()}
+	}
 	var patterns []string
 	switch a.Kind {
 	case mcp.KindTool:

@@ -117,9 +117,17 @@ type Views struct {
 type viewSet struct {
 	of    *deploy.File // nil: there is none
 	file  []deploy.View
-	views map[string]mcp.Handler // by name; nil: the file has none, and everything is served
-	forms []mcp.Handler          // the views of file for everybody, with the lists of Gateway.Kept alone
-	all   *view.View             // for single servers; nil: they are not served
+	views map[string]*served // by name; nil: the file has none, and everything is served
+	forms []mcp.Handler      // of the views of file
+	all   *view.View         // for single servers; nil: they are not served
+}
+
+// served is what serves a view of the file.
+type served struct {
+	of      deploy.View
+	view    *view.View
+	handler mcp.Handler
+	form    mcp.Handler // the view for everybody, with the lists of Gateway.Kept alone
 }
 
 // Views makes what is served at the endpoint of a gateway and below; it is called before Front. The
@@ -143,26 +151,55 @@ func (c *Chain) limitTools(h mcp.Handler) mcp.Handler {
 	return c.limits.limitTools(h)
 }
 
-// set serves the views of a file from the next request on.
+// set serves the views of a file from the next request on. A view that is as before goes on, and one that has
+// changed remembers what was before, as [view.Memory] says.
 func (v *Views) set(f *deploy.File) {
+	before := v.now.Load()
+	if before == nil {
+		before = new(viewSet)
+	}
 	next := &viewSet{all: &view.View{Name: deploy.AllView}}
 	if f != nil && f.Views != nil {
-		next = &viewSet{of: f, file: f.Views, views: map[string]mcp.Handler{}}
+		next = &viewSet{of: f, file: f.Views, views: map[string]*served{}}
 		for i := range f.Views {
-			made, err := viewOf(&f.Views[i], &v.chain.program)
-			if err != nil { // it was checked when the file was read
+			one := v.serve(&f.Views[i], before.views[f.Views[i].Name])
+			if one == nil { // it was checked when the file was read
 				continue
 			}
-			next.views[made.Name] = made.Middleware()(v.limited)
-			next.forms = append(next.forms, v.form(made))
-			if f.Views[i].Everything() && !f.Views[i].Search && made.Name == deploy.AllView && !f.Views[i].Changed() {
-				next.all = made
+			next.views[one.view.Name] = one
+			next.forms = append(next.forms, one.form)
+			if one.of.Everything() && !one.of.Search && one.view.Name == deploy.AllView && !one.of.Changed() {
+				next.all = one.view
 			}
+		}
+	}
+	for name, last := range before.views {
+		if next.views[name] == nil { // for its open subscriptions
+			end := &view.View{Name: name, Memory: last.view.Memory}
+			if next.views != nil || name != deploy.AllView {
+				end.Tools = []string{}
+			}
+			end.Middleware()
 		}
 	}
 	if before := v.now.Swap(next); before != nil && !reflect.DeepEqual(before.file, next.file) {
 		v.gateway.Changed()
 	}
+}
+
+// serve returns what serves a view in the place of last, which may be nil.
+func (v *Views) serve(of *deploy.View, last *served) *served {
+	if last != nil && reflect.DeepEqual(last.of, *of) {
+		return last
+	}
+	made, err := viewOf(of, &v.chain.program)
+	if err != nil {
+		return nil
+	}
+	if made.Memory = new(view.Memory); last != nil {
+		made.Memory = last.view.Memory
+	}
+	return &served{of: *of, view: made, handler: made.Middleware()(v.limited), form: v.form(made)}
 }
 
 // All is the handler of the endpoint itself.
@@ -226,11 +263,11 @@ func (v *Views) handler(name string) mcp.Handler {
 		if now.views == nil && name == deploy.AllView {
 			return v.limited.Handle(ctx, req)
 		}
-		if h := now.views[name]; h != nil {
+		if one := now.views[name]; one != nil {
 			if !strings.HasSuffix(req.Method, "/list") {
-				return h.Handle(ctx, req)
+				return one.handler.Handle(ctx, req)
 			}
-			res, err := h.Handle(steps.Quiet(ctx), req) // Warn says it with its place in the file
+			res, err := one.handler.Handle(steps.Quiet(ctx), req) // Warn says it with its place in the file
 			v.Warn()
 			return res, err
 		}
