@@ -31,6 +31,11 @@ type flood struct {
 	last  Entry // the last one of those that were left out
 }
 
+// AddSome adds a line that a client can cause without making a call, such as one about a refused login.
+// Each second, the first 20 lines of a kind and a caller (ID of Principal, IP of Client) are written, and
+// one more line has the number of further ones in More. It does not wait for the disk.
+func (l *Log) AddSome(e Entry) { l.addSome(e) }
+
 // addSome adds a line, or counts it if its caller has had its lines of this second. The last of
 // those that are counted is written when the second is over.
 func (l *Log) addSome(e Entry) {

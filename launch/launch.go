@@ -80,6 +80,10 @@ type Env struct {
 	// opened with new answers. If nil, no error is treated as one that needs a login.
 	Login func(s config.Server, err error) (do string, reopen bool)
 
+	// OnLogin is called for each login at a server that is done, refused or ended, for an audit log. It
+	// must not block. Nil: nothing is called.
+	OnLogin func(s config.Server, e login.Event)
+
 	origin  sync.Once
 	lineage *lineage
 

@@ -70,6 +70,9 @@ func (e *Env) Transport(s config.Server) (*login.Transport, error) {
 		return nil, err
 	}
 	t := &login.Transport{Server: s.URL, Store: e.Vault, ClientName: "Patchbay", TLS: secure}
+	if e.OnLogin != nil {
+		t.OnLogin = func(event login.Event) { e.OnLogin(s, event) }
+	}
 	if e.transports == nil {
 		e.transports = map[way]*login.Transport{}
 	}

@@ -225,7 +225,9 @@ func (s *Server) consent(w http.ResponseWriter, r *http.Request) error {
 	switch r.PostForm.Get("answer") {
 	case "agree":
 	case "cancel":
-		http.Redirect(w, r, s.answerURL(req, refuse(accessDenied, "the person did not agree")), http.StatusSeeOther)
+		no := refuse(accessDenied, "the person did not agree")
+		s.refused(r, req.Client, no)
+		http.Redirect(w, r, s.answerURL(req, no), http.StatusSeeOther)
 		return nil
 	default:
 		return refuse(invalidRequest, "the form has no answer")

@@ -80,6 +80,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) error {
 			f = refuse(serverError, "the identity provider "+s.provider.host()+" cannot be used; the log of this server says why")
 		}
 		s.failed("login at the identity provider failed", err, "client", r.RemoteAddr)
+		s.refused(r, l.Request.Client, f)
 		http.Redirect(w, r, s.answerURL(&l.Request, f), http.StatusSeeOther)
 		return nil
 	}
@@ -89,6 +90,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		s.failed("login not kept", err, "client", r.RemoteAddr)
+		s.refused(r, l.Request.Client, err)
 		http.Redirect(w, r, s.answerURL(&l.Request, faultOf(err)), http.StatusSeeOther)
 		return nil
 	}

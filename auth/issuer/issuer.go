@@ -79,6 +79,11 @@ type Server struct {
 	// lines of failures. If nil, nothing is logged.
 	Logger *slog.Logger
 
+	// OnLogin is called for each login that is done, refused or ended early, for an audit log. A client
+	// can cause any number of refused ones. It may be called by several goroutines at once, and must
+	// not block.
+	OnLogin func(Event)
+
 	once      sync.Once
 	fault     error // of the fields
 	site      *url.URL

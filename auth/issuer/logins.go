@@ -26,7 +26,7 @@ func (s *Server) Logins() (list []Login, err error) {
 	s.sessions.mu.Lock()
 	for _, one := range s.sessions.known {
 		if !one.Over && one.Ends > now && one.Person != "" && s.current(one.ID) {
-			list = append(list, Login{one.Person, one.Name, one.Host, time.Unix(one.Since, 0), time.Unix(one.Ends, 0)})
+			list = append(list, one.login())
 		}
 	}
 	s.sessions.mu.Unlock()
@@ -46,9 +46,13 @@ func (s *Server) EndLogins(person string) (n int, err error) {
 	if person == "" {
 		return 0, fmt.Errorf("issuer: no person is named")
 	}
-	n, err = s.sessions.endAll(func(one session) bool {
+	ended, err := s.sessions.endAll(func(one session) bool {
 		return one.Person == person || s.URL+"#"+one.Person == person || one.Name != "" && strings.EqualFold(one.Name, person)
 	})
+	n = len(ended)
+	for i := range ended {
+		s.ended(nil, "", &ended[i], "the logins of the person were ended")
+	}
 	if s.Logger != nil {
 		s.Logger.Info("logins of a person ended", "person", person, "count", n)
 	}

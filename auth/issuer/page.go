@@ -51,6 +51,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, method string, ans
 		return
 	}
 	s.failed("login refused", err, "path", r.URL.Path, "client", r.RemoteAddr)
+	s.refused(r, "", err)
 	f := faultOf(err)
 	status := f.status
 	if status == 0 {

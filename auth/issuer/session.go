@@ -184,24 +184,24 @@ func (s *sessions) extend(id, host string, until time.Time) error {
 var errReused = refuse(invalidGrant, "the refresh token was used before, so the login has ended; log in again")
 
 // advance counts the generation of a session on, from the one of a refresh token. A wrong one ends the
-// session.
-func (s *sessions) advance(id string, from int) error {
+// session, which is returned then.
+func (s *sessions) advance(id string, from int) (ended *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.known[id]
 	switch {
 	case !ok || one.Over || one.Ends <= time.Now().Unix():
-		return errEnded
+		return nil, errEnded
 	case one.Generation != from:
 		one.Over = true
-		return errors.Join(errReused, s.put(one))
+		return &one, errors.Join(errReused, s.put(one))
 	}
 	one.Generation++
-	return s.put(one)
+	return nil, s.put(one)
 }
 
-// end ends a session early.
-func (s *sessions) end(id string, until time.Time) error {
+// end ends a session early, and returns it; nil: it had ended.
+func (s *sessions) end(id string, until time.Time) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.known[id]
@@ -209,14 +209,19 @@ func (s *sessions) end(id string, until time.Time) error {
 		one = session{ID: id}
 	}
 	if one.Over {
-		return nil
+		return nil, nil
 	}
 	one.Over, one.Ends = true, max(one.Ends, until.Unix())
-	return s.put(one)
+	return &one, s.put(one)
 }
 
-// endAll ends the sessions that are selected, and returns their number.
-func (s *sessions) endAll(selected func(session) bool) (n int, err error) {
+// login returns the session for a program.
+func (one *session) login() Login {
+	return Login{one.Person, one.Name, one.Host, time.Unix(one.Since, 0), time.Unix(one.Ends, 0)}
+}
+
+// endAll ends the sessions that are selected, and returns those that it has ended.
+func (s *sessions) endAll(selected func(session) bool) (ended []session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now().Unix()
@@ -229,11 +234,11 @@ func (s *sessions) endAll(selected func(session) bool) (n int, err error) {
 	for _, one := range list {
 		one.Over = true
 		if err := s.put(one); err != nil {
-			return n, err
+			return ended, err
 		}
-		n++
+		ended = append(ended, one)
 	}
-	return n, nil
+	return ended, nil
 }
 
 // over reports whether a session has ended early.

@@ -21,7 +21,7 @@ func TestEndedLoginStaysEnded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !s.over("a") || s.advance("a", 1) == nil {
+		if _, err := s.advance("a", 1); !s.over("a") || err == nil {
 			t.Fatal("the login goes on")
 		}
 	}

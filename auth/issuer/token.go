@@ -103,9 +103,11 @@ func (s *Server) token(r *http.Request, body []byte) (int, any, error) {
 	var answer any
 	switch form.Get("grant_type") {
 	case grantCode:
-		answer, err = s.exchange(c, form)
+		if answer, err = s.exchange(r, c, form); err != nil {
+			s.refused(r, c.id, err)
+		}
 	case grantRefresh:
-		answer, err = s.refresh(c, form)
+		answer, err = s.refresh(r, c, form)
 	case "":
 		err = refuse(invalidRequest, "grant_type is missing")
 	default:
@@ -115,14 +117,16 @@ func (s *Server) token(r *http.Request, body []byte) (int, any, error) {
 }
 
 // exchange exchanges a code. The first attempt uses the code up, whatever comes of it.
-func (s *Server) exchange(c *client, form url.Values) (any, error) {
+func (s *Server) exchange(r *http.Request, c *client, form url.Values) (any, error) {
 	g, again := s.codes.take(form.Get("code"))
 	switch {
 	case g == nil:
 		return nil, refuse(invalidGrant, "the code is not valid")
 	case again:
 		// RFC 6749, 4.1.2: the tokens of the first use end too.
-		return nil, errors.Join(refuse(invalidGrant, "the code was used before, so the login has ended; log in again"), s.sessions.end(g.Session, g.Ends))
+		ended, err := s.sessions.end(g.Session, g.Ends)
+		s.ended(r, g.Client, ended, "its code was used twice")
+		return nil, errors.Join(refuse(invalidGrant, "the code was used before, so the login has ended; log in again"), err)
 	case time.Now().After(g.until):
 		return nil, refuse(invalidGrant, "the code has expired")
 	case g.Client != c.id:
@@ -148,7 +152,11 @@ func (s *Server) exchange(c *client, form url.Values) (any, error) {
 	if err := s.sessions.extend(g.Session, c.shown(), until); err != nil {
 		return nil, err
 	}
-	return s.issue(g, g.Scopes, 0)
+	answer, err := s.issue(g, g.Scopes, 0)
+	if err == nil {
+		s.tell(r, Event{State: EventDone, Login: Login{g.Person.Subject, g.Person.Name, c.shown(), time.Now(), until}, Client: c.id})
+	}
+	return answer, err
 }
 
 // sameTarget checks the resource of a token request.
@@ -164,7 +172,7 @@ func (s *Server) sameTarget(g *grant, form url.Values) error {
 }
 
 // refresh exchanges a refresh token for an access token and the next refresh token.
-func (s *Server) refresh(c *client, form url.Values) (any, error) {
+func (s *Server) refresh(r *http.Request, c *client, form url.Values) (any, error) {
 	var t refreshToken
 	if err := s.keys.open(forRefresh, form.Get("refresh_token"), &t); err != nil {
 		return nil, refuse(invalidGrant, "the refresh token is not valid")
@@ -192,7 +200,8 @@ func (s *Server) refresh(c *client, form url.Values) (any, error) {
 	if !s.current(g.Session) {
 		return nil, refuse(invalidGrant, "who may log in here was decided anew, so the login has ended; log in again")
 	}
-	if err := s.sessions.advance(g.Session, t.Generation); err != nil {
+	if ended, err := s.sessions.advance(g.Session, t.Generation); err != nil {
+		s.ended(r, c.id, ended, "a refresh token was used twice")
 		if errors.Is(err, errReused) {
 			s.failed("refresh token used twice: the login has ended", errReused, "subject", g.Person.Subject)
 		}
@@ -256,14 +265,21 @@ func (s *Server) revoke(r *http.Request, body []byte) (int, any, error) {
 	var t refreshToken
 	if s.keys.open(forRefresh, token, &t) == nil {
 		if t.Grant.Client == c.id {
-			err = s.sessions.end(t.Grant.Session, t.Grant.Ends)
+			err = s.revoked(r, c, t.Grant.Session, t.Grant.Ends)
 		}
 		return http.StatusOK, nil, err
 	}
 	if claims, bad := s.keys.claimsOf(token); bad == nil && claims["client_id"] == c.id {
 		if id, _ := claims["sid"].(string); id != "" {
-			err = s.sessions.end(id, time.Now().Add(s.SessionLife))
+			err = s.revoked(r, c, id, time.Now().Add(s.SessionLife))
 		}
 	}
 	return http.StatusOK, nil, err
+}
+
+// revoked ends a login that its host has ended.
+func (s *Server) revoked(r *http.Request, c *client, id string, until time.Time) error {
+	ended, err := s.sessions.end(id, until)
+	s.ended(r, c.id, ended, "the host has logged out")
+	return err
 }

@@ -160,6 +160,9 @@ func (t *Transport) Logout(ctx context.Context) (out []Record, err error) {
 				faults = append(faults, err)
 			}
 		}
+		if t.OnLogin != nil {
+			t.OnLogin(Event{EventEnded, l.Issuer, l.Client, "logged out"})
+		}
 		l.Access, l.Refresh, l.ClientSecret = "", "", ""
 		out = append(out, l)
 	}

@@ -30,11 +30,16 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 	if t.Store != nil && (old == nil || !old.from.bound) {
 		refresh, login = t.refreshStored, t.loginStored
 	}
+	spent := old != nil && old.spent.Load()
 	k, err := refresh(ctx, old, w)
+	t.lost(old, spent)
 	switch {
 	case err != nil:
 		return k, fmt.Errorf("refresh the token for %q: %w", text.Short(t.Server), err)
 	case k != nil:
+		if old == nil || spent {
+			t.tell(EventDone, k, "")
+		}
 		return k, nil
 	case w.quietly:
 		return old, nil // the server will say what is missing
@@ -43,8 +48,10 @@ func (t *Transport) obtain(ctx context.Context, old *token, w why) (*token, erro
 	}
 	k, err = login(ctx, old, w)
 	if err != nil {
+		t.denied(err)
 		return k, fmt.Errorf("log in for %q: %w", text.Short(t.Server), err)
 	}
+	t.tell(EventDone, k, "")
 	return k, nil
 }
 

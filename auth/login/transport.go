@@ -83,6 +83,10 @@ type Transport struct {
 	// authorization servers one that checks addresses.
 	Base http.RoundTripper
 
+	// OnLogin is called for each login for the server that is done, refused or ended, for an audit log.
+	// A request that a refresh helps is none of them. It must not block.
+	OnLogin func(Event)
+
 	once    sync.Once
 	restore sync.Once // of the token from Store
 

@@ -28,6 +28,9 @@ func (a *app) chain(c chain.Config) (*chain.Chain, error) {
 		return nil, chainFault(err)
 	}
 	a.atEnd = slices.Insert(a.atEnd, 0, made.Close)
+	if made.Trail() != nil {
+		a.env.OnLogin = made.LoggedIn
+	}
 	return made, nil
 }
 

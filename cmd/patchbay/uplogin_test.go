@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/audit"
 )
 
 // loginFile writes a gateway.yaml with people who log in, whose identity provider is never used.
@@ -105,6 +107,30 @@ func TestUpLogins(t *testing.T) {
 	until(t, "the audit log tells it", func() bool {
 		got := patchbay(t, "audit", "query", filepath.Join(filepath.Dir(file), "audit.jsonl"), "--kind", "config", "--json")
 		return regexp.MustCompile(`"person":"alice".*"event":"logins".*"principal":{"id":"local#`).MatchString(got)
+	})
+	const refusals = 200
+	for range refusals { // they have few lines, which count all
+		res, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + "/oauth/authorize?client_id=nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	until(t, "the audit log counts all refused logins", func() bool {
+		lines, all := 0, 0
+		for e, err := range audit.Read(filepath.Join(filepath.Dir(file), "audit.jsonl")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind != audit.Login+"refused" {
+				continue
+			}
+			lines, all = lines+1, all+1+e.More
+			if e.Client == nil || e.Client.IP != "127.0.0.1" || e.Reason == "" || e.Principal == nil || e.Principal.Issuer != strings.TrimSuffix(r.url, "/mcp") {
+				t.Fatalf("the line of a refused login is %s", e.Line())
+			}
+		}
+		return all == refusals && lines < refusals
 	})
 	r.cmd.Process.Kill()
 	r.cmd.Wait()

@@ -34,6 +34,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/accesslog"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
@@ -354,6 +355,9 @@ func (c *Chain) Listen(o *listen.Options) {
 	}
 	if o.Admin != nil {
 		o.Admin.Refused = refused
+	}
+	if o.Login != nil && c.trail != nil {
+		o.Login.OnLogin = func(e issuer.Event) { c.person(o.Login.URL, e) }
 	}
 	if c.limits != nil {
 		o.Limit = c.limits.protect
