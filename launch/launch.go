@@ -241,6 +241,9 @@ func (e *Env) builtin(s config.Server, stderr io.Writer) (*mcp.Server, error) {
 	return &mcp.Server{Name: s.Builtin, Version: "1", Handler: h}, nil
 }
 
+// serveBuiltin connects a client to a server of this process by a pipe: its frames can be recorded, a client gets the
+// revision that it asks for, and the end of the session cuts off calls whose handlers ignore their context
+// (docs/architecture.md has what that costs).
 func serveBuiltin(ctx context.Context, srv *mcp.Server, client *mcp.Client) (*Session, error) {
 	near, far := jsonrpc.Pipe()
 	var wg sync.WaitGroup
