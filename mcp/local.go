@@ -263,6 +263,20 @@ func (x *localCall) run() {
 	}
 }
 
+func init() {
+	engine.Standing = func(session any) (context.Context, func()) { return session.(*Session).local.standing() }
+}
+
+// standing returns the context of a call that no handler serves. Its questions go to the functions
+// of the client until end is called.
+func (w *localWire) standing() (ctx context.Context, end func()) {
+	x := &localCall{w: w, msg: jsonrpc.Message{Method: revision.MethodCall, Params: json.RawMessage(`{}`)}}
+	x.exchange.inbox = &w.s.remote
+	x.ctx.Init(context.Background(), nil)
+	w.eng.Stand(&x.ctx, w.session, &x.msg, &x.exchange)
+	return &x.ctx, func() { x.ctx.End(); x.exchange.close() }
+}
+
 // leave ends the call for its caller and returns the cause.
 func (x *localCall) leave(cause error) error {
 	x.ctx.Cancel(cause)

@@ -2,13 +2,16 @@ package mcptest
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Context returns a context to call a handler with directly. It belongs to a call by a client that
-// speaks 2025-11-25, supports every question and replies with answers, in order:
+// Context returns a context to call a handler with directly. It belongs to a call by a client of
+// this process, as with [mcp.Client.Open], that supports every question, waits for the handler and
+// replies with answers, in order:
 //
 //   - for [mcp.Elicit] and [mcp.ElicitForm] a struct or map with the fields of the
 //     form, or a bare value if the form has one field;
@@ -20,40 +23,23 @@ import (
 // A question without an answer fails the test with the question's text, and so does an unused
 // answer. Progress and log messages are dropped.
 //
-// The call lasts until the Cleanup functions of the test run, and with it its session and goroutines:
-// nothing is left behind.
+// The call lasts until the Cleanup functions of the test run, and starts no goroutine.
 func Context(t testing.TB, answers ...any) context.Context {
 	t.Helper()
 	script := newScript(t, answers)
-	calls := make(chan context.Context)
-	over := make(chan struct{})
-	srv := &mcp.Server{Name: "mcptest"}
-	mcp.AddTool(srv, mcp.Tool{Name: "handler"}, func(ctx context.Context, _ struct{}) (string, error) {
-		calls <- ctx
-		select {
-		case <-over:
-		case <-ctx.Done():
-		}
-		return "", nil
-	})
-	s := Connect(t, srv, script.client(), mcp.V2025_11_25)
-	failed := make(chan error, 1)
-	go func() {
-		_, err := s.CallTool(context.Background(), "handler", nil, mcp.IdleTimeout(-1))
-		failed <- err
-	}()
-	t.Cleanup(script.used)
-	select {
-	case ctx := <-calls:
-		t.Cleanup(func() {
-			close(over)
-			<-failed
-		})
-		return ctx
-	case err := <-failed:
+	s, err := script.client().Open(context.Background(), mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return nil, errors.New("mcptest: this caller has no server")
+	}))
+	if err != nil {
 		t.Fatalf("mcptest.Context: %v", err)
-		return nil
 	}
+	ctx, end := engine.Standing(s)
+	t.Cleanup(func() {
+		end()
+		s.Close()
+		script.used()
+	})
+	return ctx
 }
 
 // Run calls a handler as a server does and returns its result: live, as for a caller that speaks

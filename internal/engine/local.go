@@ -29,10 +29,8 @@ func NewLocal(opened context.Context, info, capabilities json.RawMessage, events
 // errors are in the inner form. An error is or wraps a *jsonrpc.Error, or is the cause of the end
 // of ctx. The params must stay valid until Local returns.
 func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level string, header http.Header, ex Exchange) (Result, error) {
-	ctx.peer = *s.Peer
-	ctx.peer.Principal = principal.From(ctx.parent)
-	c := &ctx.call
-	*c = Call{Method: msg.Method, Header: header, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, logLevel: level, session: s}
+	c := e.Stand(ctx, s, msg, ex)
+	c.Header, c.logLevel = header, level
 	if raw, ok := msg.ParamIn("_meta", "progressToken"); ok {
 		c.progress = newProgress(raw)
 	}
@@ -50,6 +48,19 @@ func (e *Engine) Local(ctx *Context, s *Session, msg *jsonrpc.Message, level str
 	}
 	return res, &LocalError{RPC: &said, Cause: err}
 }
+
+// Stand makes ctx the context of a call by a caller in this process, before or without a handler
+// that serves it.
+func (e *Engine) Stand(ctx *Context, s *Session, msg *jsonrpc.Message, ex Exchange) *Call {
+	ctx.peer = *s.Peer
+	ctx.peer.Principal = principal.From(ctx.parent)
+	ctx.call = Call{Method: msg.Method, Params: msg.Params, Msg: msg, Peer: &ctx.peer, of: ctx, ex: ex, asker: ctx, session: s, user: e.User}
+	return &ctx.call
+}
+
+// Standing returns the context of a call by a session of mcp.Client.Open, which lasts until end is
+// called. Package mcp sets it, for package mcptest, whose callers call handlers themselves.
+var Standing func(session any) (ctx context.Context, end func())
 
 // LocalError is the error from a handler in this process: the JSON-RPC error that a remote caller
 // would get, and the error that the handler returned.
