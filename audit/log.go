@@ -88,7 +88,7 @@ const (
 )
 
 // ErrClosed is the error of Write after Close.
-var ErrClosed = errors.New("the audit log is closed")
+var ErrClosed = errors.New("audit: the log is closed")
 
 // Log is an open audit log. It is safe for concurrent use. It owns a goroutine, which ends with
 // Close.

@@ -22,7 +22,7 @@ import (
 
 // ErrReplaced is the error of [Follow] at a log that was replaced by another one, or cut. It is in a
 // [*LineError], and the lines of the file follow from its first one.
-var ErrReplaced = errors.New("the log was replaced or cut: the numbers of its lines begin again, and a line may come twice")
+var ErrReplaced = errors.New("audit: the log was replaced or cut: the numbers of its lines begin again, and a line may come twice")
 
 // LineError is a line that is not one of a log. Reading goes on after it.
 type LineError struct {

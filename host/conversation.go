@@ -18,10 +18,10 @@ import (
 )
 
 // ErrNoModel says that neither the conversation nor its host has a model.
-var ErrNoModel = errors.New("no model is configured")
+var ErrNoModel = errors.New("host: no model is configured")
 
 // ErrBusy says that another turn of the conversation is in progress.
-var ErrBusy = errors.New("the conversation is in the middle of a turn")
+var ErrBusy = errors.New("host: the conversation is in the middle of a turn")
 
 // Conversation is a conversation with a model. Its fields are set before the first Send and may be
 // changed between turns. Only one turn can be in progress at a time.
@@ -123,10 +123,10 @@ const (
 // Errors of a turn.
 var (
 	// ErrSteps says that the model gave no answer after it reached Limits.Steps.
-	ErrSteps = errors.New("the model has taken the maximum number of steps")
+	ErrSteps = errors.New("host: the model has taken the maximum number of steps")
 
 	// ErrSchema says that the answer does not fit Conversation.Schema.
-	ErrSchema = errors.New("the answer does not fit the schema")
+	ErrSchema = errors.New("host: the answer does not fit the schema")
 )
 
 // Send sends a message to the model and makes the calls that it asks for, until it answers.

@@ -92,7 +92,7 @@ type server struct {
 }
 
 // ErrClosed says that the host is closed.
-var ErrClosed = errors.New("the host is closed")
+var ErrClosed = errors.New("host: closed")
 
 // drainTime bounds how long calls continue at a server that was removed or replaced.
 const drainTime = 30 * time.Second

@@ -55,7 +55,7 @@ func (e *DecodeError) Error() string { return e.Err.Message }
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 // ErrClosed is returned by a [Conn] after its own Close.
-var ErrClosed = errors.New("connection is closed")
+var ErrClosed = errors.New("jsonrpc: the connection is closed")
 
 // FrameTooLargeError reports a frame over the limit of a [Conn] as soon as the limit is passed.
 // The next Read skips the rest of the frame.

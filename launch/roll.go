@@ -13,8 +13,8 @@ import (
 
 // Errors of the actions on one replica.
 var (
-	ErrNoReplicas  = errors.New("the server has no replicas")
-	ErrLastReplica = errors.New("it is the last replica in use; disable the server")
+	ErrNoReplicas  = errors.New("launch: the server has no replicas")
+	ErrLastReplica = errors.New("launch: it is the last replica in use; disable the server")
 )
 
 // rollTime bounds the restart of one replica, after its calls have finished.

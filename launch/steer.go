@@ -12,8 +12,8 @@ import (
 
 // Errors of [Servers.Restart], [Servers.Disable] and [Servers.Enable].
 var (
-	ErrNoServer = errors.New("there is no such server")
-	ErrDisabled = errors.New("the server is disabled; enable it")
+	ErrNoServer = errors.New("launch: there is no such server")
+	ErrDisabled = errors.New("launch: the server is disabled; enable it")
 )
 
 // Steered says what has happened to a server.

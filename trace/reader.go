@@ -14,7 +14,7 @@ import (
 const MaxLineBytes = 128 << 20
 
 // ErrLineTooLong is wrapped by the error of a line longer than [MaxLineBytes].
-var ErrLineTooLong = errors.New("line too long")
+var ErrLineTooLong = errors.New("trace: line too long")
 
 // LineError reports one line of a trace that is not a frame.
 type LineError struct {

@@ -13,10 +13,10 @@ import (
 
 // ErrDropped is wrapped by the error of [Writer.Err] when frames are missing from the trace
 // because its sink was slower than the wire.
-var ErrDropped = errors.New("frames dropped")
+var ErrDropped = errors.New("trace: frames dropped")
 
 // ErrClosed is returned by [Writer.Flush] after [Writer.Close].
-var ErrClosed = errors.New("trace writer closed")
+var ErrClosed = errors.New("trace: the writer is closed")
 
 const (
 	defaultQueue    = 1024
@@ -413,9 +413,9 @@ func (t *Writer) Err() error {
 	defer t.mu.Unlock()
 	switch {
 	case t.err != nil:
-		return fmt.Errorf("%w; %d %w", t.err, t.dropped, ErrDropped)
+		return fmt.Errorf("%w; %w: %d", t.err, ErrDropped, t.dropped)
 	case t.dropped > 0:
-		return fmt.Errorf("%d %w: %s", t.dropped, ErrDropped, t.slow())
+		return fmt.Errorf("%w: %d: %s", ErrDropped, t.dropped, t.slow())
 	}
 	return nil
 }

@@ -261,7 +261,7 @@ func TestWriterCountsWhatAFullDiskLoses(t *testing.T) {
 		t.Errorf("a thousand Records after the fault took %v", took)
 	}
 	err := w.Close()
-	if !errors.Is(err, full) || !errors.Is(err, trace.ErrDropped) || !strings.Contains(err.Error(), "1001 frames") {
+	if !errors.Is(err, full) || !errors.Is(err, trace.ErrDropped) || !strings.Contains(err.Error(), "frames dropped: 1001") {
 		t.Errorf("Close = %v, want the fault and 1001 frames", err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], full) {

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrInUse is in the error of [Server.Check] if another Server uses the folder Dir.
-var ErrInUse = errors.New("in use")
+var ErrInUse = errors.New("issuer: the folder is in use")
 
 const (
 	lockFile  = "lock"

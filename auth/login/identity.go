@@ -65,7 +65,7 @@ func (t *Transport) given(ctx context.Context, p *place) (*identity, error) {
 
 // ErrNotRegistered says that an authorization server does not register clients on request. A
 // person has to register one there, and [Transport.Registered] to return its credentials.
-var ErrNotRegistered = errors.New("it has no client registration; register a client there by hand")
+var ErrNotRegistered = errors.New("login: the authorization server has no client registration; register a client there by hand")
 
 // identify returns the identity of this client at an authorization server. If there is none, it
 // registers the client with metadata m.

@@ -17,10 +17,10 @@ import (
 
 // ErrByHand reports that the file of a host cannot be changed without a loss of its comments or layout: a
 // person has to add or remove the lines.
-var ErrByHand = errors.New("this file has to be changed by hand")
+var ErrByHand = errors.New("hosts: this file has to be changed by hand")
 
 // ErrLeftOut reports that a host cannot use a server. The notes of the [Listing] say why.
-var ErrLeftOut = errors.New("the host cannot use this server")
+var ErrLeftOut = errors.New("hosts: the host cannot use this server")
 
 // Put returns the text of a file of the host with the one server of l added, or changed, and with the inputs of
 // l that the file does not have. Other parts keep their comments, order and layout. The error wraps

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrDisabled is the error of [Group.Restart] for a disabled replica.
-var ErrDisabled = errors.New("the replica is disabled")
+var ErrDisabled = errors.New("spread: the replica is disabled")
 
 // UnknownReplica is the error for a name that no replica has.
 type UnknownReplica struct {

@@ -159,7 +159,7 @@ func (s *Store) Find(ctx context.Context, id string) (Conversation, error) {
 	if len(ids) == most {
 		ids[most-1] = "..."
 	}
-	return Conversation{}, s.fail("find a conversation", fmt.Errorf("%w as %q: %s; write one more character", ErrMany, text.Short(id), strings.Join(ids, ", ")))
+	return Conversation{}, s.fail("find a conversation", fmt.Errorf("%w: %q: %s; write one more character", ErrMany, text.Short(id), strings.Join(ids, ", ")))
 }
 
 // ListOptions select conversations. The zero value selects the newest 50.

@@ -101,9 +101,9 @@ func (s *Store) Close() error {
 
 // Errors of an id, and of a conversation that is written. They are wrapped.
 var (
-	ErrNone      = errors.New("there is no such conversation")
-	ErrMany      = errors.New("several conversation ids begin like this")
-	ErrElsewhere = errors.New("the conversation was continued elsewhere")
+	ErrNone      = errors.New("memory: there is no such conversation")
+	ErrMany      = errors.New("memory: several conversations have ids that begin like this")
+	ErrElsewhere = errors.New("memory: the conversation was continued elsewhere")
 )
 
 // fail adds the operation and the file to err.

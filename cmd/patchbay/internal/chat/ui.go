@@ -340,7 +340,7 @@ func (c *Chat) noModel() string {
 	if c.o.NoModel != "" {
 		return c.o.NoModel
 	}
-	return host.ErrNoModel.Error()
+	return "no model is configured"
 }
 
 // run runs f in a goroutine, as a turn that ctrl-C cancels.
