@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -30,11 +31,11 @@ const leaseIdle = time.Minute
 // not those about the connection.
 func needsLease(ctx context.Context, method string) bool {
 	switch method {
-	case revision.MethodInitialize, revision.MethodPing, revision.MethodDiscover, revision.MethodListen,
-		revision.MethodTools, revision.MethodPrompts, revision.MethodResources, revision.MethodTemplates:
+	case revision.MethodInitialize, revision.MethodPing, revision.MethodDiscover, revision.MethodListen:
 		return false
 	}
-	return !note.Probing(ctx)
+	_, lists := feature.Of(method)
+	return !lists && !note.Probing(ctx)
 }
 
 // acquire waits until the caller of a request has the lease of an Exclusive server, for at most

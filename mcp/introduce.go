@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -24,16 +25,13 @@ func (s *Server) introducing(next Handler) Handler {
 
 func (s *Server) introduce(ctx context.Context, h Handler) (*ServerInfo, error) {
 	caps := Capabilities{"logging": json.RawMessage(`{}`)}
-	for _, list := range []struct{ method, capability string }{
-		{revision.MethodTools, "tools"}, {revision.MethodPrompts, "prompts"},
-		{revision.MethodResources, "resources"}, {revision.MethodTemplates, "resources"},
-	} {
-		_, err := h.Handle(ctx, &Request{Method: list.method, Params: json.RawMessage(`{}`)})
+	for _, list := range feature.All {
+		_, err := h.Handle(ctx, &Request{Method: list.Method, Params: json.RawMessage(`{}`)})
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case !unknownMethod(err):
-			caps[list.capability] = json.RawMessage(`{}`)
+			caps[list.Capability] = json.RawMessage(`{}`)
 		}
 	}
 	return s.describe(caps), nil

@@ -3,11 +3,14 @@ package mcp
 import (
 	"sync/atomic"
 
-	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 )
 
 // changes counts the changes of each list of a server, in the order of changeNotes.
 type changes [len(changeNotes)]atomic.Uint64
+
+// changesOf has the index of the changes of a list, by its capability.
+var changesOf = map[string]int{feature.Tools.Capability: 0, feature.Prompts.Capability: 1, feature.Resources.Capability: 2}
 
 // note counts a notification of a list change, and ignores others.
 func (c *changes) note(method string) {
@@ -35,20 +38,13 @@ func (c *changes) all() {
 // list, and has an open channel for notifications. Over Streamable HTTP that channel is the GET
 // stream.
 func (s *Session) ListVersion(method string) (version uint64, heard bool) {
-	capability, at := "", 0
-	switch method {
-	case revision.MethodTools:
-		capability = "tools"
-	case revision.MethodPrompts:
-		capability, at = "prompts", 1
-	case revision.MethodResources, revision.MethodTemplates:
-		capability, at = "resources", 2
-	default:
+	list, ok := feature.Of(method)
+	if !ok {
 		return 0, false
 	}
 	s = s.server()
-	version = s.changes[at].Load()
-	heard = s.remote.Announces(capability)
+	version = s.changes[changesOf[list.Capability]].Load()
+	heard = s.remote.Announces(list.Capability)
 	if w, ok := s.remote.Wire.(interface{ Streams() (uint64, bool) }); ok {
 		times, open := w.Streams()
 		version, heard = version+times, heard && open

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -446,13 +447,11 @@ func (c *conn) choose(req *mcp.Request, tried []*replica) *replica {
 		return false
 	}
 	tool := ""
-	switch req.Method {
-	case revision.MethodCall:
+	if _, lists := feature.Of(req.Method); lists && usable(lead, false) {
+		return lead
+	}
+	if req.Method == revision.MethodCall {
 		tool = toolOf(req)
-	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		if usable(lead, false) {
-			return lead
-		}
 	}
 	for _, mute := range []bool{false, true} {
 		if tool != "" {

@@ -20,5 +20,18 @@ var (
 	Templates = List{"resources/templates/list", "resourceTemplates", "uriTemplate", "resources", "resources/read"}
 )
 
+// All are the lists of features.
+var All = [...]List{Tools, Prompts, Resources, Templates}
+
+// Of returns the list of features with a method, and false for other methods.
+func Of(method string) (List, bool) {
+	for _, l := range All {
+		if l.Method == method {
+			return l, true
+		}
+	}
+	return List{}, false
+}
+
 // Tasks is the list of the tasks of a caller (2025-11-25, basic/utilities/tasks).
 var Tasks = List{Method: "tasks/list", Member: "tasks", Key: "taskId", Use: "tasks/get"}

@@ -12,7 +12,7 @@ import (
 )
 
 // keptLists are the lists that views are compared with.
-var keptLists = [...]feature.List{feature.Tools, feature.Prompts, feature.Resources, feature.Templates}
+var keptLists = feature.All
 
 // kept is what Gateway.Kept returns for keptLists at one moment.
 type kept [len(keptLists)]json.RawMessage
