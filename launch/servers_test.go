@@ -104,6 +104,20 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	}
 }
 
+// The error for a server that is not in the file names those that are, and a fault of the server its
+// place.
+func TestOpenNamedFaults(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(path, []byte(`{"mcpServers": {"clock": {"builtin": "clock"}, "other": {"command": 1}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"clok": `no server "clok"; it has clock`, "other": "mcp.json:1"} {
+		if s, err := new(Env).OpenNamed(t.Context(), path, name, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", name, s, err, want)
+		}
+	}
+}
+
 // A nil client is one without functions, and a command that does not exist is exec.ErrNotFound.
 func TestOpenNamedWithoutClient(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.json")

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/level"
@@ -211,8 +213,34 @@ func TestOpenLeftBehind(t *testing.T) {
 		}
 	}
 	name, err := late()
-	if err == nil || !strings.Contains(err.Error(), "its caller can no longer be asked") || name != "" {
-		t.Errorf("late question: %v, client %q; want ErrOver and nothing", err, name)
+	if !errors.Is(err, engine.ErrOver) || name != "" {
+		t.Errorf("late question: %v, client %q; want %v and nothing", err, name, engine.ErrOver)
+	}
+}
+
+// A list that is private to one caller stays in the cache of the session that asked for it: another
+// session of the same client with the same handler asks again, and each gets its own again.
+func TestOpenPrivateLists(t *testing.T) {
+	for _, scope := range []string{`,"cacheScope":"private"`, ``} {
+		c := &counting{answer: func(_ *mcp.Request, n int) (mcp.Result, error) { return tools(n, `,"ttlMs":60000`+scope), nil }}
+		h, client := c.server(), nothing()
+		var sessions [2]*mcp.Session
+		for i := range sessions {
+			s, err := client.Open(t.Context(), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			sessions[i] = s
+		}
+		for range 2 {
+			for i, s := range sessions {
+				want := fmt.Sprintf("[n%d]", i+1)
+				if got := fmt.Sprint(toolNames(t, s)); got != want {
+					t.Errorf("%q: session %d has the tools %s, want %s", scope, i+1, got, want)
+				}
+			}
+		}
 	}
 }
 

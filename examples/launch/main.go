@@ -11,20 +11,17 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-func call(ctx context.Context, path, server, tool string) (*mcp.ToolResult, error) {
-	session, err := new(launch.Env).OpenNamed(ctx, path, server, &mcp.Client{Name: "example", Version: "1"}, os.Stderr)
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	return session.CallTool(ctx, tool, nil)
-}
-
 func main() {
 	if len(os.Args) != 3 {
 		log.Fatal("usage: launch SERVER TOOL")
 	}
-	result, err := call(context.Background(), "mcp.json", os.Args[1], os.Args[2])
+	ctx := context.Background()
+	session, err := new(launch.Env).OpenNamed(ctx, "mcp.json", os.Args[1], &mcp.Client{Name: "example", Version: "1"}, os.Stderr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := session.CallTool(ctx, os.Args[2], nil)
+	session.Close()
 	if err != nil {
 		log.Fatal(err)
 	}
