@@ -519,7 +519,7 @@ func never(id string) string {
 	}
 }
 
-// Whatever eve, who knows its name, tries with ada's thing, the answer is the same as for a name
+// Eve knows the name of ada's thing. Each of her requests with it gets the same answer as for a name
 // that never existed, byte for byte except for the name, and ada's thing does not change.
 //
 // TASK-25-060, TASK-25-061, XTASK-26-046, MRTR-26-011, T-31, T-35, T-112.

@@ -16,7 +16,7 @@ import (
 
 // TestFramesNameTheirCauseOnEveryWire: a tool opens a session with a server over each transport and
 // calls it. The opening, the call with its question and progress, and the end of the connection name
-// the request of the tool's caller; what the connection carries for nobody names none.
+// the request of the tool's caller; other frames of the connection name none.
 func TestFramesNameTheirCauseOnEveryWire(t *testing.T) {
 	serve := func(t *testing.T, h http.Handler, scheme string) string {
 		srv := httptest.NewServer(h)

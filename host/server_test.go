@@ -96,7 +96,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// Whatever changes about one server, calls in progress at others continue; those at a server that
+// A change of one server leaves calls in progress at others alone; those at a server that
 // is replaced or removed may finish within a bound.
 func TestChangesWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,8 +46,8 @@ func (w *zipWriter) Write(b []byte) (int, error) { return w.zip.Write(b) }
 func (w *zipWriter) Flush()                      { w.zip.Flush(); _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // Middleware that keeps what is written until the handler returns made questions hang
-// (trap 18). They fail now with the cure, which the log has once; whatever needs no stream
-// works.
+// (trap 18). They fail now with the cure, which the log has once; calls that need no
+// stream work.
 func TestBehindAMiddleware(t *testing.T) {
 	mcptest.LeakCheck(t)
 	plain := func(next http.Handler) http.Handler { return next }

@@ -10,8 +10,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// A handler detaches its caller and works on; what it sends and its answer reach
-// the client all the same, questions too.
+// A handler detaches its caller and works on; its messages, questions and
+// answer still reach the client.
 func TestDetachEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)
 	newServer := func() *mcp.Server {

@@ -12,8 +12,8 @@ import (
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
-// What a list remembers to find out that its pages have no end does not grow with the
-// length of what a server writes into them.
+// A list has memory to find out that its pages have no end. It does not grow with the length of the
+// texts on them.
 func TestListRemembersLittle(t *testing.T) {
 	long.WithoutRace(t)
 	const pages, length = 60, 1 << 20

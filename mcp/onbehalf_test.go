@@ -42,8 +42,8 @@ var behalves = []struct {
 	}},
 }
 
-// What a server asks and tells in a call that a tool makes on behalf of its caller reaches that
-// caller, on all revisions and wires; without OnBehalf it reaches the client of the session.
+// Questions and notifications of a call that a tool makes on behalf of its caller reach that
+// caller, on all revisions and wires; without OnBehalf they reach the client of the session.
 func TestOnBehalf(t *testing.T) {
 	for _, far := range behalves {
 		t.Run(far.name, func(t *testing.T) {

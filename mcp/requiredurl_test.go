@@ -208,7 +208,7 @@ func TestElicitURLIsCompleted(t *testing.T) {
 	}
 }
 
-// What a server that requires a page is for each caller (T-26, T-41): directly, and behind
+// A server that requires a page tells each caller so (T-26, T-41): directly, and behind
 // a Session that forwards from 2025-11-25.
 func TestRequireURLForEveryCaller(t *testing.T) {
 	for _, rev := range mcp.Revisions() {

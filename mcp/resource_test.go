@@ -151,7 +151,7 @@ func TestResourcesEverywhere(t *testing.T) {
 }
 
 // Prompts with arguments and questions, and completion of at most 100 values (COMP-26-002).
-// What is asked of a prompt or value that does not exist, and arguments that do not fit, are
+// Requests for a prompt or value that does not exist, or with arguments that do not fit, are
 // refused before a handler runs (PROM-26-008, -009, COMP-26-004).
 func TestPromptsEverywhere(t *testing.T) {
 	mcptest.LeakCheck(t)

@@ -33,7 +33,7 @@ func ExampleSession_StartTask() {
 	fmt.Println(info.Status, err)
 	close(paper)
 
-	// Whoever knows the id finds the task again.
+	// A caller with the id finds the task again.
 	res, err := s.Task(task.ID).Wait(ctx)
 	fmt.Println(res.Text(), err)
 	// Output:

@@ -73,8 +73,8 @@ func (e *endless) gone(t *testing.T) {
 	}
 }
 
-// Whoever gives up a call, or hangs up, while the server makes a task of it will never
-// know of the task, so it is not let work (CANC-26-010, -011, CANC-26-014). The same holds
+// A caller that cancels a call, or disconnects, while the server makes a task of it will never
+// know of the task, so the task is cancelled (CANC-26-010, -011, CANC-26-014). The same holds
 // behind a session that forwards the call.
 func TestTaskOfACallerWhoLeft(t *testing.T) {
 	const call = `"name":"forever","arguments":{}`

@@ -299,7 +299,7 @@ func TestTaskOptIn(t *testing.T) {
 			wantError(t, p.get(method, `"taskId":"unknown","inputResponses":{}`), jsonrpc.CodeInvalidParams)
 			wantError(t, p.get(method, `"taskId":7`), jsonrpc.CodeInvalidParams)
 		}
-		// What only 2025-11-25 has.
+		// Methods that only 2025-11-25 has.
 		for _, method := range []string{"tasks/result", "tasks/list"} {
 			wantError(t, p.get(method, `"taskId":"`+id+`"`), jsonrpc.CodeMethodNotFound)
 		}

@@ -269,8 +269,8 @@ func paramsWith(args, meta string) string {
 	return `{"name":"login","arguments":` + args + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}` + meta + `}}`
 }
 
-// The parent comes from _meta and then from HTTP, whose span is a link if it is not the parent. What
-// does not have the W3C form is ignored, and fails no call (META-26-018).
+// The parent comes from _meta and then from HTTP, whose span is a link if it is not the parent. A
+// parent that does not have the W3C form is ignored, and fails no call (META-26-018).
 func TestParents(t *testing.T) {
 	const inHTTP = "00-11111111111111111111111111111111-2222222222222222-01"
 	for name, test := range map[string]struct{ meta, header, parent, link string }{
@@ -391,7 +391,7 @@ func TestClientWithoutProvider(t *testing.T) {
 	}
 }
 
-// What callers invent is bounded, and a panic of a handler ends the span.
+// Names from callers are bounded, and a panic of a handler ends the span.
 func TestBounds(t *testing.T) {
 	o, spans := recorder()
 	code := -32601

@@ -21,7 +21,7 @@ func TestCauseIsWrittenAndRead(t *testing.T) {
 			t.Errorf("%s is read as %v (%v), want %v", line, f.For, err, cause)
 		}
 	}
-	// What is not an id is left out, so that the line stays JSON.
+	// A text that is not an id is left out, so that the line stays JSON.
 	for _, id := range []string{"{}", "x", "1,2", "null", "true", `"`} {
 		line := Frame{Dir: In, For: Cause{"c", id}, Msg: []byte("{}")}.Append(nil)
 		if !strings.Contains(string(line), `"for":{"conn":"c"},`) {

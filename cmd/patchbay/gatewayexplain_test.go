@@ -141,7 +141,7 @@ func TestExplainAgreesWithUp(t *testing.T) {
 	}
 }
 
-// What it says: the rule with its place, the view, the limits, and where the tools come from.
+// The output of explain: the rule with its place, the view, the limits, and where the tools come from.
 func TestExplainWords(t *testing.T) {
 	r, file, _ := deployExplaining(t)
 	claims := filepath.Join(t.TempDir(), "claims.json")

@@ -51,7 +51,7 @@ func (s *transcript) await(t *testing.T, want string) {
 	until(t, "standard error has "+want, func() bool { return regexp.MustCompile(want).MatchString(s.String()) })
 }
 
-// until polls until is returns true; what names that in the error.
+// until polls until is returns true. The error says what was awaited.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {

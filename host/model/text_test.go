@@ -241,7 +241,7 @@ func TestTextModeIDs(t *testing.T) {
 	}
 }
 
-// What an answer that is too long has begun is no call, nor is anything in it.
+// An answer that is too long is not a call, and neither is anything in it.
 func TestTextModeTooLong(t *testing.T) {
 	for _, text := range []string{
 		`{"tool":"odd","arguments":{"tool":"now"}`, `{"tool":"odd","arguments":{"name":"now"}`, `{"tool":"odd","arguments":[{"tool":"now"}`,

@@ -235,7 +235,7 @@ func TestRequestThatIsNotJSON(t *testing.T) {
 	}
 }
 
-// Whatever a server answers, the answer is read to its end or refused by an error that has a kind, and a
+// Any answer of a server is read to its end or refused by an error that has a kind, and a
 // call has arguments that are JSON.
 func FuzzAnswer(f *testing.F) {
 	f.Add("text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"hi\",\"tool_calls\":[{\"index\":0,\"id\":\"1\",\"function\":{\"name\":\"add\",\"arguments\":\"{}\"}}]}}]}\n\ndata: [DONE]\n\n")

@@ -47,10 +47,8 @@ var (
 
 // unplain returns what is wrong with the English of a text, in which each line is a paragraph.
 func unplain(text string) (faults []string) {
-	for _, m := range asSubject.FindAllStringSubmatch(text, -1) {
-		if clause := m[1] + m[2]; !strings.HasSuffix(clause, "?") {
-			faults = append(faults, strconv.Quote(clause)+": begin with a noun")
-		}
+	for _, clause := range subjects(text) {
+		faults = append(faults, strconv.Quote(clause)+": begin with a noun")
 	}
 	for _, m := range isNo.FindAllStringSubmatch(text, -1) {
 		// "There is no" says that something is missing, and "no longer", "no more" are adverbs.
@@ -64,6 +62,16 @@ func unplain(text string) (faults []string) {
 		}
 	}
 	return faults
+}
+
+// subjects returns the clauses of a text that begin with who, what or whose as their subject.
+func subjects(text string) (clauses []string) {
+	for _, m := range asSubject.FindAllStringSubmatch(text, -1) {
+		if clause := m[1] + m[2]; !strings.HasSuffix(clause, "?") {
+			clauses = append(clauses, clause)
+		}
+	}
+	return clauses
 }
 
 // TestPlainEnglish reads the comments and texts of every Go file except tests, and every page.
@@ -111,6 +119,25 @@ func TestPlainEnglish(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSubjectsOfTests reads the comments of tests for subjects that are not nouns.
+func TestSubjectsOfTests(t *testing.T) {
+	for _, path := range goFiles(t) {
+		if !strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, filepath.Join("../..", path), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range f.Comments {
+			for _, clause := range subjects(paragraphs(c.Text())) {
+				t.Errorf("%s:%d: %q: begin with a noun", path, fset.Position(c.Pos()).Line, clause)
+			}
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func write(t testing.TB, path, text string) {
 }
 
 // A subscription reports that a file is written, replaced, removed and created again,
-// and of no other. What it took is given back.
+// and of no other. It releases its resources at its end.
 func TestWatch(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		t.Run(string(rev), func(t *testing.T) {

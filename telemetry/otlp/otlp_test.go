@@ -231,7 +231,7 @@ func TestSpan(t *testing.T) {
 	})
 }
 
-// A collector with a fault delays no span; what it does not take is counted, and the log has a line
+// A collector with a fault delays no span; spans that it does not take are counted, and the log has a line
 // when faults begin and one when they end.
 func TestFaults(t *testing.T) {
 	away := errors.New("connection refused")

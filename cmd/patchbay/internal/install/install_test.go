@@ -110,7 +110,7 @@ func TestInstallAndUndo(t *testing.T) {
 	}
 }
 
-// What was changed after the installation stays.
+// Uninstall keeps changes that were made after the installation.
 func TestUndoOfAChangedFile(t *testing.T) {
 	for host, text := range files {
 		to, _ := target(t, host, "user")
