@@ -91,6 +91,8 @@ func stub() {
 		}
 		mcp.AddTool(s, mcp.Tool{Name: "env"}, func(_ context.Context, in variable) (string, error) { return os.Getenv(in.Name), nil })
 		s.ServeStdio(ctx)
+	case "large":
+		newLarge().ServeStdio(ctx)
 	case "stuck":
 		s, out := newStub(), os.Stdout // ServeStdio's own writer is not accessible
 		if len(os.Args) > 2 {
@@ -108,6 +110,18 @@ func stub() {
 	default:
 		newStub().ServeStdio(ctx)
 	}
+}
+
+// newLarge has a tool whose result is as long as the caller wants.
+func newLarge() *mcp.Server {
+	s := newStub()
+	type size struct {
+		Bytes int `json:"bytes"`
+	}
+	mcp.AddTool(s, mcp.Tool{Name: "large"}, func(_ context.Context, in size) (string, error) {
+		return strings.Repeat("0123456789\n", in.Bytes/11+1)[:in.Bytes], nil
+	})
+	return s
 }
 
 func newStub() *mcp.Server {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -213,7 +214,13 @@ func TestUpViewsMetadata(t *testing.T) {
 		}
 	}
 
-	// Without a credential a view cannot be told from one that does not exist.
+	wantAlike(t, base, "/mcp/v/", "small")
+}
+
+// wantAlike fails the test if callers without a credential of the gateway can tell the resource of a name from one
+// that does not exist.
+func wantAlike(t *testing.T, base, path, name string) {
+	t.Helper()
 	answer := func(method, path, name string, header ...string) string {
 		t.Helper()
 		req, err := http.NewRequest(method, base+strings.ReplaceAll(path, "NAME", name), strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
@@ -230,26 +237,61 @@ func TestUpViewsMetadata(t *testing.T) {
 		defer res.Body.Close()
 		body, _ := io.ReadAll(res.Body)
 		res.Header.Del("Date")
-		return strings.ReplaceAll(fmt.Sprintln(res.Status, res.Header, string(body)), name, "NAME")
+		return strings.ReplaceAll(fmt.Sprintln(res.Status, res.Header, string(body)), "/"+name, "/NAME")
 	}
+	at, absent := path+"NAME", strings.Repeat("q", len(name)) // answers have a Content-Length
 	for _, c := range [][]string{
-		{"GET", "/.well-known/oauth-protected-resource/mcp/v/NAME"},
-		{"OPTIONS", "/.well-known/oauth-protected-resource/mcp/v/NAME"},
-		{"GET", "/mcp/v/NAME"}, {"HEAD", "/mcp/v/NAME"}, {"DELETE", "/mcp/v/NAME"}, {"PUT", "/mcp/v/NAME"},
-		{"POST", "/mcp/v/NAME", "Content-Type", "application/json", "Accept", "application/json, text/event-stream"},
-		{"POST", "/mcp/v/NAME", "Authorization", "Bearer x.y.z"},
-		{"OPTIONS", "/mcp/v/NAME", "Origin", base, "Access-Control-Request-Method", "POST"},
-		{"OPTIONS", "/mcp/v/NAME", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST"},
+		{"GET", "/.well-known/oauth-protected-resource" + at},
+		{"OPTIONS", "/.well-known/oauth-protected-resource" + at},
+		{"GET", at}, {"HEAD", at}, {"DELETE", at}, {"PUT", at},
+		{"POST", at, "Content-Type", "application/json", "Accept", "application/json, text/event-stream"},
+		{"POST", at, "Authorization", "Bearer x.y.z"},
+		{"OPTIONS", at, "Origin", base, "Access-Control-Request-Method", "POST"},
+		{"OPTIONS", at, "Origin", "https://evil.example", "Access-Control-Request-Method", "POST"},
 	} {
-		there, none := answer(c[0], c[1], "small", c[2:]...), answer(c[0], c[1], "other", c[2:]...)
+		there, none := answer(c[0], c[1], name, c[2:]...), answer(c[0], c[1], absent, c[2:]...)
 		if there != none {
-			t.Errorf("%s: of a view\n%s\nof none\n%s", c, there, none)
+			t.Errorf("%s: of what is there\n%s\nof what is not\n%s", c, there, none)
 		}
 		if _, url, ok := strings.Cut(there, `resource_metadata="`); ok {
 			url, _, _ = strings.Cut(strings.TrimPrefix(url, base), `"`)
-			there, none := answer("GET", url, "small"), answer("GET", url, "other")
-			if there != none || !strings.Contains(there, `"resource":"`+base+`/mcp/v/NAME"`) {
-				t.Errorf("%s: metadata of a view\n%s\nof none\n%s", url, there, none)
+			there, none := answer("GET", url, name), answer("GET", url, absent)
+			if there != none || !strings.Contains(there, `"resource":"`+base+at+`"`) {
+				t.Errorf("%s: metadata of what is there\n%s\nof what is not\n%s", url, there, none)
+			}
+		}
+	}
+}
+
+// Each server below /mcp/s is a resource of its own too: a token for it is refused at every other path, and
+// without a token nobody can find out which servers there are.
+func TestUpServersAreResources(t *testing.T) {
+	runtimeFolder(t)
+	dir := t.TempDir()
+	const issuer = "https://issuer.example"
+	key, file := filepath.Join(dir, "key.pem"), filepath.Join(dir, "gateway.yaml")
+	token := func(audience string) string {
+		return strings.TrimSpace(patchbay(t, "token", "jwt", "ada", "--key", key, "--issuer", issuer, "--audience", audience))
+	}
+	token("makes the key")
+	if err := os.WriteFile(file, []byte("auth: ['jwt:"+issuer+",keys=key.pem']\nviews: {all: {}, small: {tools: ['*']}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startUp(t, map[string]any{"a": stubServer(t), "b": stubServer(t)}, "--gateway", file)
+	base := strings.TrimSuffix(r.url, "/mcp")
+	wantAlike(t, base, "/mcp/s/", "a")
+
+	paths := []string{"/mcp", "/mcp/s/a", "/mcp/s/b", "/mcp/v/small"}
+	for _, resource := range append(paths, "/mcp/s/none", "/mcp/s") {
+		client := &mcp.Client{Header: http.Header{"Authorization": {"Bearer " + token(base+resource)}}}
+		for _, path := range paths {
+			s, err := client.Dial(t.Context(), base+path)
+			if err == nil {
+				s.Close()
+			}
+			var status *mcp.HTTPError
+			if path == resource && err != nil || path != resource && (!errors.As(err, &status) || status.Status != http.StatusUnauthorized) {
+				t.Errorf("a token for %s at %s: %v", resource, path, err)
 			}
 		}
 	}
