@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -56,17 +57,18 @@ type Breaker struct {
 
 	tellMu sync.Mutex // orders calls of OnChange
 
-	mu      sync.Mutex
-	rule    Rule          // Rule with defaults, after the first use; guarded by mu
-	last    []attempt     // the last Calls requests, a ring; guarded by mu
-	next    int           // where the next one goes in last; guarded by mu
-	status  Status        // guarded by mu
-	pause   time.Duration // of the last opening; guarded by mu
-	timer   *time.Timer   // of the next probe; guarded by mu
-	ctx     context.Context
-	stop    context.CancelFunc
-	stopped bool           // guarded by mu
-	probes  sync.WaitGroup // of running probes
+	mu       sync.Mutex
+	rule     Rule          // Rule with defaults, after the first use; guarded by mu
+	last     []attempt     // the last Calls requests, a ring; guarded by mu
+	next     int           // where the next one goes in last; guarded by mu
+	status   Status        // without Failures; guarded by mu
+	failures Counts        // guarded by mu
+	pause    time.Duration // of the last opening; guarded by mu
+	timer    *time.Timer   // of the next probe; guarded by mu
+	ctx      context.Context
+	stop     context.CancelFunc
+	stopped  bool           // guarded by mu
+	probes   sync.WaitGroup // of running probes
 }
 
 // attempt is a finished request.
@@ -80,8 +82,11 @@ type Status struct {
 	Open   bool      // requests fail at once
 	Since  time.Time // when it opened or closed last; zero: it has never opened
 	Until  time.Time // of an open breaker: when it probes next
+	Kind   Kind      // of an open breaker: that of the fault that opened it
 	Cause  string    // of an open breaker: the last fault
 	Opened int       // how many times it has opened
+
+	Failures Counts // since the beginning
 }
 
 // Allow returns nil if a request may be sent, else an [*OpenError].
@@ -97,18 +102,28 @@ func (b *Breaker) Allow() error {
 // Done counts a request that [Breaker.Allow] has allowed, given its context and what the server's
 // handler returned.
 func (b *Breaker) Done(ctx context.Context, res mcp.Result, err error) {
-	verdict, cause := judge(ctx, res, err)
-	if verdict == ignored {
-		return
+	if verdict, kind, cause := judge(ctx, res, err); verdict != ignored {
+		b.count(kind, cause)
 	}
+}
+
+// Fail counts a failure that [Breaker.Done] cannot see, such as a refusal of a request that another server has
+// answered.
+func (b *Breaker) Fail(kind Kind, cause string) { b.count(kind, text.Short(cause)) }
+
+// count counts a request; the kind is zero if it has not failed.
+func (b *Breaker) count(kind Kind, cause string) {
 	now := time.Now()
 	b.mu.Lock()
 	b.begin()
+	if kind != 0 {
+		b.failures[kind]++
+	}
 	if b.status.Open { // it was sent before
 		b.mu.Unlock()
 		return
 	}
-	a := attempt{now, verdict == failed}
+	a := attempt{now, kind != 0}
 	if len(b.last) < b.rule.Calls {
 		b.last = append(b.last, a)
 	} else {
@@ -129,7 +144,7 @@ func (b *Breaker) Done(ctx context.Context, res mcp.Result, err error) {
 		b.mu.Unlock()
 		return
 	}
-	b.open(now, cause)
+	b.open(now, kind, cause)
 	b.mu.Unlock()
 	b.tell()
 }
@@ -143,7 +158,8 @@ func (b *Breaker) Trip(cause string) {
 		b.mu.Unlock()
 		return
 	}
-	b.open(time.Now(), cause)
+	b.failures[Silent]++
+	b.open(time.Now(), Silent, cause)
 	b.mu.Unlock()
 	b.tell()
 }
@@ -169,7 +185,9 @@ func (b *Breaker) Reset() {
 func (b *Breaker) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.status
+	s := b.status
+	s.Failures = b.failures
+	return s
 }
 
 // Stop ends the probes and waits for a running one. An open breaker stays open.
@@ -206,13 +224,13 @@ func (b *Breaker) begin() {
 }
 
 // open opens the breaker; mu is held.
-func (b *Breaker) open(now time.Time, cause string) {
+func (b *Breaker) open(now time.Time, kind Kind, cause string) {
 	if b.pause == 0 || now.Sub(b.status.Since) > 2*b.pause {
 		b.pause = b.rule.For
 	} else { // it was closed for a short time only
 		b.pause = b.longer()
 	}
-	b.status = Status{Open: true, Since: now, Cause: cause, Opened: b.status.Opened + 1}
+	b.status = Status{Open: true, Since: now, Kind: kind, Cause: cause, Opened: b.status.Opened + 1}
 	b.last, b.next = b.last[:0], 0
 	b.wait(now)
 }

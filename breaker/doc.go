@@ -19,8 +19,8 @@
 //
 // # Guarantees
 //
-//   - Only faults of the way to the server count: a lost connection, a status of 500 and more, a time
-//     limit, and the error -32603. A tool's own error (isError), a refusal by a policy, an error about
+//   - Only faults of the way to the server count, each with its [Kind]: a lost connection, a status of 500 and
+//     more, a time limit, the error -32603, and an answer that is not one, such as a web page. A tool's own error (isError), a refusal by a policy, an error about
 //     the arguments and a request that the caller has cancelled never count.
 //   - A request of a caller never serves as a probe.
 //   - An [OpenError] names the server, the last fault and the time of the next probe, and says that the

@@ -187,7 +187,7 @@ func publicError(err error) error {
 		return &lostError{lost.Error(), publicError(lost.Err)}
 	case errors.As(err, &he):
 		if he.RPC != nil {
-			return bridge.WithWait(he)
+			return bridge.Refusal(he)
 		}
 		return &HTTPError{he.Status, he.Header, he.Body}
 	case errors.As(err, &ee):

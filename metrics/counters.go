@@ -101,6 +101,8 @@ type Upstream struct {
 type Breaker struct {
 	Replica string
 	Open    bool // the replica gets no requests
+
+	Failures map[string]int // of requests, by kind
 }
 
 // server has the counts of one server.

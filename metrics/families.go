@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -144,6 +145,17 @@ var metrics = []struct {
 						open = 1
 					}
 					out = append(out, Sample{Labels: []string{u.Name, b.Replica}, Value: open})
+				}
+			}
+			return out
+		}},
+	{Metric{"patchbay_breaker_failures_total", "counter", "", []string{"server", "replica", "kind"}, "Requests that the breaker of a server or replica counts as failed: `lost`, `timeout`, `status`, `internal`, `unusable`, `refused`, `silent`."},
+		func(s *state) (out []Sample) {
+			for _, u := range s.servers {
+				for _, b := range u.Breakers {
+					for _, kind := range slices.Sorted(maps.Keys(b.Failures)) {
+						out = append(out, Sample{Labels: []string{u.Name, b.Replica, kind}, Value: float64(b.Failures[kind])})
+					}
 				}
 			}
 			return out

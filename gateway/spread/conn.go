@@ -304,6 +304,7 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 	var tried [16]*replica // most groups are smaller; others try 16
 	var last error
 	unknown := false // a replica may have run it
+	var refusing refusals
 	for n := 0; n < len(tried); n++ {
 		r := pinned
 		if r != nil { // it may finish there, also if the operator is taking the replica out
@@ -336,7 +337,11 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 		f := faultOf(ctx, err)
 		if f == answered {
 			c.g.note(ctx, r, res, err)
+			refusing.count(ctx)
 			return res, err
+		}
+		if f == refused {
+			refusing.add(r, err)
 		}
 		unknown = unknown || f == lost
 		if last == nil || f == lost {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/patchbay-dev/patchbay/breaker"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/retryafter"
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -22,6 +23,7 @@ const (
 	answered fault = iota // the replica has answered, or the caller has left: the end
 	notSent               // the replica has not run it: another one may
 	lost                  // the replica may have run it
+	refused               // the replica does not take it: another one may; its fault only if that one answers
 )
 
 func faultOf(ctx context.Context, err error) fault {
@@ -42,6 +44,10 @@ func faultOf(ctx context.Context, err error) fault {
 		return notSent
 	case errors.As(err, &limit):
 		return lost
+	case outcome.Unusable(err):
+		return lost
+	case refuses(err):
+		return refused
 	case errors.As(err, &he):
 		_, named := retryafter.Header(he.Header)
 		switch {
@@ -63,6 +69,45 @@ func faultOf(ctx context.Context, err error) fault {
 	return answered
 }
 
+// refuses reports whether an error is the refusal of a replica that other replicas need not share: its credentials
+// are wrong, or its path, or it has its own rate limit.
+func refuses(err error) bool {
+	var plain *mcp.HTTPError
+	var worded interface{ HTTPStatus() int } // with a JSON-RPC error
+	status := 0
+	if errors.As(err, &plain) {
+		status = plain.Status
+	} else if errors.As(err, &worded) {
+		status = worded.HTTPStatus()
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusTooManyRequests:
+		return true
+	}
+	return false
+}
+
+// refusals are the replicas that have refused a request. That is their fault only if another one takes it: a caller
+// whom all refuse has no permission.
+type refusals []refusal
+
+type refusal struct {
+	r   *replica
+	err error
+}
+
+func (all *refusals) add(r *replica, err error) { *all = append(*all, refusal{r, err}) }
+
+// count counts them, because another replica has answered.
+func (all refusals) count(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	for _, one := range all {
+		one.r.breaker.Fail(breaker.Refused, one.err.Error())
+	}
+}
+
 // lostError is the error of a request whose replica was lost. It does not wrap the cause, because the
 // gateway would take that for the loss of the whole connection.
 type lostError struct {
@@ -82,14 +127,17 @@ func (e *lostError) Error() string {
 			cause = fmt.Sprintf("%s; it last said: %q", exit.State, exit.Stderr)
 		}
 	}
+	if outcome.Unusable(e.cause) {
+		return fmt.Sprintf("%s gave no usable answer%s: %s", e.r.title(), unknown, cause)
+	}
 	return fmt.Sprintf("connection to %s lost%s: %s", e.r.title(), unknown, cause)
 }
 
 // Unwrap returns the error for callers.
 func (e *lostError) Unwrap() error { return mcp.Errorf(jsonrpc.CodeInternal, "%s", e.Error()) }
 
-// Unreached returns true: package metrics counts the error as one of the transport.
-func (e *lostError) Unreached() bool { return true }
+// Unreached reports whether package metrics counts the error as one of the transport, not of the protocol.
+func (e *lostError) Unreached() bool { return !outcome.Unusable(e.cause) }
 
 // Begun reports whether the server had begun the call.
 func (e *lostError) Begun() bool {
@@ -101,7 +149,7 @@ func (e *lostError) Begun() bool {
 func (r *replica) worded(req *mcp.Request, f fault, err error) error {
 	var limit *mcp.LimitError
 	var he *mcp.HTTPError
-	if f == answered || errors.As(err, &limit) || errors.As(err, &he) {
+	if f == answered || f == refused || errors.As(err, &limit) || errors.As(err, &he) {
 		return err
 	}
 	var gone *lostError

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/breaker"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -73,14 +74,19 @@ func (l *line) send(ctx context.Context, req *mcp.Request, bound, repeats bool) 
 	r.answers(ctx)
 	r.mu.Unlock()
 	res, err := l.up.Handle(own, req)
-	r.breaker.Done(own, res, err)
-	if err != nil && ctx.Err() == nil && own.Err() != nil {
-		err = &lostError{r: r, cause: context.Cause(own)} // it goes to another replica
-	}
+	kind := breaker.KindOf(own, res, err)
+	moved := err != nil && ctx.Err() == nil && own.Err() != nil
 	f := faultOf(ctx, err)
+	if f != refused || bound || moved { // else the next replica tells
+		r.breaker.Done(own, res, err)
+	}
+	if moved {
+		err = &lostError{r: r, cause: context.Cause(own)} // it goes to another replica
+		f = lost
+	}
 	now := time.Now()
 	r.mu.Lock()
-	r.load.end(began, now, f, ctx.Err() != nil)
+	r.load.end(began, now, f, kind != 0, ctx.Err() != nil)
 	if l.why != "" && f == lost && errors.Is(err, mcp.ErrClosed) {
 		err = &lostError{r, req.Method == revision.MethodCall, errors.New(l.why)}
 	}
@@ -89,16 +95,17 @@ func (l *line) send(ctx context.Context, req *mcp.Request, bound, repeats bool) 
 		r.asking = append(r.asking, now)
 	}
 	back := false
-	if f == answered && ctx.Err() == nil && !errors.As(err, new(*wait.Error)) {
+	if (f == answered || f == refused) && ctx.Err() == nil && !errors.As(err, new(*wait.Error)) {
 		back = l.heard(now)
 	}
 	var limit *mcp.LimitError
 	late := errors.As(err, &limit) && !l.quiet.IsZero() && now.Sub(l.quiet) >= limit.Limit/2 && l.pause > 0
+	wrong := kind == breaker.Unusable && l.pause > 0 // perhaps all that it answers is
 	r.mu.Unlock()
 	if back {
 		r.wake()
 	}
-	if late { // the limit is shorter than the suspicion
+	if late || wrong { // the limit is shorter than the suspicion
 		go l.look() // bounded in time
 	}
 	return res, err

@@ -38,6 +38,9 @@ const (
 	// leastLatency keeps chance from deciding among replicas that answer within a moment.
 	leastLatency = 0.001
 
+	// faultTook is the least time, in seconds, that a request counts which the replica did not answer.
+	faultTook = 1
+
 	// mostWaited bounds how much open requests count, in latencies each, so that a replica with one
 	// long request still gets others.
 	mostWaited = 20
@@ -53,7 +56,9 @@ func (l *load) begin(now time.Time) {
 	l.started += seconds(now)
 }
 
-func (l *load) end(began, now time.Time, f fault, left bool) {
+// end counts the end of a request. One that has failed never makes the replica look faster: a replica that
+// fails at once would otherwise get the requests of all others.
+func (l *load) end(began, now time.Time, f fault, failure, left bool) {
 	l.open--
 	l.started -= seconds(began)
 	if l.open == 0 {
@@ -63,8 +68,11 @@ func (l *load) end(began, now time.Time, f fault, left bool) {
 		return // its time says nothing
 	}
 	took, failed := now.Sub(began).Seconds(), 0.0
-	if f != answered {
+	if failure || f != answered {
 		failed = 1
+		if took = max(took, l.latency); f != answered {
+			took = max(took, faultTook)
+		}
 	}
 	// Requests that come at once count less each, those after a pause count more.
 	weight := 0.1

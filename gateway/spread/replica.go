@@ -41,6 +41,7 @@ type replica struct {
 type allower interface {
 	Allow() error
 	Done(context.Context, mcp.Result, error)
+	Fail(kind breaker.Kind, cause string)
 	Trip(cause string)
 	Reset()
 	Status() breaker.Status
@@ -52,6 +53,7 @@ type noBreaker struct{}
 
 func (noBreaker) Allow() error                            { return nil }
 func (noBreaker) Done(context.Context, mcp.Result, error) {}
+func (noBreaker) Fail(breaker.Kind, string)               {}
 func (noBreaker) Trip(string)                             {}
 func (noBreaker) Reset()                                  {}
 func (noBreaker) Status() breaker.Status                  { return breaker.Status{} }

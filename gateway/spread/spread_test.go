@@ -35,6 +35,7 @@ type box struct {
 	broken atomic.Bool // answer every call with -32603
 	calls  atomic.Int64
 	asked  sync.Map // methods that it got
+	wrong  atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 
 	mu      sync.Mutex
 	running *http.Server
@@ -88,6 +89,9 @@ func (b *box) start() {
 			case <-r.Context().Done():
 			case <-over:
 			}
+			return
+		}
+		if wrong := b.wrong.Load(); wrong != nil && (*wrong)(w, r) {
 			return
 		}
 		b.asked.Store(r.Header.Get("Mcp-Method"), true)

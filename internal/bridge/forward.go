@@ -201,7 +201,11 @@ func (r *Remote) forwardError(call *engine.Call, method string, err error) error
 		return errorf(jsonrpc.CodeInternal, "the server refused the forwarded request: %s", text.Short(rpc.Message))
 	case free && !call.Peer.Revision.Sessions && !r.fromFront(call):
 		// The modern era gives no meaning to these codes (T-139).
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
+		told := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: rpc.Message, Data: encode(map[string]int{"code": rpc.Code})}
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+			return &RefusedError{told, refused.status}
+		}
+		return told
 	}
 	return err
 }

@@ -94,3 +94,29 @@ func WithWait(he *engine.HTTPError) *jsonrpc.Error {
 	out.Message += wait
 	return &out
 }
+
+// Refusal returns the JSON-RPC error of an HTTP answer. If its status says that the answer is not one of the server's
+// methods, it is a [*RefusedError].
+func Refusal(he *engine.HTTPError) error {
+	told := WithWait(he)
+	switch he.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusTooManyRequests:
+		return &RefusedError{told, he.Status}
+	}
+	return told
+}
+
+// RefusedError is the JSON-RPC error of a request that was refused before a method of the server got it. Another
+// replica of the server need not refuse it.
+type RefusedError struct {
+	told   *jsonrpc.Error
+	status int
+}
+
+func (e *RefusedError) Error() string { return e.told.Error() }
+
+// Unwrap returns the JSON-RPC error.
+func (e *RefusedError) Unwrap() error { return e.told }
+
+// HTTPStatus returns the status of the answer.
+func (e *RefusedError) HTTPStatus() int { return e.status }

@@ -21,7 +21,7 @@ import (
 // object refuses a result that is not an object; every result of the protocol is one.
 func object(raw json.RawMessage, err error) (json.RawMessage, error) {
 	if err == nil && jsonx.KindOf(raw) != '{' {
-		return nil, errors.New("the server's result is not an object")
+		return nil, engine.Unusable("the server's result is not an object")
 	}
 	return raw, err
 }
@@ -110,7 +110,7 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 			x.begun.Store(true)
 			x.timer.touch()
 			if !revision.Asks(x.method) {
-				return nil, fmt.Errorf("the server asked for input on %q, which does not allow that", x.method)
+				return nil, engine.Unusable("the server asked for input on %q, which does not allow that", x.method)
 			}
 			if kept, err = kept.next(raw, x.r.Limits.Rounds); err != nil {
 				return nil, err
@@ -130,9 +130,9 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 				x.handle = inner(raw)
 				return x.handle, nil
 			}
-			return nil, fmt.Errorf("the server made a task of %q, which does not allow that", x.method)
+			return nil, engine.Unusable("the server made a task of %q, which does not allow that", x.method)
 		default:
-			return nil, fmt.Errorf("the server's result has the unknown type %q", text.Short(kind)) // BASE-26: invalid
+			return nil, engine.Unusable("the server's result has the unknown type %q", text.Short(kind)) // BASE-26: invalid
 		}
 	}
 }
@@ -159,7 +159,7 @@ func resultType(raw json.RawMessage) (string, error) {
 	}
 	kind, err := jsonx.Unquote(t)
 	if err != nil {
-		return "", errors.New("the server's resultType is not a string")
+		return "", engine.Unusable("the server's resultType is not a string")
 	}
 	return kind, nil
 }
@@ -192,18 +192,18 @@ func (k keptRound) next(raw json.RawMessage, limit int) (keptRound, error) {
 			kq.Method, _ = jsonx.Unquote(m)
 		}
 		if kq.Method == "" {
-			return k, fmt.Errorf("the server's input request %q has no method", text.Short(kq.Key))
+			return k, engine.Unusable("the server's input request %q has no method", text.Short(kq.Key))
 		}
 		if params, _ := jsonx.Lookup(q, "params"); string(params) != "null" { // which counts as absent
 			kq.Params = params
 		}
 		if err := revision.CheckParams(kq.Method, kq.Params); err != nil {
-			return k, fmt.Errorf("the server's input request %q: %w", text.Short(kq.Key), err)
+			return k, engine.Unusable("the server's input request %q: %v", text.Short(kq.Key), err)
 		}
 		round.Questions = append(round.Questions, kq)
 	}
 	if round.State == nil && len(round.Questions) == 0 {
-		return k, errors.New("the server requires input but names neither questions nor a state")
+		return k, engine.Unusable("the server requires input but names neither questions nor a state")
 	}
 	return round, nil
 }

@@ -37,7 +37,7 @@ func TaskID(handle json.RawMessage) (string, error) {
 	raw, _ := jsonx.Lookup(handle, "taskId")
 	id, err := jsonx.Unquote(raw)
 	if err != nil || id == "" {
-		return "", errors.New("the server made a task without a taskId")
+		return "", engine.Unusable("the server made a task without a taskId")
 	}
 	return id, nil
 }
@@ -50,7 +50,7 @@ func (r *Remote) Task(ctx context.Context, id string) (*engine.TaskState, error)
 	}
 	var state engine.TaskState
 	if err := jsonx.Unmarshal(r.InnerTask(raw), &state); err != nil {
-		return nil, fmt.Errorf("the server's task: %w", err)
+		return nil, engine.Unusable("the server's task: %v", err)
 	}
 	return &state, nil
 }
@@ -161,7 +161,7 @@ func (x *Call) await(ctx context.Context, id string) (json.RawMessage, error) {
 		switch state.Status {
 		case "completed":
 			if jsonx.KindOf(state.Result) != '{' {
-				return nil, errors.New("the server's task is completed and has no result")
+				return nil, engine.Unusable("the server's task is completed and has no result")
 			}
 			return state.Result, nil
 		case "failed":

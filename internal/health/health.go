@@ -131,16 +131,18 @@ type Tool struct {
 
 // Replica is the state of a replica of a server, or of the server itself if it is one with a breaker.
 type Replica struct {
-	Name    string    `json:"name"`
-	Conns   int       `json:"connections"`
-	Calls   int       `json:"calls"`             // in progress
-	Breaker string    `json:"breaker"`           // "open" or "closed"
-	Opened  int       `json:"opened,omitempty"`  // how many times the breaker has opened
-	Since   time.Time `json:"since,omitzero"`    // when it opened or closed last
-	Until   time.Time `json:"until,omitzero"`    // of an open one: when the replica is probed
-	Reason  string    `json:"reason,omitempty"`  // why the breaker is open, or there is no connection
-	Differs string    `json:"differs,omitempty"` // how it differs from the one with the lists
-	Out     string    `json:"out,omitempty"`     // why the operator lets it get no calls, such as "is disabled (…)"
+	Name     string         `json:"name"`
+	Conns    int            `json:"connections"`
+	Calls    int            `json:"calls"`              // in progress
+	Breaker  string         `json:"breaker"`            // "open" or "closed"
+	Opened   int            `json:"opened,omitempty"`   // how many times the breaker has opened
+	Since    time.Time      `json:"since,omitzero"`     // when it opened or closed last
+	Until    time.Time      `json:"until,omitzero"`     // of an open one: when the replica is probed
+	Kind     string         `json:"kind,omitempty"`     // of an open one: of the failure that opened it, as in Failures
+	Reason   string         `json:"reason,omitempty"`   // why the breaker is open, or there is no connection
+	Differs  string         `json:"differs,omitempty"`  // how it differs from the one with the lists
+	Failures map[string]int `json:"failures,omitempty"` // by kind, since the start: lost, timeout, status, internal, unusable, refused, silent
+	Out      string         `json:"out,omitempty"`      // why the operator lets it get no calls, such as "is disabled (…)"
 }
 
 // Cache counts the calls of read-only tools since the start.

@@ -113,6 +113,12 @@ func Unsent(err error) bool {
 	return errors.As(err, &unsent) && unsent.Unsent()
 }
 
+// Unusable reports whether err says that a server has answered with something that is not an answer to the request.
+func Unusable(err error) bool {
+	var answer interface{ Unusable() bool }
+	return errors.As(err, &answer) && answer.Unusable()
+}
+
 // lost reports whether a request failed between this process and the server.
 func lost(err error) bool {
 	var exit *mcp.ExitError

@@ -84,7 +84,7 @@ func (c *Client) broken(err error, frame []byte) {
 		c.mu.Lock()
 		cl := c.calls[bad.ID]
 		if cl != nil {
-			c.answer(cl, nil, &jsonrpc.Error{Code: bad.Err.Code, Message: "the server's answer is not a valid message: " + bad.Err.Message})
+			c.answer(cl, nil, engine.Unusable("the server's answer is not a valid message: %s", bad.Err.Message))
 		}
 		c.mu.Unlock()
 		if cl != nil {

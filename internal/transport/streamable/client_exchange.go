@@ -170,7 +170,7 @@ func (x *exchange) run() (json.RawMessage, error) {
 		}
 	}
 	if res.StatusCode == http.StatusAccepted || res.StatusCode == http.StatusNoContent {
-		return nil, fmt.Errorf("%s: the server answered HTTP %d, which has no response", out.Method, res.StatusCode)
+		return nil, engine.Unusable("%s: the server answered HTTP %d, which has no response", out.Method, res.StatusCode)
 	}
 	switch t := mediaType(res.Header); t {
 	case "application/json":
@@ -178,10 +178,10 @@ func (x *exchange) run() (json.RawMessage, error) {
 	case "text/event-stream":
 		return x.follow(&res)
 	case "text/html":
-		return nil, fmt.Errorf("%s: it answers, but is not an MCP server: a web page", out.Method)
+		return nil, engine.Unusable("%s: it answers, but is not an MCP server: a web page", out.Method)
 	default:
 		head, _ := io.ReadAll(io.LimitReader(res.Body, 200))
-		return nil, fmt.Errorf("%s: the server answered %q, want application/json or text/event-stream; it begins %q", out.Method, text.Short(t), head)
+		return nil, engine.Unusable("%s: the server answered %q, want application/json or text/event-stream; it begins %q", out.Method, text.Short(t), head)
 	}
 }
 
@@ -232,7 +232,7 @@ func (x *exchange) json(res *http.Response) (json.RawMessage, error) {
 	}
 	raw, found, err := x.frame(body)
 	if err == nil && !found {
-		err = fmt.Errorf("%s: the body holds no response to the request", x.out.Method)
+		err = engine.Unusable("%s: the body holds no response to the request", x.out.Method)
 	}
 	return raw, err
 }
@@ -332,11 +332,11 @@ func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err erro
 	if !x.modern && jsonrpc.IsBatch(data) { // 2025-03-26
 		batch, err := jsonrpc.DecodeBatch(data, lim)
 		if err != nil {
-			return nil, false, fmt.Errorf("%s: answer: %v", x.out.Method, err)
+			return nil, false, engine.Unusable("%s: answer: %v", x.out.Method, err)
 		}
 		for i := range batch {
 			if batch[i].Err != nil {
-				return nil, false, fmt.Errorf("%s: answer: %v", x.out.Method, batch[i].Err)
+				return nil, false, engine.Unusable("%s: answer: %v", x.out.Method, batch[i].Err)
 			}
 			r, ok, e := x.message(&batch[i].Message)
 			if ok || e != nil {
@@ -347,7 +347,7 @@ func (x *exchange) frame(data []byte) (raw json.RawMessage, found bool, err erro
 	}
 	msg, err := jsonrpc.Decode(data, lim)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s: answer: %v", x.out.Method, err)
+		return nil, false, engine.Unusable("%s: answer: %v", x.out.Method, err)
 	}
 	return x.message(&msg)
 }
@@ -371,7 +371,7 @@ func (x *exchange) message(msg *jsonrpc.Message) (raw json.RawMessage, found boo
 	}
 	// An error without an id can only be about the one request of this exchange.
 	if msg.ID != x.id && !(msg.Error != nil && msg.ID.IsZero()) {
-		return nil, false, fmt.Errorf("%s: the answer has the id %v, want %v", x.out.Method, msg.ID, x.id)
+		return nil, false, engine.Unusable("%s: the answer has the id %v, want %v", x.out.Method, msg.ID, x.id)
 	}
 	if msg.Error != nil {
 		e := *msg.Error
