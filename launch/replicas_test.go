@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/gateway/spread"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -133,5 +135,64 @@ func TestGroupOfEntries(t *testing.T) {
 	}
 	if got := f.Set([]config.Server{one, {Name: "other", Group: "x", URL: a.URL}, {Name: "x", URL: b.URL, Source: "mcp.json:7"}}, nil, ""); !slices.Contains(got, "~ work") {
 		t.Errorf("without a member: changes %q", got)
+	}
+}
+
+// A single server has a breaker with "breaker": true, which refuses calls while the server fails, and replicas have
+// none with "breaker": false: each call is sent.
+func TestBreakerIsSet(t *testing.T) {
+	var sent atomic.Int64
+	failing := func() string {
+		srv := &mcp.Server{Name: "work", Version: "1"}
+		mcp.AddTool(srv, mcp.Tool{Name: "which"}, func(context.Context, struct{}) (string, error) {
+			sent.Add(1)
+			return "", mcp.Errorf(jsonrpc.CodeInternal, "out of order")
+		})
+		hs := httptest.NewServer(srv)
+		t.Cleanup(hs.Close)
+		return hs.URL
+	}
+	a, b := failing(), failing()
+	var mu sync.Mutex
+	told := map[string]int{}
+	f := &Servers{Env: &Env{}, Gateway: &gateway.Gateway{Name: "g", Version: "1"}, Replica: func(server string, s spread.Status) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Breaker.Open && s.Name == server || server == "none" {
+			told[server]++
+		}
+	}}
+	defer f.Close()
+	f.Set([]config.Server{
+		{Name: "single", URL: a, Breaker: config.Breaker{On: true, Failures: 2, Calls: 2, For: time.Hour}},
+		{Name: "none", URL: a, Replicas: []string{b}, Breaker: config.Breaker{Off: true, Failures: 1, Calls: 1}},
+	}, nil, "")
+	soon(t, "the replicas are connected", func() bool {
+		all := f.Replicas("none")
+		return len(all) == 2 && all[0].Conns > 0 && all[1].Conns > 0
+	})
+	// while calls may still say that the server is starting
+	soon(t, "the breaker of a single server opens", func() bool {
+		_, _ = ask(t, f.Gateway, "single_which")
+		return f.Replicas("single")[0].Breaker.Open
+	})
+	if n := sent.Swap(0); n != 2 {
+		t.Errorf("the breaker has opened after %d calls, want 2", n)
+	}
+	if _, err := ask(t, f.Gateway, "single_which"); err == nil || !strings.Contains(err.Error(), "has failed too often") || sent.Load() != 0 {
+		t.Errorf("while it is open: %v", err)
+	}
+	for range 20 {
+		if _, err := ask(t, f.Gateway, "none_which"); err == nil || !strings.Contains(err.Error(), "out of order") {
+			t.Fatalf("without a breaker: %v", err)
+		}
+	}
+	if n := sent.Load(); n != 20 {
+		t.Errorf("%d of 20 calls were sent without a breaker", n)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if told["single"] != 1 || told["none"] != 0 {
+		t.Errorf("told %v", told)
 	}
 }
