@@ -119,9 +119,21 @@ func makeGroup(place string, l Limits) (g *group, err error) {
 			syscall.Rmdir(dir)
 		}
 	}()
+	if err := limit(dir, l); err != nil {
+		return nil, err
+	}
+	fd, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &group{dir, fd}, nil
+}
+
+// limit sets the limits of a group.
+func limit(dir string, l Limits) error {
 	if l.Memory > 0 {
 		if err := write(filepath.Join(dir, "memory.max"), strconv.FormatInt(l.Memory, 10)); err != nil {
-			return nil, err
+			return err
 		}
 		// These may be missing: without swap, and before Linux 4.19.
 		write(filepath.Join(dir, "memory.swap.max"), "0")
@@ -129,14 +141,10 @@ func makeGroup(place string, l Limits) (g *group, err error) {
 	}
 	if l.Processes > 0 {
 		if err := write(filepath.Join(dir, "pids.max"), strconv.Itoa((l.Processes+1)*threads)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	fd, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &group{dir, fd}, nil
+	return nil
 }
 
 func (g *group) prepare(cmd *exec.Cmd) {
