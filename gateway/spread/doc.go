@@ -20,8 +20,8 @@
 //     lost, is repeated on another replica, also as soon as the breaker opens. A call of a tool that was
 //     lost fails, and its error says that the tool may have run; with Trusted, a tool that the server
 //     declares read-only or idempotent is repeated.
-//   - A replica that answers wrongly, such as with a web page, is treated like one that was lost. What a replica
-//     refuses with 401, 403, 404, 405 or 429 goes to another one; if that one answers, the first has failed.
+//   - A replica that answers wrongly, such as with a web page, is treated like one that was lost. A request
+//     that it refuses with 401, 403, 404, 405 or 429 goes to another one; if that one answers, the first has failed.
 //   - State stays where it is: a session before 2026-07-28 with a connection of its own, a task and a
 //     call with an open question belong to one replica. If that fails, the caller is told.
 //   - Lists come from one replica as long as it works. A call of a tool goes only to replicas that list

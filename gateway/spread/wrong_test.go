@@ -146,11 +146,12 @@ func TestReplicaBecomesPage(t *testing.T) {
 	s := session()
 	a.answersWrongly(wrongs["a web page"])
 	failed := 0
-	for !statusOf(group, "a").Breaker.Open {
+	eventually(t, "the breaker opens", func() bool {
 		if _, err := call(t, s, "work_which"); err != nil {
 			failed++
 		}
-	}
+		return statusOf(group, "a").Breaker.Opened > 0
+	})
 	if failed > 3 { // those that came while it was pinged
 		t.Errorf("%d calls failed", failed)
 	}
