@@ -56,3 +56,35 @@ func (up *upstream) toolKey(ctx context.Context, tool string, req *mcp.Request) 
 	}
 	return nil, false
 }
+
+// readKey identifies a connection, the list of resources of its server, and the callers who are the same to it.
+type readKey struct {
+	conn     weak.Pointer[conn]
+	version  listVersion
+	audience audience
+	can      string // the questions that the caller can answer
+}
+
+// ReadKey returns a key for the contents of a resource, by the name that a server has for itself. Reads with equal
+// keys reach the same connection, come from callers that the server cannot tell apart, and no change of the list of
+// resources was seen between them. The key is comparable. It is nil if the contents must not be used for another
+// read: the server is not connected, or is older than 2026-07-28 and so does not say how long they may be used.
+// ReadKey asks no server.
+func (g *Gateway) ReadKey(ctx context.Context, server string, req *mcp.Request) any {
+	for _, up := range g.upstreams() {
+		if up.name == server && up.pool != nil {
+			return up.readKey(ctx, req)
+		}
+	}
+	return nil
+}
+
+func (up *upstream) readKey(ctx context.Context, req *mcp.Request) any {
+	who := clientOf(ctx)
+	c := up.pool.listConn(who)
+	if c == nil || c.lister == nil || !c.modern || up.pool.perClient() && up.pool.ofClient(who) == nil {
+		return nil
+	}
+	version, _ := c.version(listResources)
+	return readKey{weak.Make(c), version, audienceOf(ctx, mcp.CallFrom(ctx), req).to(c), who.can}
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
@@ -158,5 +159,109 @@ func TestUpCache(t *testing.T) {
 	}
 	if len(cached) != 7 || slices.ContainsFunc(cached, func(id string) bool { return slices.Contains(begun, id) }) {
 		t.Errorf("calls from the cache %q, begun %q", cached, begun)
+	}
+}
+
+// Contents of resources are read from the cache of a trusted server for as long as the server says, by the same caller,
+// until a change is announced or a tool that may write is called. Public ones are for all callers.
+func TestUpCacheOfReads(t *testing.T) {
+	runtimeFolder(t)
+	var reads atomic.Int64
+	srv := &mcp.Server{Name: "db", Version: "1"}
+	for uri, hint := range map[string]mcp.CacheHint{"db://own": {TTL: time.Hour}, "db://public": {TTL: time.Hour, Public: true}, "db://never": {}} {
+		mcp.AddResource(srv, mcp.Resource{URI: uri, Name: uri}, func(context.Context) (*mcp.ReadResult, error) {
+			return &mcp.ReadResult{Contents: []mcp.ResourceContents{{URI: uri, Text: fmt.Sprint(reads.Add(1))}}, Cache: hint}, nil
+		})
+	}
+	mcp.AddTool(srv, mcp.Tool{Name: "write"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	back := httptest.NewServer(srv)
+	t.Cleanup(func() { back.CloseClientConnections(); back.Close() }) // after the end of the gateway
+	dir := t.TempDir()
+	var lines []byte
+	header := map[string]http.Header{}
+	for _, name := range []string{"ada", "bob"} {
+		key, entry := auth.NewAPIKey(name)
+		line, err := json.Marshal(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
+		header[name] = http.Header{"Authorization": {"Bearer " + key}}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "keys.jsonl"), lines, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entry := func(trusted bool) map[string]any {
+		return map[string]any{"url": back.URL, "patchbay": map[string]any{"cache": "30m", "trusted": trusted}}
+	}
+	r := startUp(t, map[string]any{"db": entry(true), "stranger": entry(false)}, "--auth", "apikeys:"+filepath.Join(dir, "keys.jsonl"))
+	session := func(who, path string, revisions ...mcp.Revision) *mcp.Session {
+		t.Helper()
+		s, err := (&mcp.Client{Name: "desk", Version: "1", Header: header[who], Revisions: revisions}).Dial(t.Context(), r.url+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	read := func(s *mcp.Session, uri string) *mcp.ReadResult {
+		t.Helper()
+		res, err := s.ReadResource(t.Context(), uri, mcp.WithoutCache())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	ada, again, bob := session("ada", "/s/db"), session("ada", "/s/db"), session("bob", "/s/db")
+	older := session("ada", "/s/db", mcp.V2025_11_25)
+	for i, c := range []struct {
+		s     *mcp.Session
+		uri   string
+		reads int64
+	}{
+		{ada, "db://own", 1}, {ada, "db://own", 0}, {again, "db://own", 0}, {bob, "db://own", 1}, {bob, "db://own", 0},
+		{older, "db://own", 1}, {older, "db://own", 0}, // the server sees the revision
+		{ada, "db://public", 1}, {bob, "db://public", 0}, {session("bob", "/s/stranger"), "db://public", 1},
+		{ada, "db://never", 1}, {ada, "db://never", 1},
+		{session("ada", "/s/stranger"), "db://own", 1}, {session("ada", "/s/stranger"), "db://own", 1},
+	} {
+		before := reads.Load()
+		read(c.s, c.uri)
+		if got := reads.Load() - before; got != c.reads {
+			t.Errorf("read %d, of %s: the server read %d times, want %d", i, c.uri, got, c.reads)
+		}
+	}
+	if hint := read(ada, "db://own").Cache; hint.Public || hint.TTL <= 0 || hint.TTL > 30*time.Minute {
+		t.Errorf("from the cache: %+v, want what is left of the 30 minutes of the entry", hint)
+	}
+	old := read(ada, "db://own").Contents[0].Text
+	if _, err := ada.CallTool(t.Context(), "write", nil); err != nil {
+		t.Fatal(err)
+	}
+	now := read(ada, "db://own").Contents[0].Text
+	if now == old {
+		t.Error("contents of before a call that may write are returned")
+	}
+	events := make(chan mcp.Event, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for e, err := range ada.Watch(ctx, "db://own") {
+			if err == nil {
+				events <- e
+			}
+		}
+	}()
+	until(t, "the news arrives", func() bool {
+		srv.ResourceUpdated("db://own")
+		select {
+		case e := <-events:
+			return e.Method == "notifications/resources/updated"
+		case <-time.After(20 * time.Millisecond):
+			return false
+		}
+	})
+	if read(ada, "db://own").Contents[0].Text == now {
+		t.Error("contents of before their change are returned")
 	}
 }
