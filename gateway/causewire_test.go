@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -28,6 +30,15 @@ func TestFramesNameTheirCauseOnEveryWire(t *testing.T) {
 			near, far := jsonrpc.Pipe()
 			go markedServer().Serve(context.WithoutCancel(ctx), far)
 			return c.Connect(ctx, mcptest.Wire(near))
+		},
+		"stdio": func(t *testing.T, ctx context.Context, c *mcp.Client) (*mcp.Session, error) {
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(context.WithoutCancel(ctx), self)
+			cmd.Env = append(os.Environ(), childVar+"=marked")
+			return c.Start(ctx, cmd)
 		},
 		"http": func(t *testing.T, ctx context.Context, c *mcp.Client) (*mcp.Session, error) {
 			return c.Dial(ctx, serve(t, markedServer(), "http"))
@@ -99,6 +110,8 @@ func TestFramesNameTheirCauseOnEveryWire(t *testing.T) {
 				case !strings.HasPrefix(f.Conn, "up/"):
 				case f.Kind == trace.KindSession:
 					check(f, "the session", opened)
+				case f.Kind == trace.KindStart:
+					check(f, "the start of the process", opened)
 				case bytes.Contains(f.Msg, []byte(`"method":"initialize"`)) && f.Dir == trace.Out:
 					check(f, "initialize", opened)
 				case bytes.Contains(f.Msg, []byte(marked)):
@@ -106,6 +119,9 @@ func TestFramesNameTheirCauseOnEveryWire(t *testing.T) {
 				case bytes.Contains(f.Msg, []byte(`"resources/read"`)):
 					check(f, "a frame for nobody", trace.Cause{})
 				}
+			}
+			if (seen["the start of the process"] == 1) != (name == "stdio") {
+				t.Errorf("%d starts of a process", seen["the start of the process"])
 			}
 			if seen["the session"] != 1 || seen["initialize"] == 0 || seen["a frame of the call"] < 4 || seen["a frame for nobody"] != 1 {
 				t.Errorf("seen: %v", seen)

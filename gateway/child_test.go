@@ -20,6 +20,11 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(childVar) {
 	case "":
 		os.Exit(m.Run())
+	case "marked":
+		if err := markedServer().ServeStdio(context.Background()); err != nil {
+			os.Exit(1)
+		}
+		return
 	case "broken":
 		fmt.Fprintln(os.Stderr, "no API key in the environment")
 		os.Exit(3)
