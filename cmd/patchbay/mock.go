@@ -16,7 +16,7 @@ may use any revision. Without --http, serves stdio.`,
 
 // mockCmd serves a recording in place of the recorded server.
 type mockCmd struct {
-	File string `arg:"" name:"trace" help:"A recording of --trace."`
+	File string `arg:"" name:"trace" help:"A recording of --trace or folder of --record."`
 	HTTP string `name:"http" placeholder:"ADDR" help:"Serve Streamable HTTP on this address; default: stdio."`
 	protection
 	Conn string `placeholder:"PATTERN" help:"Only connections with such names; * matches any text."`

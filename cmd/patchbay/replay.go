@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ states and cursors may differ. Exit code 1: answers differ.`,
 
 // replayCmd plays the client's side of a recording against a live server.
 type replayCmd struct {
-	File   string   `arg:"" name:"trace" help:"A recording of --trace; -: standard input."`
+	File   string   `arg:"" name:"trace" help:"A recording of --trace or folder of --record; -: standard input."`
 	Ignore []string `placeholder:"MEMBER" help:"Ignore differences in this member (repeatable)."`
 	Logs   bool     `help:"Compare log messages too."`
 	Conn   string   `placeholder:"PATTERN" help:"Only connections with such names; * matches any text."`
@@ -88,11 +89,7 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 		defer f.Close()
 		if old, err := f.Stat(); err == nil {
 			if old.IsDir() {
-				files, err := recordings(file, time.Time{})
-				if err != nil {
-					return nil, err
-				}
-				return nil, usagef("%s is a folder; name one of its recordings, such as %s", file, files[len(files)-1])
+				return a.readFolder(file, conns)
 			}
 			if now, err := os.Stat(a.Trace); err == nil && os.SameFile(old, now) {
 				return nil, usagef("--trace %s would overwrite the recording", a.Trace)
@@ -100,6 +97,28 @@ func (a *app) readRecording(file, conns string) (*replay.Recording, error) {
 		}
 		in = f
 	}
+	return a.read(in, file, conns)
+}
+
+// readFolder reads what the last program has written to a folder of --record.
+func (a *app) readFolder(dir, conns string) (*replay.Recording, error) {
+	files, err := recordings(dir, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	in, older, err := replay.OpenLast(files)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	defer in.Close()
+	if older > 0 {
+		a.talk.Note("%s: the last recording is used; for one of the %d older files, such as %s, name it", dir, older, files[0])
+	}
+	return a.read(in, dir, conns)
+}
+
+// read reads a recording, of a name.
+func (a *app) read(in io.Reader, file, conns string) (*replay.Recording, error) {
 	rec, err := replay.Read(in, conns)
 	if err != nil {
 		return nil, &fault{Code: exitUsage, Err: fmt.Errorf("%s: %w", file, err), Next: "patchbay trace " + shell([]string{file})}
