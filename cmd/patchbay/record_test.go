@@ -61,6 +61,24 @@ func TestRecordFolder(t *testing.T) {
 	if code := run(context.Background(), []string{"trace", files[0], "--conn", "stub/*"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "for "+back[0].String()+": ") {
 		t.Errorf("trace: exit code %d, %s\n%s", code, errs.String(), out.String())
 	}
+	// replay and mock take a file and the folder, on the side of the clients and on that of a server.
+	for _, of := range []string{files[0], dir} {
+		for _, side := range []struct{ conn, tool string }{{"http-*", "stub_args"}, {"stub/*", "args"}} {
+			var out, errs strings.Builder
+			if code := run(t.Context(), []string{"replay", of, "--conn", "stub/*", "--config", r.file, "-s", "stub", "--ignore", "password"}, strings.NewReader(""), &out, &errs); !strings.Contains(out.String(), "tools/call args") {
+				t.Errorf("replay %s: exit code %d, %s%s", of, code, out.String(), errs.String())
+			}
+			cmd, stderr := program(t, "mock", of, "--conn", side.conn)
+			mocked, err := (&mcp.Client{Name: "c", Version: "1"}).Start(t.Context(), cmd)
+			if err != nil {
+				t.Fatal(err, stderr)
+			}
+			if res, err := mocked.CallTool(t.Context(), side.tool, map[string]any{"text": "marked"}); err != nil || !strings.Contains(res.Text(), "marked") {
+				t.Errorf("mock %s --conn %s: %v, %v", of, side.conn, res, err)
+			}
+			mocked.Close()
+		}
+	}
 	call := func(args ...string) (int, []string, string) {
 		var out, errs strings.Builder
 		code := run(context.Background(), append([]string{"trace", dir}, args...), strings.NewReader(""), &out, &errs)
@@ -88,6 +106,58 @@ func TestRecordFolder(t *testing.T) {
 	} {
 		if code, lines, text := call(tt.args...); code != tt.code || lines[0] != "" || !strings.Contains(text, tt.text) {
 			t.Errorf("trace %q: exit code %d, %q, %q; want %d and %q", tt.args, code, text, lines, tt.code, tt.text)
+		}
+	}
+}
+
+// TestRecordStart: in a recording of an up that starts a process for each session, the start names the request
+// that has caused it. That of the process for lists names none.
+func TestRecordStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "frames")
+	server := stubServer(t, "stuck", string(mcp.V2025_11_25))
+	server["patchbay"] = map[string]any{"share": "session"}
+	r := startUp(t, map[string]any{"stub": server}, "--record", dir)
+	for range 2 {
+		s, err := (&mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}).Dial(t.Context(), r.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CallTool(t.Context(), "stub_args", map[string]any{"text": "marked"}); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+	}
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Skip(err) // Windows
+	}
+	if err := r.cmd.Wait(); err != nil {
+		t.Errorf("up: %v\n%s", err, r.stderr)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(files) != 1 {
+		t.Fatalf("files %q, want one", files)
+	}
+	raw, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, starts := map[trace.Cause]bool{}, map[trace.Cause]int{}
+	for f, err := range trace.Read(bytes.NewReader(raw)) {
+		switch {
+		case err != nil:
+			t.Error(err)
+		case f.Kind == trace.KindStart:
+			starts[f.For]++
+		case f.Dir == trace.In && bytes.Contains(f.Msg, []byte(`"tools/call"`)):
+			calls[trace.Cause{Conn: f.Conn, ID: idOf(f)}] = true
+		}
+	}
+	if len(calls) != 2 || len(starts) != 3 || starts[trace.Cause{}] != 1 {
+		t.Errorf("starts %v for the calls %v, want one for each and one for the lists", starts, calls)
+	}
+	for call := range calls {
+		if starts[call] != 1 {
+			t.Errorf("%d processes were started for the call %s", starts[call], call)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
@@ -25,6 +28,9 @@ import (
 type collector struct {
 	url  string
 	busy atomic.Bool // it answers 503
+
+	keep atomic.Pointer[chan struct{}] // it answers no request before this is closed; nil: it answers
+	kept atomic.Int64                  // requests that it has kept
 
 	mu    sync.Mutex
 	spans []collected // guarded by mu
@@ -67,6 +73,13 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ResourceSpans []struct {
 			Resource   struct{ Attributes []collectedAttribute }
 			ScopeSpans []struct{ Spans []collected }
+		}
+	}
+	if until := c.keep.Load(); until != nil {
+		c.kept.Add(1)
+		select {
+		case <-*until:
+		case <-r.Context().Done():
 		}
 	}
 	c.mu.Lock()
@@ -172,7 +185,7 @@ func TestOneTree(t *testing.T) {
 	}
 }
 
-// A collector that is busy delays no call, and shows in status and once on standard error. At the end
+// A collector that is busy, or does not answer, delays no call, and shows in status and once on standard error. At the end
 // the spans that are left are sent.
 func TestBusyCollector(t *testing.T) {
 	runtimeFolder(t)
@@ -187,7 +200,9 @@ func TestBusyCollector(t *testing.T) {
 	defer s.Close()
 	echo := func() {
 		t.Helper()
-		if _, err := s.CallTool(t.Context(), "all_echo", map[string]any{"message": "hi"}); err != nil {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, errors.New("the call waits for the collector"))
+		defer cancel()
+		if _, err := s.CallTool(ctx, "all_echo", map[string]any{"message": "hi"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -210,6 +225,17 @@ func TestBusyCollector(t *testing.T) {
 	if n := strings.Count(r.stderr.String(), "telemetry is not delivered"); n != 1 {
 		t.Errorf("%d warnings in %s", n, r.stderr)
 	}
+	answers := make(chan struct{})
+	c.keep.Store(&answers)
+	until(t, "the collector keeps a request", func() bool {
+		echo()
+		return c.kept.Load() > 0
+	})
+	for range 20 { // which the collector answers after the calls
+		echo()
+	}
+	c.keep.Store(nil)
+	close(answers)
 	c.busy.Store(false)
 	until(t, "the spans are sent", func() bool { return len(c.calls()) >= 40 })
 	echo()
