@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -63,6 +64,7 @@ var assaultWires = []struct {
 // Any frame of one client is answered or ends only its own wire; the calls of others go on, and
 // memory stays bounded.
 func TestAssaults(t *testing.T) {
+	long.WithoutRace(t)
 	mcptest.LeakCheck(t)
 	for _, wire := range assaultWires {
 		for _, a := range assaults {
@@ -225,6 +227,7 @@ func watchMemory(t *testing.T) func() int64 {
 
 // A call to a hostile HTTP server ends with an error in its time, and memory stays bounded.
 func TestHostileHTTPServers(t *testing.T) {
+	long.WithoutRace(t)
 	mcptest.LeakCheck(t)
 	stream := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -106,6 +107,7 @@ func TestResultsAreCheckedByTheLatestSchema(t *testing.T) {
 // documents, is logged and not enforced, and nothing is fetched. Validation that would not end
 // fails with an error, soon.
 func TestHostileOutputSchemas(t *testing.T) {
+	long.WithoutRace(t)
 	var hits atomic.Int64
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		hits.Add(1)

@@ -21,9 +21,12 @@ import (
 // child names what the test binary is to do, when a test starts it again.
 const child = "VAULT_TEST_CHILD"
 
+var recommended int // iterations of the key of a passphrase, of which tests use fewer
+
 func TestMain(m *testing.M) {
 	os.Setenv("PATCHBAY_KEYRING", "off") // tests leave the user's own alone
 	os.Unsetenv("PATCHBAY_PASSPHRASE")
+	recommended = vault.Iterations(1000)
 	switch os.Getenv(child) {
 	case "":
 		os.Exit(m.Run())

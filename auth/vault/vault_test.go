@@ -137,6 +137,26 @@ func searchPlanted(t *testing.T, dir string) {
 	}
 }
 
+// A passphrase is stretched by as many iterations as OWASP recommends for PBKDF2 with SHA-256, and
+// the file of the key says how many it has.
+func TestIterations(t *testing.T) {
+	before := vault.Iterations(recommended)
+	defer vault.Iterations(before)
+	dir := t.TempDir()
+	v := open(t, dir, &vault.Options{Passphrase: "one"})
+	if err := v.Save(t.Context(), sample("one")); err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, "key.json"))
+	if err != nil || recommended != 600_000 || !strings.Contains(string(key), `"iterations":600000`) {
+		t.Errorf("the key is %s, %v; want 600,000 iterations", key, err)
+	}
+	vault.Iterations(before)
+	if got, err := open(t, dir, &vault.Options{Passphrase: "one"}).Load(t.Context(), sample("one").Server); len(got) != 1 || err != nil {
+		t.Errorf("loaded %d logins, %v", len(got), err)
+	}
+}
+
 // A wrong or missing key is an error, and neither reading nor writing with it loses anything.
 func TestWrongKey(t *testing.T) {
 	keys := ring{}
