@@ -57,6 +57,8 @@ var budgets = []struct {
 	// A gateway of 64 servers with 50 tools each.
 	{"list of 3,200 tools through a gateway, modern", 40, 16 << 10, listsCatalogue(true)},
 	{"list of 3,200 tools through a gateway, legacy", 40, 16 << 10, listsCatalogue(false)},
+	{"find_tools among 3,200 tools of a gateway", 110, 160 << 10, findsTools(nil)},
+	{"find_tools among 1,600 tools of a view", 110, 96 << 10, findsTools([]string{"*0_*", "*2_*", "*4_*", "*6_*", "*8_*"})},
 }
 
 func TestBudgets(t *testing.T) {

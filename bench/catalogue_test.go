@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/gateway/view"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -168,6 +169,22 @@ func BenchmarkCatalogueCold(b *testing.B) {
 			all.Go(list)
 		}
 		all.Wait()
+	}
+}
+
+// findsTools is a query of a view with a search, which has all tools of a catalogue or those of some patterns. The
+// index and the lists are kept from one query to the next.
+func findsTools(tools []string) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		v := &view.View{Name: "small", Tools: tools, Search: new(view.Search)}
+		h := v.Middleware()(catalogueOf(t, mcp.V2025_11_25, nil).Handler)
+		req := &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"find_tools","arguments":{"query":"find what there is with tool0017 of server12"}}`)}
+		return func() {
+			res, err := h.Handle(t.Context(), req)
+			if err != nil || !bytes.Contains(res.JSON(), []byte("server12_tool0017")) {
+				t.Fatal(res, err)
+			}
+		}
 	}
 }
 
