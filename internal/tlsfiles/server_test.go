@@ -70,3 +70,41 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Error("the new authority is not taken")
 	}
 }
+
+// Files behind a link that is replaced, as Kubernetes mounts secrets, are read again together.
+func TestCertificatesBehindALink(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ca := testcert.New(t, "ca.pem")
+	swap := func(to string) {
+		t.Helper()
+		if err := os.Mkdir(to, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ca.Sign(t, testcert.Loopback(), to+"/tls.crt", to+"/tls.key")
+		if err := os.Symlink(to, "..data_tmp"); err != nil {
+			t.Skip(err) // Windows
+		}
+		if err := os.Rename("..data_tmp", "..data"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("..1")
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if err := os.Symlink("..data/"+name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Open("tls.crt", "tls.key", "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := f.current(true)
+	swap("..2")
+	if err := os.RemoveAll("..1"); err != nil {
+		t.Fatal(err)
+	}
+	f.looked = time.Time{} // a second has passed
+	if second := f.current(true); f.Fault() != nil || bytes.Equal(second.Certificates[0].Certificate[0], first.Certificates[0].Certificate[0]) {
+		t.Errorf("the certificate is still that of before the link was replaced, fault %v", f.Fault())
+	}
+}
