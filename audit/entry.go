@@ -136,6 +136,7 @@ type Principal struct {
 type Server struct {
 	Identity string `json:"identity,omitempty"`
 	Name     string `json:"name"`
+	Replica  string `json:"replica,omitempty"` // that has answered, or gets the attempt of a retry; empty: it has none, or the line is older than the choice
 }
 
 // Signed is a checkpoint: the signature of a line, and so of all lines before it.

@@ -99,7 +99,8 @@ func (e *Entry) encode() (l line, err error) {
 	if s := e.Server; s != nil {
 		b = append(name(b, "server"), '{')
 		b = str(b, "identity", s.Identity)
-		b = append(jsonx.AppendString(name(b, "name"), s.Name), '}')
+		b = str(jsonx.AppendString(name(b, "name"), s.Name), "replica", s.Replica)
+		b = append(b, '}')
 	}
 	b = str(b, "team", e.Team)
 	b = append(name(b, "time"), at...)

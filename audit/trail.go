@@ -201,10 +201,11 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		r.defined(&e, step.Definition(ctx, h.next, e.Tool), nested)
 	}
 	var err error
-	if !probing && h.readOnly != nil && (reads || e.Tool != "" && h.readOnly.has(ctx, h.next, e.Tool)) {
-		err = h.trail.Log.tryAdd(e)
-	} else {
+	waits := probing || h.readOnly == nil || !reads && (e.Tool == "" || !h.readOnly.has(ctx, h.next, e.Tool))
+	if waits {
 		err = h.trail.Log.Write(ctx, e)
+	} else {
+		err = h.trail.Log.tryAdd(e)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -219,7 +220,7 @@ func (h *around) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	if probing {
 		return h.probe(ctx, r, req)
 	}
-	return h.next.Handle(ctx, req)
+	return h.next.Handle(note.WithAttempts(ctx, &attempts{h: h, r: r, begin: e, nested: nested, waits: waits}), req)
 }
 
 // probe passes on a request that goes to one server after another. One line stands for all of them,

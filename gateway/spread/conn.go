@@ -1,6 +1,7 @@
 package spread
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -329,6 +331,9 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 			continue
 		}
 		tried[n] = r
+		if err := note.Attempt(ctx, r.Name); err != nil { // not the first
+			return nil, cmp.Or(last, err)
+		}
 		res, err := leg.send(ctx, req, pinned != nil, c.g.repeats(req, r))
 		if pinned == nil && errors.As(err, new(takenOut)) { // since it was chosen
 			tried[n] = nil

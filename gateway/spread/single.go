@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -75,6 +76,9 @@ func (s *single) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		}
 		go s.l.up.Close() // bounded in time; the gateway then opens a connection to another replica
 		return nil, unsent{mcp.Errorf(jsonrpc.CodeInternal, "%v. This request was not sent; the next one goes to another replica, which lacks the state that this one kept for you", err)}
+	}
+	if len(s.g.replicas) > 1 {
+		_ = note.Attempt(ctx, r.Name) // the first one has no line
 	}
 	return s.l.send(ctx, req, true, false)
 }

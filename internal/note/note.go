@@ -42,3 +42,25 @@ func WithProbing(ctx context.Context) context.Context {
 
 // Probing reports whether a context comes from [WithProbing].
 func Probing(ctx context.Context) bool { return ctx.Value(probing{}) != nil }
+
+// Attempts takes notes of the replicas to which a request goes.
+type Attempts interface {
+	// Attempt is called before a request is sent to a replica, for the first time or again. Its error says
+	// that the request must not be sent.
+	Attempt(ctx context.Context, replica string) error
+}
+
+type attemptsKey struct{}
+
+// WithAttempts returns a context whose attempts a takes note of.
+func WithAttempts(ctx context.Context, a Attempts) context.Context {
+	return context.WithValue(ctx, attemptsKey{}, a)
+}
+
+// Attempt takes note that the request of a context is sent to a replica.
+func Attempt(ctx context.Context, replica string) error {
+	if a, ok := ctx.Value(attemptsKey{}).(Attempts); ok {
+		return a.Attempt(ctx, replica)
+	}
+	return nil
+}

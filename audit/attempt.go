@@ -1,0 +1,62 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/patchbay-dev/patchbay/internal/note"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// attempts takes note of the replicas to which one call goes. It is used by the goroutine of the call.
+type attempts struct {
+	h       *around
+	r       *record
+	begin   Entry // the line of the call
+	nested  bool
+	waits   bool // a line must stand before the call leaves
+	replica string
+}
+
+var _ note.Attempts = (*attempts)(nil)
+
+// Attempt notes the replica for the end of the call. A second replica, and each further one, has a line before the call
+// leaves.
+func (a *attempts) Attempt(ctx context.Context, replica string) error {
+	first := a.replica == ""
+	a.replica = replica
+	var server Server
+	if a.begin.Server != nil {
+		server = *a.begin.Server
+	}
+	server.Replica = replica
+	a.r.mu.Lock()
+	if !a.nested {
+		a.r.entry.Server = &server
+	}
+	if !first {
+		a.r.begins++
+	}
+	line := a.begin
+	line.Kind, line.Attempt, line.Server = CallRetry, a.r.begins, &server
+	a.r.mu.Unlock()
+	if first {
+		return nil
+	}
+	var err error
+	if a.waits {
+		err = a.h.trail.Log.Write(ctx, line)
+	} else {
+		err = a.h.trail.Log.tryAdd(line)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case a.h.trail.OnFailure == Refuse:
+		return mcp.Errorf(jsonrpc.CodeInternal, "the call was not sent to another replica, because its line of the audit log cannot be written (%v)", cause(err))
+	}
+	a.h.trail.Log.Add(line) // it is written as soon as that is possible
+	return nil
+}
