@@ -97,7 +97,7 @@ func pair(t *testing.T, rev mcp.Revision, rule breaker.Rule) (a, b *box, group *
 }
 
 // A replica that answers calls with something that is not an answer gets no more calls after ten: its breaker
-// opens, although it answers fast and answers pings. Each of these calls fails with words. What only reads never
+// opens, although it answers fast and answers pings. Each of these calls fails with words. A read never
 // fails.
 func TestReplicaAnswersWrongly(t *testing.T) {
 	for _, rev := range []mcp.Revision{mcp.V2026_07_28, mcp.V2025_06_18} {
