@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // secretOfGateway is the client secret of a gateway at the authorization server.
@@ -25,14 +26,14 @@ const secretOfGateway = "secret of the gateway"
 
 // startPeople starts a gateway whose people log in at an authorization server that registers no
 // clients, and returns its address.
-func startPeople(t *testing.T) (gateway, issuer string) {
+func startPeople(t *testing.T, env ...string) (gateway, issuer string) {
 	t.Helper()
-	gateway, issuer, _ = startAdministered(t)
+	gateway, issuer, _ = startAdministered(t, env...)
 	return gateway, issuer
 }
 
 // startAdministered is startPeople with the URL of the administration.
-func startAdministered(t *testing.T) (gateway, issuer, admin string) {
+func startAdministered(t *testing.T, env ...string) (gateway, issuer, admin string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the authorization server has to know the address first
 	if err != nil {
@@ -56,7 +57,7 @@ func startAdministered(t *testing.T) (gateway, issuer, admin string) {
 	}
 	l.Close()
 	beside.Close()
-	startServer(t, patchbay(t, "up", "-s", "shop", "--gateway", filepath.Join(dir, "gateway.yaml")), home(t)...)
+	startServer(t, patchbay(t, "up", "-s", "shop", "--gateway", filepath.Join(dir, "gateway.yaml")), append(home(t), env...)...)
 	return "http://" + address + "/mcp", issuer, "http://" + beside.Addr().String()
 }
 
@@ -214,6 +215,69 @@ func TestPeopleWithGoSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofGateway(t, token.AccessToken, gateway, issuer, gateway)
+}
+
+// A client that the gateway knows by its metadata document alone logs in at a view. Its user reads where the document
+// is published. A document about another client, or without the redirect URI, is refused on a page of the gateway.
+func TestPeopleByDocument(t *testing.T) {
+	t.Parallel()
+	pages := make(chan string, 1)
+	back, err := login.NewLoopback(func(_ context.Context, page string) error { pages <- page; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	at, env := document(t, "http://127.0.0.1/callback", nil) // with any port: RFC 8252, 7.3
+	_, authorities, _ := strings.Cut(env, "=")
+	gateway, issuer := startPeople(t, "SSL_CERT_FILE="+authorities)
+	view := gateway + "/v/few"
+	p := newPerson(t)
+	tr := &login.Transport{Server: view, RedirectURL: back.RedirectURL(), Visit: back.Visit, DocumentURL: at}
+	client := &mcp.Client{Name: "till", HTTPClient: &http.Client{Transport: tr}, Limits: mcp.Limits{CallTimeout: dialogueLimit}}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*dialogueLimit)
+	defer cancel()
+	var tools []string
+	ended := make(chan error, 1)
+	go func() {
+		s, err := client.Dial(ctx, view)
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer s.Close()
+		for tool, err := range s.Tools(ctx) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			tools = append(tools, tool.Name)
+		}
+		ended <- nil
+	}()
+	p.opens(pages)
+	host, _, _ := strings.Cut(strings.TrimPrefix(at, "https://"), "/")
+	p.reads("as published at " + host)
+	p.agrees("Till")
+	if err := <-ended; err != nil || len(tools) != 1 || !strings.Contains(tools[0], "orders") {
+		t.Fatalf("tools %q, error %v", tools, err)
+	}
+	l, err := tr.Token(ctx)
+	if err != nil || l.Client != at || l.Refresh == "" {
+		t.Fatalf("the login is that of %q (error %v), want %q and a refresh token", l.Client, err, at)
+	}
+	ofGateway(t, string(l.Access), gateway, issuer, view)
+
+	for name, change := range map[string]map[string]any{
+		"another client_id": {"client_id": "https://example.com/client.json"},
+		"no client_id":      {"client_id": nil},
+		"another redirect":  {"redirect_uris": []string{"http://127.0.0.1:9/other"}},
+	} {
+		at, _ := document(t, "http://127.0.0.1:9/callback", change) // all have the certificate of httptest
+		tr := &login.Transport{Server: view, RedirectURL: "http://127.0.0.1:9/callback", DocumentURL: at, Visit: visitPlainly}
+		if err := tr.Login(t.Context()); err == nil || !strings.Contains(err.Error(), "HTTP 400") {
+			t.Errorf("a document with %s: error %v, want a refusal of the gateway on its own page", name, err)
+		}
+	}
 }
 
 // An administrator logs in for the administration apart: the tokens that hosts have are refused there, with
