@@ -21,7 +21,8 @@ import (
 // hundreds of tools, uses all of them so.
 type Search struct {
 	// Budget is the maximum number of bytes of a result of call_tool. A longer result is cut, and has
-	// links to its rest, which resources/read returns in parts, for 10 minutes and to the same caller.
+	// links to its rest, which resources/read returns in parts, for 10 minutes and to the same caller. The
+	// rests are in the Memory of the view.
 	// Zero means 32 KiB.
 	Budget int
 
