@@ -105,10 +105,39 @@ func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...stri
 	for name := range ran {
 		t.Errorf("the suite ran %q, which is not in our list: add it", name)
 	}
+	if least, known := leastChecks[t.Name()]; !known || passed < least && !t.Failed() {
+		t.Errorf("%d checks passed; leastChecks has %d for this run (listed: %v)", passed, least, known)
+	}
 	fmt.Printf("report: %s: %d checks passed, skipped by the suite: %q\n", t.Name(), passed, skipped)
 	if err != nil && !t.Failed() {
 		t.Errorf("conformance %q: %v, though no scenario failed\n%s\nstderr: %s", command, err, stdout, stderr)
 	}
+}
+
+// leastChecks are the checks that the pinned versions of the suites have made in each run: fewer of them mean that
+// something was left out in silence.
+var leastChecks = map[string]int{
+	"TestConformanceServer/0.1.16_all":                             46,
+	"TestConformanceServer/0.2.0-alpha.12_2025-03-26":              3,
+	"TestConformanceServer/0.2.0-alpha.12_2025-06-18":              56,
+	"TestConformanceServer/0.2.0-alpha.12_2025-11-25":              83,
+	"TestConformanceServer/0.2.0-alpha.12_2026-07-28":              152,
+	"TestConformanceServer/0.2.0-alpha.12_all":                     275,
+	"TestConformanceServer/0.2.0-alpha.12_requirements_2025-11-25": 83,
+	"TestConformanceServer/0.2.0-alpha.12_requirements_2026-07-28": 196,
+
+	// 0.1.16 has 311 checks of clients in four runs.
+	"TestConformanceClient/0.1.16_core":                            229,
+	"TestConformanceClient/0.1.16_draft":                           33,
+	"TestConformanceClient/0.1.16_extensions":                      28,
+	"TestConformanceClient/0.1.16_backcompat":                      21,
+	"TestConformanceClient/0.2.0-alpha.12_2025-03-26":              19,
+	"TestConformanceClient/0.2.0-alpha.12_2025-06-18":              60,
+	"TestConformanceClient/0.2.0-alpha.12_2025-11-25":              249,
+	"TestConformanceClient/0.2.0-alpha.12_2026-07-28":              416,
+	"TestConformanceClient/0.2.0-alpha.12_all":                     505,
+	"TestConformanceClient/0.2.0-alpha.12_requirements_2025-11-25": 308,
+	"TestConformanceClient/0.2.0-alpha.12_requirements_2026-07-28": 473,
 }
 
 // results reads the results of a suite, by scenario: a folder each, with the time in its
