@@ -1,0 +1,79 @@
+package inspector
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// assets is made of ui by go -C internal/tools run ./ui.
+//
+//go:embed assets
+var assets embed.FS
+
+// kinds are the types of files by the ends of their names.
+var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8"}
+
+// packed holds files compressed with gzip, by name.
+var packed sync.Map
+
+// asset serves a file whose name has the hash of its content.
+func asset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if strings.HasSuffix(name, ".html") {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	serve(w, r, name)
+}
+
+// document serves the page.
+func document(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || !isScreen(r.URL.Path) {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	serve(w, r, "index.html")
+}
+
+// serve serves an embedded file.
+func serve(w http.ResponseWriter, r *http.Request, name string) {
+	text, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		w.Header().Del("Cache-Control")
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", kinds[name[strings.LastIndexByte(name, '.'):]])
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		text = pack(name, text)
+	}
+	_, _ = w.Write(text) // the browser may have gone
+}
+
+// pack compresses a file once.
+func pack(name string, text []byte) []byte {
+	if have, ok := packed.Load(name); ok {
+		return have.([]byte)
+	}
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	_, _ = z.Write(text)
+	_ = z.Close()
+	packed.Store(name, out.Bytes())
+	return out.Bytes()
+}

@@ -1,0 +1,21 @@
+// Package inspector is the page of Patchbay: what a person sees in a browser of servers, their tools, and what is on the
+// wire. [Page] is an http.Handler. The program puts it at the origin of a gateway ("patchbay up") or on a listener of its
+// own ("patchbay inspect").
+//
+// # Paths
+//
+//	GET  /              the page; also below the paths of its screens
+//	GET  /assets/NAME   scripts and styles, by hash
+//	POST /ui/in         the code of a link becomes a cookie
+//	POST /ui/out        the cookie is no longer valid
+//	     /ui/mcp/NAME   MCP: the server NAME with the whole chain in front; * is all servers
+//	GET  /ui/state      the servers and what the person may do
+//	GET  /ui/events     one stream of server-sent events, in batches, that goes on where it broke
+//
+// # Guarantees
+//
+//   - A request is answered only for the host of the listener, from the page itself, and with its cookie.
+//   - Calls from the page pass the same middleware as calls from hosts, under the principal of the person.
+//   - No path adds a server or changes a command.
+//   - Nothing is loaded from elsewhere: the content security policy of every answer forbids it.
+package inspector

@@ -1,0 +1,43 @@
+// Keys that work on every screen. None works in a field, and ? switches them off.
+import { go, state } from "./store";
+
+const goTo: Record<string, string> = { s: "/", w: "/wire", i: "/inbox", c: "/charts", t: "/tasks" };
+
+let on = localStorage.getItem("keys") !== "off";
+let waits = false; // g was pressed
+
+// keysAreOn reports whether single keys work.
+export const keysAreOn = (): boolean => on;
+
+// switchKeys switches single keys on or off, for good.
+export function switchKeys(to: boolean): void {
+	on = to;
+	localStorage.setItem("keys", to ? "on" : "off");
+}
+
+// watchKeys begins to act on keys.
+export function watchKeys(): void {
+	addEventListener("keydown", (e) => {
+		const field = (e.target as Element | null)?.closest?.("input, textarea, select, [contenteditable]");
+		if (!on || field || e.ctrlKey || e.metaKey || e.altKey) return;
+		if (waits) {
+			waits = false;
+			const to = goTo[e.key];
+			if (to && state.now) {
+				e.preventDefault();
+				go(to);
+			}
+			return;
+		}
+		if (e.key === "g") {
+			waits = true;
+			setTimeout(() => (waits = false), 1500);
+		} else if (e.key === "/") {
+			const find = document.querySelector<HTMLElement>("[data-find]");
+			if (find) {
+				e.preventDefault();
+				find.focus();
+			}
+		}
+	});
+}

@@ -1,0 +1,27 @@
+// The screens of the page, in the order of the navigation. A new screen is a file in screens and a line here.
+import type { JSX } from "preact";
+import { Servers } from "./screens/servers";
+import { Tools } from "./screens/tools";
+import { Wire } from "./screens/wire";
+import type { State } from "./types";
+
+// Shown is what a screen gets: the state, the parts of its address, and the whole of it.
+export interface Shown {
+	state: State;
+	words: string[];
+	at: string;
+}
+
+export interface Screen {
+	path: string; // first part of its address
+	name: string;
+	rail: boolean; // in the navigation
+	when: (s: State) => boolean; // it has something to show
+	show: (p: Shown) => JSX.Element;
+}
+
+export const screens: Screen[] = [
+	{ path: "", name: "Servers", rail: true, when: (s) => s.home === "servers", show: Servers },
+	{ path: "s", name: "Tools", rail: true, when: (s) => s.can.call, show: Tools },
+	{ path: "wire", name: "Wire", rail: true, when: () => true, show: Wire },
+];

@@ -1,0 +1,159 @@
+// The shapes of what the program sends. Each is a Go type of package inspector, of internal/health or of metrics.
+
+// State is the answer of /ui/state, and an event.
+export interface State {
+	title: string; // the configuration, or the command, for people
+	version: string;
+	home: "servers" | "tools"; // the first screen
+	url?: string; // of the MCP endpoint; absent: there is none
+	person: string; // who looks at the page
+	admin: boolean; // may act on servers and answer for others
+	recording?: string; // the file that is shown instead of live traffic
+	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; apps: boolean };
+	servers: Server[];
+}
+
+// Server is a health.Server: the members that the page uses.
+export interface Server {
+	name: string;
+	state: string;
+	since: string;
+	reason?: string;
+	login?: string; // what to do if it needs a login
+	said?: string[]; // last lines of standard error, if it does not run
+	restarts: number;
+	share: string;
+	clients: number;
+	connections: number;
+	processes: number;
+	memory?: number;
+	tools: number; // -1: unknown
+	tokens?: number;
+	prompts: number;
+	resources: number;
+	server?: string; // name, version, revision
+	waiting?: number;
+	lastMinute?: Stats;
+}
+
+export interface Stats {
+	calls: number;
+	open?: number;
+	errors?: Record<string, number>;
+	canceled?: number;
+	bytesIn?: number;
+	bytesOut?: number;
+	p50Ms?: number;
+	p95Ms?: number;
+	p99Ms?: number;
+}
+
+// Row is one line of the wire screen: a request with its answer, or a frame that is neither. A row is sent again when it
+// changes; n identifies it.
+export interface Row {
+	n: number; // number of its first frame
+	at: number; // milliseconds since the start of the recording, with microseconds
+	conn: string;
+	server: string; // empty: the connection of a client
+	client?: string; // name of the client, as it gave it
+	dir: "in" | "out"; // seen from this program
+	kind: string; // "request", "note", "start", "exit", "stderr", "open", "close", "session", "event", "http", "bytes"
+	method?: string;
+	target?: string; // the name or URI that the request is about
+	id?: string; // as JSON
+	cause?: number; // n of the row that caused it
+	depth: number; // 0, or 1 below its cause, and so on
+	bytes: number; // on the wire
+	back?: number; // of the answer
+	ms?: number; // from request to answer, as measured where the bytes are
+	status: "" | "open" | "ok" | "tool error" | "error" | "canceled";
+	text?: string; // short, for people: the error, the note, the line
+	lost?: number; // frames that are missing before it
+}
+
+// Side is one message of a row, with what carried it.
+export interface Side {
+	n: number; // number of the frame
+	time: string; // RFC 3339, with microseconds
+	dir: "in" | "out";
+	revision?: string;
+	http?: { method?: string; path?: string; status?: number; headers?: Record<string, string[]> };
+	json?: string; // the message, indented
+	raw?: string; // bytes that are not JSON, with control characters visible
+	bytes: number;
+	cut?: number;
+	faults?: string[]; // what the schema of the revision says against it; absent: nothing, or not checked
+	checked: boolean;
+}
+
+// Detail is the answer of /ui/row/N.
+export interface Detail {
+	row: Row;
+	sides: Side[]; // request, notes in between, answer
+	other?: { row: Row; sides: Side[]; changed: string[] }; // the same call on the other hop, and what the translation changed
+	before?: number; // n of the previous request with the same method and target
+	cli?: string; // the command that makes this call
+	curl?: string;
+	test?: string; // Go
+}
+
+// Form is the answer of /ui/form: a schema.Form with the parts of its fields.
+export interface Form {
+	title?: string;
+	description?: string;
+	fields: Field[];
+	error?: string; // why there is no form; then JSON is typed
+}
+
+export interface Field {
+	name: string;
+	title?: string;
+	description?: string;
+	kind: "string" | "number" | "integer" | "boolean" | "enum" | "multi-enum" | "object" | "list" | "choice" | "other";
+	required?: boolean;
+	default?: unknown;
+	options?: { value: unknown; title: string }[];
+	format?: string;
+	pattern?: string;
+	min?: string;
+	max?: string;
+	bounds?: string; // the same for people: "1…1000"
+	fields?: Field[]; // of an object
+	rest?: Field; // of further members of an object
+	element?: Field; // of a list
+	alternatives?: Field[]; // of a choice
+}
+
+// Fault is a fault of a value, from /ui/check.
+export interface Fault {
+	path: string; // JSON pointer; empty: the whole
+	text: string;
+}
+
+// Question is an open question, from /ui/inbox and events.
+export interface Question {
+	id: string;
+	server: string;
+	kind: "form" | "url" | "sampling" | "approval";
+	about: string; // the call that it belongs to
+	who: string; // the client that has to answer
+	mine: boolean; // it belongs to a call of this page
+	since: string;
+	until?: string;
+	message: string;
+	form?: Form;
+	url?: string;
+	sampling?: unknown; // the params of sampling/createMessage
+	preview?: string;
+}
+
+// Point is a minute of a server or a tool, from /ui/metrics.
+export interface Point {
+	at: string;
+	calls: number;
+	errors: number;
+	p50: number;
+	p95: number;
+	p99: number;
+	bytes: number;
+}
