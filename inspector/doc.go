@@ -10,6 +10,11 @@
 //	POST /ui/out        the cookie is no longer valid
 //	     /ui/mcp/NAME   MCP: the server NAME with the whole chain in front; * is all servers
 //	GET  /ui/state      the servers and what the person may do
+//	GET  /ui/metrics    what callers got from the servers, by the minute or the hour
+//	GET  /ui/connect    lines by which hosts connect to the gateway
+//	GET  /ui/logs/NAME  the last lines of a server, and those that come
+//	POST /ui/restart/NAME, /ui/disable/NAME, /ui/enable/NAME
+//	GET  /ui/audit      lines of the audit log; /ui/audit/verify: whether it is whole
 //	GET  /ui/events     one stream of server-sent events, in batches, that goes on where it broke
 //
 // # Guarantees

@@ -25,6 +25,9 @@ type Page struct {
 	// Server returns the server of a name with the whole chain in front, "*" all of them; nil: there is none.
 	Server func(name string) *mcp.Server
 
+	// Gateway is what the page offers beside that at a gateway.
+	Gateway Gateway
+
 	Logger *slog.Logger // gets what cannot be answered; nil: nothing does
 
 	once sync.Once
@@ -43,6 +46,7 @@ func (p *Page) route() {
 	p.mux.Handle("GET /ui/state", answered(func(*http.Request) (any, error) { return p.state(), nil }))
 	p.mux.HandleFunc("GET /ui/events", p.events)
 	p.mux.HandleFunc("/ui/mcp/{server}", p.mcp)
+	p.routeGateway()
 	p.mux.HandleFunc("/ui/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})
@@ -70,6 +74,7 @@ func (p *Page) state() *State {
 	if s.Servers == nil {
 		s.Servers = []health.Server{}
 	}
+	p.Gateway.can(s.Can)
 	return s
 }
 

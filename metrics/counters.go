@@ -115,6 +115,8 @@ type server struct {
 	waits       series // for a place among its connections
 
 	tasks taskend.Pending[struct{}] // that calls have become, by the ids of the server
+
+	history history // of callers
 }
 
 // server returns the counts of a server.

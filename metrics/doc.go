@@ -18,8 +18,8 @@
 //     Names are those of configured servers, methods and listed tools. All other names count as
 //     "other".
 //   - Memory is bounded: 1,000 servers, 1,000 tools of a server, 10,000 tools in total. A tool takes
-//     5 KB, and up to 34 KB while it is called all the time. Counts of a removed server stay until
-//     the process ends.
+//     5 KB, and up to 34 KB while it is called all the time. A server with calls takes 10 KB more for
+//     its last 60 minutes and 24 hours. Counts of a removed server stay until the process ends.
 //   - Quantiles are at most 7 % away from a duration that was measured, between 1 µs and 73 minutes.
 //   - The counts of all kinds add up to the number of calls.
 //

@@ -108,7 +108,8 @@ func (h *front) refused(req *mcp.Request, o *ending) {
 	if owner == "" {
 		return
 	}
-	t := &h.c.server(owner).callers
+	whole := h.c.server(owner)
+	t := &whole.callers
 	s := t.tool(jsonx.AppendString(nil, tool))
 	if s == nil {
 		s = h.c.addTool(t, owner, tool, o.kind)
@@ -116,6 +117,7 @@ func (h *front) refused(req *mcp.Request, o *ending) {
 	if s == nil {
 		s = t.method(0)
 	}
+	whole.note(o.end)
 	s.record(o)
 }
 
@@ -171,6 +173,9 @@ func (h *watch) Handle(ctx context.Context, req *mcp.Request) (res mcp.Result, e
 			if own := h.c.addTool(h.t, h.s.name, tool, o.kind); own != nil {
 				s = own
 			}
+		}
+		if h.t == &h.s.callers {
+			h.s.note(o.end)
 		}
 		s.record(&o)
 	}()

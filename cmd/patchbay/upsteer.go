@@ -16,7 +16,7 @@ import (
 func (h *upServer) steered() {
 	sessions := new(steer.Sessions)
 	h.steers = &steer.Gateway{
-		Servers: h.servers, Report: h.report, Sessions: sessions, Calls: &steer.Calls{Sessions: sessions}, AuditLog: h.chain.AuditLog(), Tools: h.gateway.KeptToolsOf,
+		Servers: h.servers, Report: h.report, Sessions: sessions, Calls: &steer.Calls{Sessions: sessions}, AuditLog: h.chain.AuditLog(), AuditKey: h.chain.AuditKey(), Tools: h.gateway.KeptToolsOf,
 		Acted: func(by string, o *steer.Outcome) {
 			h.a.talk.Note("%s, by %s", o.Text, by)
 			h.chain.Steered(by, o.Action, o.Server, o.Facts())

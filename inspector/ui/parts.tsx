@@ -23,7 +23,7 @@ export function Link(p: { to: string; children: ComponentChildren; current?: boo
 }
 
 // Button is a button with a text. While its action runs it is busy.
-export function Button(p: { onPress: () => unknown; children: ComponentChildren; kind?: "main" | "plain"; disabled?: boolean; label?: string; title?: string }) {
+export function Button(p: { onPress: () => unknown; children: ComponentChildren; kind?: "main" | "plain"; disabled?: boolean; label?: string; title?: string; pressed?: boolean }) {
 	const [busy, setBusy] = useState(false);
 	return (
 		<button
@@ -31,6 +31,7 @@ export function Button(p: { onPress: () => unknown; children: ComponentChildren;
 			class={p.kind ?? ""}
 			disabled={p.disabled || busy}
 			aria-label={p.label}
+			aria-pressed={p.pressed}
 			title={p.title}
 			onClick={async () => {
 				const done = p.onPress();

@@ -34,6 +34,12 @@ export interface Server {
 	server?: string; // name, version, revision
 	waiting?: number;
 	lastMinute?: Stats;
+	largest?: { name: string; tokens: number }[]; // of its tools, by the size of their definitions
+	questionSince?: string; // when the oldest open question to a caller was asked
+	asked?: string; // the principal who has to answer it
+	lost?: string; // why a connection last ended by itself
+	lostAt?: string;
+	required?: boolean;
 }
 
 export interface Stats {
@@ -147,13 +153,23 @@ export interface Question {
 	preview?: string;
 }
 
-// Point is a minute of a server or a tool, from /ui/metrics.
+// Point has the counts of a minute, or of another span, of a server or a tool; times are in milliseconds.
 export interface Point {
 	at: string;
 	calls: number;
 	errors: number;
+	slow: number; // took longer than a second
 	p50: number;
 	p95: number;
 	p99: number;
-	bytes: number;
+	bytesIn: number;
+	bytesOut: number;
+}
+
+// Traffic is the answer of /ui/metrics.
+export interface Traffic {
+	from: string;
+	to: string;
+	stepMs: number; // length of a span
+	series: { server: string; tool?: string; points: Point[] }[]; // points only of spans with calls
 }

@@ -146,6 +146,16 @@ func (c *Chain) ServersChanged(change string) {
 // AuditLog returns the path of the audit log; empty: none.
 func (c *Chain) AuditLog() string { return c.auditFile }
 
+// AuditKey returns the path of the public key that checks the log; empty: there is none beside the key that signs it.
+func (c *Chain) AuditKey() string {
+	if f := c.config.File; f != nil && f.Audit != nil && f.Audit.Key != "" {
+		if _, err := os.Stat(f.Audit.Key + ".pub"); err == nil {
+			return f.Audit.Key + ".pub"
+		}
+	}
+	return ""
+}
+
 // Steered writes a line about what a person has done to a server, or without one to the gateway, to the
 // audit log.
 func (c *Chain) Steered(by, event, server string, detail map[string]any) {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/auditlog"
 	"github.com/patchbay-dev/patchbay/gateway/spread"
@@ -60,6 +61,16 @@ func (g *Gateway) API(guarded bool, site string) http.Handler {
 		a.proxied.AllowedHosts = []string{u.Host}
 	}
 	return a
+}
+
+// For returns the handler of the API for a person whose requests have been checked, as those of the page.
+func (g *Gateway) For(by string) http.Handler {
+	a := &api{g: g, routes: g.routes()}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := a.serve(w, r, by); err != nil {
+			refuse(w, err)
+		}
+	})
 }
 
 // localUser names the user of this program.
@@ -266,6 +277,7 @@ func (g *Gateway) routes() []route {
 		{"GET", "/logins", "List the logins of people, the newest first", nil, "", "Logins", g.logins},
 		{"POST", "/logins/end", "End all logins of a person", nil, "Person", "Ended", g.endLogins},
 		{"GET", "/audit", "Show the last selected lines of the audit log", auditQuery, "", "Audit", g.audit},
+		{"GET", "/audit/verify", "Find changes of the audit log", nil, "", "Verified", g.verify},
 		{"GET", "/openapi.json", "Describe this API", nil, "", "Document", func(w http.ResponseWriter, _ *http.Request, _ *asked) error {
 			write(w, http.StatusOK, document(g.routes()))
 			return nil
@@ -435,7 +447,7 @@ var auditQuery = []string{"lines", "server", "since", "until", "who", "team", "c
 // audit shows lines of the audit log.
 func (g *Gateway) audit(w http.ResponseWriter, r *http.Request, _ *asked) error {
 	if g.AuditLog == "" {
-		return fail(http.StatusNotFound, "this gateway has no audit log; audit.file of gateway.yaml or --audit sets one")
+		return noAuditLog()
 	}
 	n, err := number(r, "lines", 100)
 	if err != nil {
@@ -466,4 +478,31 @@ func (g *Gateway) audit(w http.ResponseWriter, r *http.Request, _ *asked) error 
 	}
 	write(w, http.StatusOK, map[string]any{"lines": out, "warnings": append([]string{}, l.Warnings()...)})
 	return nil
+}
+
+// verify verifies the audit log.
+func (g *Gateway) verify(w http.ResponseWriter, _ *http.Request, _ *asked) error {
+	if g.AuditLog == "" {
+		return noAuditLog()
+	}
+	check := auditlog.Check{Files: []string{g.AuditLog}, Key: g.AuditKey}
+	r, err := check.Verify()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(http.StatusNotFound, "the audit log cannot be verified: %v", err)
+	case err != nil:
+		return err
+	}
+	lines := check.Lines(r, func(s, _ string) string { return s })
+	r.Faults, r.Notes = r.Faults[:min(len(r.Faults), maxShown)], r.Notes[:min(len(r.Notes), maxShown)]
+	write(w, http.StatusOK, struct {
+		Whole bool     `json:"whole"`
+		Text  []string `json:"text"` // for people
+		*audit.Report
+	}{r.Whole(), lines, r})
+	return nil
+}
+
+func noAuditLog() error {
+	return fail(http.StatusNotFound, "this gateway has no audit log; audit.file of gateway.yaml or --audit sets one")
 }

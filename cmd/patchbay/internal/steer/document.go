@@ -52,6 +52,10 @@ func schemas() object {
 		"Person":   of(object{"person": object{"type": "string", "description": "Subject, principal (URL#SUBJECT) or name of the person", "examples": []string{"alice@example.com"}}}, "person"),
 		"Ended":    of(object{"person": text, "ended": number, "text": text}, "person", "ended", "text"),
 		"Audit":    of(object{"lines": object{"type": "array", "items": object{"type": "object"}}, "warnings": object{"type": "array", "items": text}}, "lines"),
+		"Verified": of(object{
+			"whole": flag, "text": names, "lines": number, "files": number, "first": number, "last": number, "checkpoints": number, "signed": at, "unsigned": number,
+			"faults": object{"type": "array", "items": object{"type": "object"}}, "notes": object{"type": "array", "items": object{"type": "object"}},
+		}, "whole", "text"),
 		"Document": of(object{"openapi": text, "paths": object{"type": "object"}}, "openapi", "paths"),
 	}
 }

@@ -54,6 +54,7 @@ type Gateway struct {
 	Calls    *Calls
 	Sessions *Sessions
 	AuditLog string // path of the audit log; empty: none
+	AuditKey string // path of the public key that checks its checkpoints; empty: they are not checked
 	People   People // nil: nobody logs in at the gateway
 
 	// Tools returns the tools that a server has listed, by its own names, in the form of tools/list; nil:

@@ -1,0 +1,85 @@
+package inspector
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/metrics"
+)
+
+// Gateway is what a page shows and does at a gateway beside the state of its servers. The page does not offer what is
+// nil here.
+type Gateway struct {
+	// Counters have counted the calls of the servers.
+	Counters *metrics.Counters
+
+	// Admin returns the API by which a person acts on the gateway, whose actions get lines with the person in the audit
+	// log. It answers the paths of "/admin/v1": /servers/NAME/logs, /restart, /disable and /enable, and /audit.
+	Admin func(by string) http.Handler
+
+	// Audited reports whether the gateway has an audit log.
+	Audited bool
+
+	// Connect returns lines by which hosts connect to the gateway: lines to paste begin with two spaces, and are below
+	// the names of their places.
+	Connect func() []string
+}
+
+// adminPath is where the paths of [Gateway.Admin] begin.
+const adminPath = "/admin/v1"
+
+// routeGateway adds the paths of a gateway.
+func (p *Page) routeGateway() {
+	p.mux.Handle("GET /ui/metrics", answered(p.metrics))
+	p.mux.Handle("GET /ui/connect", answered(func(*http.Request) (any, error) {
+		lines := []string{}
+		if p.Gateway.Connect != nil {
+			lines = append(lines, p.Gateway.Connect()...)
+		}
+		return map[string][]string{"lines": lines}, nil
+	}))
+	for pattern, path := range map[string]string{
+		"GET /ui/logs/{server}": "/servers/{}/logs", "POST /ui/restart/{server}": "/servers/{}/restart", "POST /ui/disable/{server}": "/servers/{}/disable",
+		"POST /ui/enable/{server}": "/servers/{}/enable", "GET /ui/audit": "/audit", "GET /ui/audit/verify": "/audit/verify",
+	} {
+		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			p.admin(w, r, strings.ReplaceAll(path, "{}", url.PathEscape(r.PathValue("server"))))
+		})
+	}
+}
+
+// admin passes a request of an administrator on to the API of the gateway.
+func (p *Page) admin(w http.ResponseWriter, r *http.Request, path string) {
+	by, admin := callerOf(r)
+	switch {
+	case p.Gateway.Admin == nil:
+		refuse(w, fail(http.StatusNotFound, "this page is not that of a gateway, so there is nothing at %s", r.URL.Path))
+		return
+	case !admin:
+		refuse(w, fail(http.StatusForbidden, "%s does not have the role %q, which this needs", by, "admin"))
+		return
+	}
+	to := r.Clone(r.Context())
+	to.URL = &url.URL{Path: adminPath + path, RawQuery: r.URL.RawQuery}
+	if plain, err := url.PathUnescape(path); err == nil {
+		to.URL.Path, to.URL.RawPath = adminPath+plain, adminPath+path
+	}
+	p.Gateway.Admin(by).ServeHTTP(w, to)
+}
+
+// callerOf returns who makes a request, and whether that person may act on the gateway.
+func callerOf(r *http.Request) (by string, admin bool) {
+	p := auth.From(r.Context())
+	if p == nil {
+		return "nobody", false
+	}
+	return p.ID, slices.Contains(p.Roles, "admin")
+}
+
+// can adds to what the page offers.
+func (g *Gateway) can(can map[string]bool) {
+	can["steer"], can["audit"] = g.Admin != nil, g.Admin != nil && g.Audited
+}
