@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -47,6 +48,7 @@ func (p *Page) route() {
 	p.mux.HandleFunc("GET /ui/events", p.events)
 	p.mux.HandleFunc("/ui/mcp/{server}", p.mcp)
 	p.routeGateway()
+	p.routeForms()
 	p.mux.HandleFunc("/ui/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})
@@ -89,7 +91,9 @@ func (p *Page) mcp(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusNotFound, "there is no server %q", name))
 		return
 	}
-	srv.ServeHTTP(w, r)
+	took := &tookWriter{ResponseWriter: w, began: time.Now()}
+	defer took.end()
+	srv.ServeHTTP(took, r)
 }
 
 // problem is an error as RFC 9457 has it.

@@ -41,6 +41,7 @@ type run struct {
 type fault struct {
 	at      int32
 	problem string
+	member  string  // the pointer of the member that is missing or not known; empty: the fault is of the value
 	types   typeSet // the accepted types, if the value has the wrong one
 	fixed   bool    // the value is not among the choices of a const or enum
 }
@@ -86,12 +87,12 @@ const unexplained = "does not fit the schema"
 func settled(doc *document, faults []fault) []Fault {
 	list := make([]Fault, len(faults))
 	for i, f := range faults {
-		list[i] = Fault{doc.path(f.at), f.problem}
+		list[i] = Fault{Path: doc.path(f.at), Pointer: doc.pointer(f.at, f.member), Problem: f.problem}
 	}
 	slices.SortStableFunc(list, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Problem, b.Problem))
 	})
-	return slices.Compact(list)
+	return slices.CompactFunc(list, func(a, b Fault) bool { return a.Path == b.Path && a.Problem == b.Problem })
 }
 
 // spend takes n from the work that is left, and reports whether the run goes
@@ -252,5 +253,5 @@ func (r *run) first(sep string, f func()) string {
 
 // word returns a fault as part of another's text.
 func (r *run) word(f fault) string {
-	return cutText(Fault{r.doc.path(f.at), f.problem}.String())
+	return cutText(Fault{Path: r.doc.path(f.at), Problem: f.problem}.String())
 }

@@ -37,12 +37,15 @@ func (d *decoder) into(s *spec, v reflect.Value) error {
 	return d.result()
 }
 
-func (d *decoder) fault(problem string) {
+func (d *decoder) fault(problem string) { d.faultOf("", problem) }
+
+// faultOf keeps a fault of the member with a pointer, or of the value itself if that is empty.
+func (d *decoder) faultOf(pointer, problem string) {
 	if len(d.faults) == maxFaults {
 		d.extra++
 		return
 	}
-	d.faults = append(d.faults, Fault{Problem: problem})
+	d.faults = append(d.faults, Fault{Pointer: pointer, Problem: problem})
 }
 
 // full reports whether further faults are only counted.
@@ -197,7 +200,7 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 			case d.full():
 				d.fault("") // only counted
 			default:
-				d.fault("unknown property " + quote(string(name)) + hint(n, string(name)))
+				d.faultOf(pointerTo(string(name)), "unknown property "+quote(string(name))+hint(n, string(name)))
 			}
 			if _, ok := d.take(); !ok {
 				return false
@@ -235,7 +238,7 @@ func (d *decoder) object(n *node, v reflect.Value, c byte) bool {
 			continue
 		}
 		if f := &n.fields[i]; f.required {
-			d.fault("missing " + quote(f.name))
+			d.faultOf(pointerTo(f.name), "missing "+quote(f.name))
 		} else {
 			f.absent(v)
 		}

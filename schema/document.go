@@ -178,6 +178,20 @@ func (d *document) path(at int32) string {
 	return joinPath(d.path(v.parent), pathName(v.name))
 }
 
+// pointer returns the JSON pointer of a value, with rest behind it.
+func (d *document) pointer(at int32, rest string) string {
+	for v := &d.values[at]; v.parent >= 0; v = &d.values[v.parent] {
+		step := pointerTo(v.name)
+		if d.values[v.parent].kind == '[' {
+			step = "/" + strconv.Itoa(int(v.order))
+		}
+		if rest = joinPointer(step, rest); rest == "" {
+			return ""
+		}
+	}
+	return rest
+}
+
 // shown returns the value at a place for an error: its text without white space, clipped when
 // long.
 func (d *document) shown(at int32) string {

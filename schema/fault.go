@@ -15,6 +15,11 @@ type Fault struct {
 	// words are quoted: a["odd name"]. Empty means the root.
 	Path string
 
+	// Pointer is the same place as a JSON pointer: /a/b/2/c. For a property that is missing or not known it is that
+	// of the property, while Path is that of the object. Empty means the root. Instead of a pointer that is longer
+	// than 4 KiB it is that of a place around.
+	Pointer string
+
 	// Problem describes the fault and the accepted values: "must be at least 0, got -3".
 	Problem string
 }
@@ -69,6 +74,7 @@ func faultError(faults []Fault, more int) error {
 func under(faults []Fault, name string) {
 	for i := range faults {
 		faults[i].Path = joinPath(pathName(name), faults[i].Path)
+		faults[i].Pointer = joinPointer(pointerTo(name), faults[i].Pointer)
 	}
 }
 
@@ -76,7 +82,22 @@ func under(faults []Fault, name string) {
 func underIndex(faults []Fault, i int) {
 	for k := range faults {
 		faults[k].Path = joinPath("["+strconv.Itoa(i)+"]", faults[k].Path)
+		faults[k].Pointer = joinPointer("/"+strconv.Itoa(i), faults[k].Pointer)
 	}
+}
+
+// pointerTo returns the JSON pointer of a member.
+func pointerTo(name string) string { return "/" + escapePointer.Replace(name) }
+
+// maxPointer bounds a pointer, because names may be long and nest.
+const maxPointer = 4 << 10
+
+// joinPointer puts a step in front of a pointer.
+func joinPointer(step, rest string) string {
+	if len(step)+len(rest) > maxPointer {
+		return ""
+	}
+	return step + rest
 }
 
 func joinPath(head, tail string) string {

@@ -54,6 +54,7 @@ func (f *Field) unwrap(s schemaObject) schemaObject {
 	if list := s.list("allOf"); len(list) == 1 {
 		s = f.refs.resolve(list[0]).with(s.without("allOf"))
 	}
+	s = f.refs.joined(s, 0)
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list := s.list(key)
 		if len(list) != 2 {

@@ -88,7 +88,7 @@ func FormOf(raw json.RawMessage) (*Form, error) {
 		return nil, err
 	}
 	refs := newReferences(raw)
-	root := refs.resolve(raw)
+	root := refs.joined(refs.resolve(raw), 0)
 	if t := root.types(); len(t) > 0 && !slices.Contains(t, "object") {
 		return nil, fmt.Errorf("schema: a form needs a schema of type object, got %s", strings.Join(t, ", "))
 	}

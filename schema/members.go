@@ -134,7 +134,7 @@ func (o *objectRules) check(r *run, at int32, seen *evaluated) bool {
 		if !known && o.additional != nil {
 			known = true
 			if o.additional.never {
-				ok = r.loud && r.fault(at, "unknown property "+quote(m.name))
+				ok = r.loud && r.keep(fault{at: at, member: pointerTo(m.name), problem: "unknown property " + quote(m.name)})
 			} else if !r.below(o.additional, i) {
 				ok = false
 			}
@@ -186,7 +186,7 @@ func (o *objectRules) unevaluatedFit(r *run, at int32, seen *evaluated) bool {
 		switch m := &r.doc.values[i]; {
 		case seen.has(m.order):
 		case o.unevaluated.never:
-			ok = r.loud && r.fault(at, "unknown property "+quote(m.name))
+			ok = r.loud && r.keep(fault{at: at, member: pointerTo(m.name), problem: "unknown property " + quote(m.name)})
 		case !r.below(o.unevaluated, i):
 			ok = false
 		}
@@ -210,7 +210,7 @@ func (r *run) missing(at int32, names []string, because string) bool {
 	}
 	for _, name := range names {
 		if !r.has(at, name) {
-			r.fault(at, missingFault(name, because))
+			r.keep(fault{at: at, member: pointerTo(name), problem: missingFault(name, because)})
 		}
 	}
 	return false

@@ -8,7 +8,7 @@ import (
 // references resolves each $ref in a schema document for a [Form]. It is immutable.
 type references struct {
 	doc  json.RawMessage
-	defs map[string]json.RawMessage // the members of $defs and definitions, by pointer
+	defs map[string]json.RawMessage // the members of $defs and definitions, by pointer and by $anchor
 	left *int                       // bytes of named schemas that may still be read
 }
 
@@ -25,6 +25,10 @@ func newReferences(doc json.RawMessage) *references {
 		defs, _ := members(orEmpty(schemaObject(list).get(where)))
 		for _, d := range defs {
 			r.defs["/"+where+"/"+escapePointer.Replace(d.name)] = d.value
+			def, _ := members(d.value)
+			if anchor := schemaObject(def).text("$anchor"); anchor != "" {
+				r.defs[anchor] = d.value
+			}
 		}
 	}
 	return r
@@ -71,7 +75,7 @@ func (r *references) find(pointer string) (json.RawMessage, bool) {
 	}
 	tokens := strings.Split(pointer, "/")
 	if tokens[0] != "" {
-		return nil, false // an $anchor
+		return nil, false // an $anchor elsewhere
 	}
 	target := r.doc
 	for _, token := range tokens[1:] {

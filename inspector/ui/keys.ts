@@ -6,6 +6,15 @@ const goTo: Record<string, string> = { s: "/", w: "/wire", i: "/inbox", c: "/cha
 let on = localStorage.getItem("keys") !== "off";
 let waits = false; // g was pressed
 
+// bound are the keys of the screen that is shown.
+const bound: Record<string, () => void>[] = [];
+
+// bindKeys adds keys of a screen, and returns a function that removes them.
+export function bindKeys(keys: Record<string, () => void>): () => void {
+	bound.push(keys);
+	return () => void bound.splice(bound.indexOf(keys), 1);
+}
+
 // keysAreOn reports whether single keys work.
 export const keysAreOn = (): boolean => on;
 
@@ -32,6 +41,9 @@ export function watchKeys(): void {
 		if (e.key === "g") {
 			waits = true;
 			setTimeout(() => (waits = false), 1500);
+		} else if (bound.some((b) => Object.hasOwn(b, e.key)) && !document.querySelector("dialog[open]")) {
+			e.preventDefault();
+			bound.findLast((b) => Object.hasOwn(b, e.key))![e.key]!();
 		} else if (e.key === "/") {
 			const find = document.querySelector<HTMLElement>("[data-find]");
 			if (find) {

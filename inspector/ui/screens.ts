@@ -1,6 +1,7 @@
 // The screens of the page, in the order of the navigation. A new screen is a file in screens and a line here.
 import type { JSX } from "preact";
 import { Servers } from "./screens/servers";
+import { Tasks } from "./screens/tasks";
 import { Tools } from "./screens/tools";
 import { Wire } from "./screens/wire";
 import type { State } from "./types";
@@ -23,5 +24,6 @@ export interface Screen {
 export const screens: Screen[] = [
 	{ path: "", name: "Servers", rail: true, when: (s) => s.home === "servers", show: Servers },
 	{ path: "s", name: "Tools", rail: true, when: (s) => s.can.call, show: Tools },
+	{ path: "tasks", name: "Tasks", rail: true, when: (s) => s.can.call, show: Tasks },
 	{ path: "wire", name: "Wire", rail: true, when: () => true, show: Wire },
 ];

@@ -103,12 +103,9 @@ export interface Detail {
 	test?: string; // Go
 }
 
-// Form is the answer of /ui/form: a schema.Form with the parts of its fields.
-export interface Form {
-	title?: string;
-	description?: string;
-	fields: Field[];
-	error?: string; // why there is no form; then JSON is typed
+// Form is the answer of /ui/form: a schema as a field, with its parts.
+export interface Form extends Field {
+	error?: string; // why values are not checked
 }
 
 export interface Field {
@@ -124,10 +121,12 @@ export interface Field {
 	min?: string;
 	max?: string;
 	bounds?: string; // the same for people: "1…1000"
-	fields?: Field[]; // of an object
+	example?: unknown;
+	fields?: Field[]; // of an object; of a list: its first elements
 	rest?: Field; // of further members of an object
 	element?: Field; // of a list
 	alternatives?: Field[]; // of a choice
+	more?: string[]; // its parts are not here: /ui/form has them at this place
 }
 
 // Fault is a fault of a value, from /ui/check.

@@ -1,6 +1,383 @@
-// The tools of a server: a form, the call, its result.
+// The screen of one server: its tools, resources, templates and prompts. Tools in three columns: the list, the form, the
+// result.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { post } from "../api";
+import { Arguments, check, initial, useForm } from "../form";
+import { bindKeys } from "../keys";
+import { useChanges, useList, type Named, type Tool } from "../lists";
+import { Markdown } from "../markdown";
+import { paramHeaders } from "../mcp";
+import { Button, Copy, Failed, Link, ms } from "../parts";
+import { QuestionCard } from "../questions";
+import { CopyJSON, ErrorView, Logs, ProgressView, ResultView, Status } from "../result";
+import { callTool, history, type Run } from "../runs";
 import type { Shown } from "../screens";
+import { go, join, use } from "../store";
+import { line, shown, visible } from "../text";
+import type { Fault } from "../types";
+import { Prompts } from "./prompts";
+import { Resources, Templates } from "./resources";
 
-export function Tools({ words }: Shown) {
-	return <h1>Tools of {words[1] ?? ""}</h1>;
+const tabs = ["tools", "resources", "templates", "prompts"];
+
+export function Tools(p: Shown) {
+	const servers = p.state.servers;
+	const server = p.words[1] ?? servers[0]?.name ?? "";
+	const tab = tabs.includes(p.words[2] ?? "") ? p.words[2]! : "tools";
+	const name = p.words[3];
+	useChanges(server);
+	if (servers.length === 0) return <p>There are no servers.</p>;
+	return (
+		<>
+			<div class="bar">
+				<h1>
+					{servers.length > 1 ? (
+						<>
+							<label class="sr" for="server">
+								Server
+							</label>
+							<select id="server" value={server} onChange={(e) => go(join("s", e.currentTarget.value, tab))}>
+								{servers.map((s) => (
+									<option>{s.name}</option>
+								))}
+							</select>
+						</>
+					) : (
+						visible(server)
+					)}
+				</h1>
+				<nav aria-label="Features of the server">
+					{tabs.map((t) => (
+						<Link to={join("s", server, t)} current={t === tab}>
+							{t}
+						</Link>
+					))}
+				</nav>
+			</div>
+			{tab === "tools" && <ToolPanel server={server} name={name} />}
+			{tab === "resources" && <Resources server={server} uri={name} />}
+			{tab === "templates" && <Templates server={server} name={name} />}
+			{tab === "prompts" && <Prompts server={server} name={name} />}
+		</>
+	);
+}
+
+// Columns shows a list with a search field, and what is chosen in it. Names are unique; to is the address of one.
+export function Columns<T extends Named>(p: { what: string; items: T[] | undefined; error?: string; again: () => void; chosen?: string; id: (item: T) => string; to: (item: T) => string; back: string; mark?: (item: T) => ComponentChildren; children: ComponentChildren }) {
+	const [find, setFind] = useState("");
+	const box = useRef<HTMLInputElement>(null);
+	const list = useRef<HTMLUListElement>(null);
+	const wanted = find.toLowerCase().split(/\s+/);
+	const items = p.items ?? [];
+	const found = items.filter((i) => {
+		const text = `${p.id(i)} ${i.name} ${i.title ?? ""} ${i.description ?? ""}`.toLowerCase();
+		return wanted.every((w) => text.includes(w));
+	});
+	// A name that has all words comes before a description that has them.
+	if (find !== "") found.sort((a, b) => Number(wanted.every((w) => p.id(b).toLowerCase().includes(w))) - Number(wanted.every((w) => p.id(a).toLowerCase().includes(w))));
+	useEffect(() => {
+		if (p.chosen === undefined) box.current?.focus();
+	}, [p.chosen === undefined, p.items === undefined]);
+	useEffect(() => {
+		const move = (by: number) => {
+			const at = found.findIndex((i) => p.id(i) === p.chosen);
+			const next = found[Math.max(0, Math.min(found.length - 1, at + by))];
+			if (next) go(p.to(next));
+		};
+		return bindKeys({ j: () => move(1), k: () => move(-1) });
+	});
+	useEffect(() => {
+		list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+	}, [p.chosen, p.items === undefined]);
+	return (
+		<div class={"columns" + (p.chosen === undefined ? "" : " chosen")}>
+			<section class="list" aria-label={"List of " + p.what}>
+				<input
+					ref={box}
+					type="search"
+					data-find
+					value={find}
+					placeholder="/ find"
+					aria-label={"Find " + p.what}
+					onInput={(e) => setFind(e.currentTarget.value)}
+					onKeyDown={(e) => {
+						if (e.key === "Enter" && found[0]) go(p.to(found[0]));
+						else if (e.key === "ArrowDown") {
+							e.preventDefault();
+							list.current?.querySelector<HTMLElement>("a")?.focus();
+						}
+					}}
+				/>
+				{p.error && (
+					<Failed>
+						{visible(p.error)} <Button onPress={p.again}>Try again</Button>
+					</Failed>
+				)}
+				{!p.items && !p.error && <p class="dim">Loading…</p>}
+				<ul
+					ref={list}
+					onKeyDown={(e) => {
+						const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+						const links = [...(list.current?.querySelectorAll<HTMLElement>("a") ?? [])];
+						const at = links.indexOf(e.target as HTMLElement);
+						if (step === undefined || at < 0) return;
+						e.preventDefault();
+						(at + step < 0 ? box.current : links[at + step])?.focus();
+					}}
+				>
+					{found.slice(0, 1000).map((i) => (
+						<li key={p.id(i)}>
+							<Link to={p.to(i)} current={p.id(i) === p.chosen} class="item">
+								<span class="name">{line(p.id(i), 120)}</span>
+								{p.mark?.(i)}
+								{i.title && i.title !== p.id(i) && <span class="dim sub">{line(i.title, 80)}</span>}
+							</Link>
+						</li>
+					))}
+				</ul>
+				{p.items && (
+					<p class="dim" role="status">
+						{found.length === items.length ? `${items.length}` : `${found.length} of ${items.length}`} {p.what}
+					</p>
+				)}
+			</section>
+			<Link to={p.back} class="back">
+				← all {p.what}
+			</Link>
+			{p.children}
+		</div>
+	);
+}
+
+// hints are what a server says about a tool. They are not promises.
+function hints(t: Tool): string[] {
+	const a = t.annotations;
+	if (!a) return [];
+	if (a.readOnlyHint) return ["reads only"];
+	const out = [];
+	if (a.destructiveHint) out.push("destructive");
+	else if (a.destructiveHint === false) out.push("adds only");
+	if (a.idempotentHint) out.push("can be repeated");
+	return out;
+}
+
+function ToolPanel(p: { server: string; name?: string }) {
+	const list = useList<Tool>(p.server, "tools");
+	const tool = list.items?.find((t) => t.name === p.name);
+	const only = list.items?.length === 1 ? list.items[0] : undefined;
+	useEffect(() => {
+		if (only && p.name === undefined) go(join("s", p.server, "tools", only.name), true);
+	}, [only?.name]);
+	return (
+		<Columns
+			what="tools"
+			items={list.items}
+			error={list.error}
+			again={list.again}
+			chosen={p.name}
+			id={(t) => t.name}
+			to={(t) => join("s", p.server, "tools", t.name)}
+			back={join("s", p.server, "tools")}
+			mark={(t) => {
+				const said = hints(t)[0];
+				return said === "reads only" || said === "destructive" ? <span class={"mark " + (said === "destructive" ? "bad" : "dim")}>{said === "destructive" ? "! destructive" : said}</span> : null;
+			}}
+		>
+			{tool ? (
+				<Call key={p.server + "\n" + tool.name} server={p.server} tool={tool} />
+			) : (
+				p.name !== undefined && list.items && <p class="failed">There is no tool {visible(p.name)} now. It may have been removed.</p>
+			)}
+			{p.name === undefined && list.items && <p class="dim empty">Choose a tool: type a part of its name and press Enter.</p>}
+		</Columns>
+	);
+}
+
+// drafts keep what was typed for a tool while another one is shown.
+const drafts = new Map<string, unknown>();
+
+function Call(p: { server: string; tool: Tool }) {
+	const { server, tool } = p;
+	const key = JSON.stringify([server, tool.name]);
+	const schema = tool.inputSchema ?? { type: "object" };
+	const { form, error } = useForm(schema);
+	const [value, setValue] = useState<any>(() => drafts.get(key));
+	const [faults, setFaults] = useState<Fault[]>([]);
+	const [why, setWhy] = useState(""); // the values could not be checked
+	const [checked, setChecked] = useState(false);
+	const [asJSON, setAsJSON] = useState(false);
+	const [broken, setBroken] = useState(false);
+	const box = useRef<HTMLElement>(null);
+	const runs = use(history(server, "tool", tool.name));
+	const [shownRun, setShownRun] = useState<number>();
+	const run = runs.find((r) => r.n === shownRun) ?? runs[0];
+	const open = runs.filter((r) => r.status === "open");
+
+	const set = (v: any) => {
+		drafts.set(key, v);
+		setValue(v);
+	};
+	useEffect(() => {
+		if (form && value === undefined) set(initial({ ...form, required: true }) ?? {});
+	}, [form]);
+	useEffect(() => {
+		// The first field, or the button of a tool without one, has the focus as soon as there is a form.
+		if (form) (box.current?.querySelector<HTMLElement>(".fields input, .fields textarea, .fields select") ?? box.current?.querySelector<HTMLElement>("button.main"))?.focus({ preventScroll: false });
+	}, [form]);
+	useEffect(() => {
+		// Faults that are shown follow the values.
+		if (!checked || value === undefined) return;
+		const stop = new AbortController();
+		const timer = setTimeout(() => check(schema, value, false, stop.signal).then((c) => setFaults(c.faults), () => undefined), 250);
+		return () => {
+			clearTimeout(timer);
+			stop.abort();
+		};
+	}, [value, checked]);
+
+	const args = value ?? {};
+	const call = async (anyway: boolean) => {
+		if (broken) return;
+		if (!anyway) {
+			try {
+				const got = await check(schema, args);
+				setChecked(true);
+				setFaults(got.faults);
+				setWhy("");
+				if (got.faults.length > 0) {
+					setTimeout(() => box.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+					return;
+				}
+			} catch (err) {
+				setWhy((err as Error).message);
+				return;
+			}
+		}
+		setShownRun(callTool(server, tool, args).n);
+	};
+	useEffect(() => bindKeys({ e: () => setAsJSON(!asJSON), r: () => void call(false) }));
+	const description = tool.description;
+	return (
+		<>
+			<section
+				class="call"
+				ref={box}
+				aria-label={"Call " + line(tool.name, 60)}
+				onKeyDown={(e) => {
+					if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+						e.preventDefault();
+						void call(false);
+					}
+				}}
+			>
+				<h2>
+					{line(tool.name, 120)} {tool.title && tool.title !== tool.name && <span class="dim">{line(tool.title, 80)}</span>}
+				</h2>
+				<p class="hints">
+					{hints(tool).map((h) => (
+						<span class={"mark " + (h === "destructive" ? "bad" : "dim")}>{h}</span>
+					))}
+				</p>
+				{description && <Markdown text={description} />}
+				{error && <Failed>The form: {visible(error)}</Failed>}
+				{form && <Arguments schema={schema} form={form} value={value} set={set} faults={faults} asJSON={asJSON || form.kind === "other"} label="Arguments" broken={setBroken} />}
+				{why && <Failed>The arguments could not be checked: {visible(why)}</Failed>}
+				{faults.length > 0 && (
+					<p class="bad" role="status">
+						{faults.length === 1 ? "One fault" : faults.length + " faults"}: nothing was sent.
+					</p>
+				)}
+				<div class="row buttons">
+					<Button kind="main" onPress={() => call(false)} disabled={broken || !form} title="ctrl-Enter">
+						Call
+					</Button>
+					<Button onPress={() => call(true)} disabled={broken} title="Send the arguments without a check">
+						Call anyway
+					</Button>
+					<Button onPress={() => setAsJSON(!asJSON)} disabled={!form || form.kind === "other"} title="e">
+						{asJSON ? "Form" : "JSON"}
+					</Button>
+					<Button onPress={() => set(form ? (initial({ ...form, required: true }) ?? {}) : {})} title="All fields as at first">
+						Reset
+					</Button>
+					{open.length > 0 && (
+						<Button onPress={() => (run?.status === "open" ? run : open[0]!).cancel()} title="End the call that is under way">
+							Cancel
+						</Button>
+					)}
+				</div>
+				{open.map((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i + q.asked.params.message} server={server} about={"call of " + tool.name} asked={q.asked} answer={q.answer} refuse={q.refuse} focus={i === 0} />))}
+				<details>
+					<summary>Schema</summary>
+					<pre class="code" tabIndex={0}>
+						{shown(tool)}
+					</pre>
+				</details>
+			</section>
+			<section class="result" aria-label={"Result of " + line(tool.name, 60)}>
+				{run ? <Outcome run={run} runs={runs} tool={tool} show={setShownRun} /> : <p class="dim empty">The result comes here.</p>}
+			</section>
+		</>
+	);
+}
+
+// Outcome shows a call and the ones before it.
+function Outcome(p: { run: Run; runs: Run[]; tool: Tool; show: (n: number) => void }) {
+	const { run, runs, tool } = p;
+	const before = runs.slice(runs.indexOf(run) + 1).find((r) => r.result);
+	return (
+		<>
+			<h2>
+				<span class="dim">result of</span> {line(run.name, 80)} <Status run={run} />
+			</h2>
+			<ProgressView run={run} />
+			<Logs run={run} />
+			{run.error ? <ErrorView error={run.error} status={run.status} /> : <ResultView run={run} before={before} outputSchema={tool.outputSchema} />}
+			{run.status !== "open" && <Paste run={run} tool={tool} />}
+			{runs.length > 1 && (
+				<p class="earlier">
+					<span class="dim">calls: </span>
+					{runs.slice(0, 12).map((r) => (
+						<button type="button" class="plain" aria-pressed={r === run} onClick={() => p.show(r.n)} title={line(JSON.stringify(r.args), 300)}>
+							{ms(r.ms)} {r.status}
+						</button>
+					))}
+				</p>
+			)}
+		</>
+	);
+}
+
+// Paste copies a call as text for other programs, which the program makes.
+function Paste(p: { run: Run; tool: Tool }) {
+	const { run, tool } = p;
+	const [texts, setTexts] = useState<{ cli: string; curl?: string; test: string }>();
+	useEffect(() => {
+		const stop = new AbortController();
+		const headers = { "Mcp-Name": run.name, ...paramHeaders(tool.inputSchema, run.args) };
+		post<{ cli: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, headers }, stop.signal).then(setTexts, () => undefined);
+		return () => stop.abort();
+	}, [run.n]);
+	return (
+		<p class="paste">
+			<span class="dim">copy: </span>
+			{texts && (
+				<>
+					<Copy label="CLI: copy the call as a command" text={() => texts.cli}>
+						CLI
+					</Copy>
+					{texts.curl && (
+						<Copy label="curl: copy the call" text={() => texts.curl!}>
+							curl
+						</Copy>
+					)}
+					<Copy label="Go test: copy the call" text={() => texts.test}>
+						Go test
+					</Copy>
+				</>
+			)}
+			<CopyJSON run={run} />
+		</p>
+	);
 }

@@ -1,0 +1,321 @@
+package inspector
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/schema"
+)
+
+// Bounds of a form. What is left out is sent when the person opens it.
+const (
+	maxFormBytes  = 2 << 20 // of a schema, with the JSON around it
+	maxCheckBytes = 8 << 20 // of a schema and a value
+	maxFormDepth  = 5       // levels of one answer
+	maxFormFields = 300     // fields of one answer, except those of the first object
+	maxFormSteps  = 128     // from the root to a field that is opened
+)
+
+// routeForms adds the paths that fill in calls of tools, and write them elsewhere.
+func (p *Page) routeForms() {
+	p.mux.Handle("POST /ui/form", answered(p.form))
+	p.mux.Handle("POST /ui/check", answered(p.check))
+	p.mux.Handle("POST /ui/paste", answered(p.paste))
+}
+
+// form is a form as the page has it.
+type form struct {
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	Error       string `json:"error,omitempty"` // why nothing of it is checked
+	formField
+}
+
+// formField is a field of a form, with its parts.
+type formField struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	Kind         string          `json:"kind"`
+	Required     bool            `json:"required,omitempty"`
+	Default      json.RawMessage `json:"default,omitempty"`
+	Example      json.RawMessage `json:"example,omitempty"`
+	Options      []formOption    `json:"options,omitempty"`
+	Format       string          `json:"format,omitempty"`
+	Pattern      string          `json:"pattern,omitempty"`
+	Min          string          `json:"min,omitempty"`
+	Max          string          `json:"max,omitempty"`
+	Bounds       string          `json:"bounds,omitempty"`
+	Fields       []formField     `json:"fields,omitempty"` // of an object; of a list: its first elements
+	Rest         *formField      `json:"rest,omitempty"`
+	Element      *formField      `json:"element,omitempty"`
+	Alternatives []formField     `json:"alternatives,omitempty"`
+	More         []string        `json:"more,omitempty"` // the parts are not here: ask for the field at this place
+}
+
+type formOption struct {
+	Value json.RawMessage `json:"value"`
+	Title string          `json:"title"`
+}
+
+// form answers POST /ui/form: the form of a schema, or of a part of it.
+func (p *Page) form(r *http.Request) (any, error) {
+	var in struct {
+		Schema json.RawMessage `json:"schema"`
+		At     []string        `json:"at"` // the more of a field
+	}
+	if err := read(r, maxFormBytes, &in); err != nil {
+		return nil, err
+	}
+	if len(in.At) > maxFormSteps {
+		return nil, fail(http.StatusBadRequest, "the place has more than %d steps", maxFormSteps)
+	}
+	f := &form{}
+	if _, err := schema.Compile(in.Schema); err != nil {
+		f.Error = err.Error()
+	}
+	at := schema.Outline(in.Schema)
+	for i := range in.At {
+		next := part(&at, in.At[i])
+		if next == nil {
+			return nil, fail(http.StatusNotFound, "the schema has nothing at %q", strings.Join(in.At, " "))
+		}
+		at = *next
+	}
+	b := &formBuilder{left: maxFormFields}
+	f.Title, f.Description = at.Title, at.Description
+	f.formField = b.field(&at, in.At, maxFormDepth)
+	f.formField.Title, f.formField.Description = "", "" // those of the form
+	if f.Kind == "other" && len(in.At) == 0 && slices.Equal(at.Types(), []string{"object"}) {
+		f.Kind = "object" // without properties
+	}
+	return f, nil
+}
+
+// part returns the part of a field at the end of a step.
+func part(f *schema.Field, step string) *schema.Field {
+	index := func(list []schema.Field) *schema.Field {
+		i, err := strconv.Atoi(step[1:])
+		if err != nil || i < 0 || i >= len(list) {
+			return nil
+		}
+		return &list[i]
+	}
+	switch {
+	case step == "[]":
+		return f.Elements()
+	case step == "{}":
+		return f.Others()
+	case strings.HasPrefix(step, "|"):
+		return index(f.Variants())
+	case strings.HasPrefix(step, "#"):
+		return index(f.Places())
+	case strings.HasPrefix(step, "."):
+		return index(f.Members())
+	}
+	return nil
+}
+
+// formBuilder makes one answer.
+type formBuilder struct {
+	left int // fields that may still be added
+}
+
+func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
+	out := formField{
+		Name: f.Name, Title: f.Title, Description: f.Description, Kind: f.Kind.String(), Required: f.Required, Default: f.Default,
+		Format: f.Format, Pattern: f.Pattern, Min: f.Min.String(), Max: f.Max.String(), Bounds: bounds(f), Example: example(f.Schema),
+	}
+	for _, o := range f.Options {
+		out.Options = append(out.Options, formOption{o.Value, o.Title})
+	}
+	if f.Kind != schema.Other {
+		return out
+	}
+	members, types := f.Members(), f.Types()
+	variants := f.Variants()
+	step := func(s string) []string { return append(slices.Clone(at), s) }
+	list := func(of []schema.Field, kind string) []formField {
+		fields := make([]formField, 0, len(of))
+		for i := range of {
+			fields = append(fields, b.field(&of[i], step(kind+strconv.Itoa(i)), depth-1))
+		}
+		return fields
+	}
+	if b.left -= len(members) + len(variants); depth == 0 || b.left < 0 && depth < maxFormDepth {
+		switch {
+		case variants != nil:
+			out.Kind, out.More = "choice", at
+		case members != nil || f.Others() != nil && slices.Contains(types, "object"):
+			out.Kind, out.More = "object", at
+		case slices.Contains(types, "array") && (f.Elements() != nil || f.Places() != nil):
+			out.Kind, out.More = "list", at
+		}
+		return out
+	}
+	switch {
+	case variants != nil:
+		out.Kind, out.Alternatives = "choice", list(variants, "|")
+	case members != nil || slices.Contains(types, "object"):
+		out.Fields = list(members, ".")
+		if others := f.Others(); others != nil {
+			rest := b.field(others, step("{}"), depth-1)
+			out.Rest = &rest
+		}
+		if out.Fields != nil && (len(out.Fields) > 0 || out.Rest != nil) {
+			out.Kind = "object"
+		}
+	case slices.Contains(types, "array"):
+		out.Fields = list(f.Places(), "#")
+		if e := f.Elements(); e != nil {
+			element := b.field(e, step("[]"), depth-1)
+			out.Element, out.Kind = &element, "list"
+		}
+		if len(out.Fields) > 0 {
+			out.Kind = "list"
+		}
+	}
+	return out
+}
+
+// keywords are those of a schema that a form tells in words.
+type keywords struct {
+	ExclusiveMinimum, ExclusiveMaximum any
+	MultipleOf                         json.Number
+	MinItems, MaxItems                 json.Number
+	UniqueItems                        bool
+	Examples                           []json.RawMessage
+}
+
+func keywordsOf(raw json.RawMessage) keywords {
+	var k keywords
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	_ = d.Decode(&k) // what has another type is left out
+	return k
+}
+
+// bounds tells for people which values a field takes.
+func bounds(f *schema.Field) string {
+	k := keywordsOf(f.Schema)
+	var said []string
+	say := func(low, high, unit string) {
+		switch {
+		case low != "" && low == high:
+			said = append(said, low+unit)
+		case low != "" && high != "":
+			said = append(said, low+"…"+high+unit)
+		case low != "":
+			said = append(said, "at least "+low+unit)
+		case high != "":
+			said = append(said, "at most "+high+unit)
+		}
+	}
+	switch f.Kind {
+	case schema.String:
+		say(f.Min.String(), f.Max.String(), " characters")
+	case schema.MultiEnum:
+		say(f.Min.String(), f.Max.String(), " choices")
+	default:
+		say(f.Min.String(), f.Max.String(), "")
+		say(k.MinItems.String(), k.MaxItems.String(), " elements")
+	}
+	if n, ok := k.ExclusiveMinimum.(json.Number); ok {
+		said = append(said, "more than "+n.String())
+	}
+	if n, ok := k.ExclusiveMaximum.(json.Number); ok {
+		said = append(said, "less than "+n.String())
+	}
+	if k.MultipleOf != "" {
+		said = append(said, "a multiple of "+k.MultipleOf.String())
+	}
+	if k.UniqueItems {
+		said = append(said, "all different")
+	}
+	return strings.Join(said, ", ")
+}
+
+func example(raw json.RawMessage) json.RawMessage {
+	if e := keywordsOf(raw).Examples; len(e) > 0 {
+		return e[0]
+	}
+	return nil
+}
+
+// formFault is a fault of a value.
+type formFault struct {
+	Path string `json:"path"` // a JSON pointer
+	Text string `json:"text"`
+}
+
+// check answers POST /ui/check: the faults of a value.
+func (p *Page) check(r *http.Request) (any, error) {
+	var in struct {
+		Schema json.RawMessage `json:"schema"`
+		Value  json.RawMessage `json:"value"` // absent: none, which is a fault
+		Form   bool            `json:"form"`  // formats count, as in the answer to a question
+	}
+	if err := read(r, maxCheckBytes, &in); err != nil {
+		return nil, err
+	}
+	out := struct {
+		Faults []formFault `json:"faults"`
+		More   int         `json:"more,omitempty"`
+		Error  string      `json:"error,omitempty"` // why nothing is checked
+	}{Faults: []formFault{}}
+	err := faultsOf(in.Schema, in.Value, in.Form)
+	var invalid *schema.ValidationError
+	switch {
+	case errors.As(err, &invalid):
+		for _, f := range invalid.Faults {
+			out.Faults = append(out.Faults, formFault{f.Pointer, f.Problem})
+		}
+		out.More = invalid.More
+	case err != nil:
+		out.Error = err.Error()
+	}
+	return out, nil
+}
+
+func faultsOf(of, value json.RawMessage, isForm bool) error {
+	if !isForm {
+		v, err := schema.Compile(of)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			return &schema.ValidationError{Faults: []schema.Fault{{Problem: "is missing"}}}
+		}
+		return v.Validate(value)
+	}
+	f, err := schema.FormOf(of)
+	if err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(value, &members); err != nil {
+		return &schema.ValidationError{Faults: []schema.Fault{{Problem: "must be an object"}}}
+	}
+	return f.Check(members)
+}
+
+// read decodes the body of a request.
+func read(r *http.Request, limit int64, into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return fail(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", limit)
+	case err != nil:
+		return fail(http.StatusBadRequest, "the request cannot be read: %v", err)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fail(http.StatusBadRequest, "the request is not the expected JSON: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package inspector
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// call is a call of a tool, as the page gives it to be written elsewhere.
+type call struct {
+	Server    string            `json:"server"`
+	Tool      string            `json:"tool"`
+	Arguments json.RawMessage   `json:"arguments"`
+	Headers   map[string]string `json:"headers"` // with arguments in them
+}
+
+// pasted is a call as text.
+type pasted struct {
+	CLI  string `json:"cli"`
+	Curl string `json:"curl,omitempty"` // absent: there is no endpoint
+	Test string `json:"test"`           // a test of Go
+}
+
+// paste answers POST /ui/paste: a call as text for other programs.
+func (p *Page) paste(r *http.Request) (any, error) {
+	var c call
+	if err := read(r, maxCheckBytes, &c); err != nil {
+		return nil, err
+	}
+	if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
+		c.Arguments = json.RawMessage("{}")
+	}
+	return &pasted{CLI: c.cli(), Curl: c.curl(p.Report().URL), Test: c.test()}, nil
+}
+
+// cli is the command that makes the call.
+func (c *call) cli() string {
+	return "patchbay call " + shellWord(c.Tool) + " " + shellWord(string(c.Arguments)) + " -s " + shellWord(c.Server)
+}
+
+// curl is the request to an endpoint that makes the call.
+func (c *call) curl(endpoint string) string {
+	if endpoint == "" {
+		return ""
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"curl","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, jsonString(c.Tool), c.Arguments)
+	lines := []string{"curl " + shellWord(strings.TrimSuffix(endpoint, "/")+"/s/"+url.PathEscape(c.Server))}
+	header := func(name, value string) { lines = append(lines, "-H "+shellWord(name+": "+value)) }
+	header("Content-Type", "application/json")
+	header("Accept", "application/json, text/event-stream")
+	header("MCP-Protocol-Version", "2026-07-28")
+	header("Mcp-Method", "tools/call")
+	names := make([]string, 0, len(c.Headers))
+	for name := range c.Headers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		header(name, c.Headers[name])
+	}
+	lines = append(lines, "-d "+shellWord(body))
+	return strings.Join(lines, " \\\n  ")
+}
+
+// test is a Go test that makes the call, and keeps its exchange as a golden trace.
+func (c *call) test() string {
+	return fmt.Sprintf(`func Test%s(t *testing.T) {
+	// newServer returns the server under test. The first run, with -update, records the trace.
+	mcptest.Golden(t, %s, newServer(), &mcp.Client{Name: "test"}, mcp.V2026_07_28, func(s *mcp.Session) {
+		if _, err := s.CallTool(t.Context(), %s, json.RawMessage(%s)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+`, testName(c.Tool), goString("testdata/"+fileName(c.Tool)+".txt"), goString(c.Tool), goString(string(c.Arguments)))
+}
+
+var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// shellWord quotes a text for a POSIX shell.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) && !strings.HasPrefix(s, "-") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func jsonString(s string) string {
+	out, _ := json.Marshal(s) // a string is always valid
+	return string(out)
+}
+
+// goString is a string of Go, without quotes inside where that is possible.
+func goString(s string) string {
+	if strings.ContainsAny(s, `"\`) && strconv.CanBackquote(s) {
+		return "`" + s + "`"
+	}
+	return strconv.Quote(s)
+}
+
+var separators = regexp.MustCompile(`[^\pL\pN]+`)
+
+// testName makes the name of a test of that of a tool.
+func testName(tool string) string {
+	var b strings.Builder
+	for _, part := range separators.Split(tool, -1) {
+		for i, r := range part {
+			if i == 0 {
+				r = unicode.ToUpper(r)
+			}
+			b.WriteRune(r)
+		}
+	}
+	if b.Len() == 0 {
+		return "Call"
+	}
+	return b.String()
+}
+
+func fileName(tool string) string {
+	name := strings.Trim(separators.ReplaceAllString(strings.ToLower(tool), "-"), "-")
+	if name == "" {
+		return "call"
+	}
+	return name
+}

@@ -1,0 +1,176 @@
+// The calls of this page: what is under way, and what came of it. They live apart from the screens, so a result that comes
+// late is among the calls of its own tool.
+import { client, Declined, paramHeaders, RpcError, type Asked, type Log, type Obj, type Options, type Progress, type Task } from "./mcp";
+import { said, Value } from "./store";
+
+const maxRuns = 30; // of one tool
+const maxLogs = 500; // of one call
+
+// Query is a question of a server that a person has to answer.
+export interface Query {
+	server: string;
+	about: string; // the tool, prompt or resource
+	asked: Asked;
+	answer: (result: Obj) => void;
+	refuse: () => void; // for questions that have no answer for it
+}
+
+export interface Run {
+	n: number;
+	server: string;
+	kind: "tool" | "prompt" | "resource";
+	name: string;
+	args: any;
+	began: number;
+	status: "open" | "ok" | "tool error" | "error" | "canceled";
+	ms?: number;
+	bytes: number;
+	progress?: Progress;
+	logs: Log[];
+	lostLogs: number;
+	queries: Query[];
+	task?: Task;
+	restored?: boolean; // the page was loaded again since
+	result?: Obj;
+	error?: { code?: number; message: string; data?: unknown };
+	cancel: () => void;
+}
+
+const histories = new Map<string, Value<Run[]>>();
+
+// tasks are the calls that became tasks, newest first.
+export const tasks = new Value<Run[]>([]);
+
+// history returns the calls of one tool, prompt or resource, newest first.
+export function history(server: string, kind: Run["kind"], name: string): Value<Run[]> {
+	const key = JSON.stringify([server, kind, name]);
+	let h = histories.get(key);
+	if (!h) histories.set(key, (h = new Value<Run[]>([])));
+	return h;
+}
+
+let lastRun = 0;
+
+// start begins a call, and returns it. Its history has it until newer ones push it out.
+function start(server: string, kind: Run["kind"], name: string, args: any, work: (o: Options) => Promise<Obj>, restored = false): Run {
+	const stop = new AbortController();
+	const of = history(server, kind, name);
+	const now = performance.now();
+	let inProgram = 0;
+	let run: Run = { n: ++lastRun, server, kind, name, args, began: Date.now(), status: "open", bytes: 0, logs: [], lostLogs: 0, queries: [], restored, cancel: () => stop.abort() };
+	const { n } = run;
+	let drawn = 0;
+	const draw = () => {
+		drawn = 0;
+		const swap = (list: Run[]) => list.map((r) => (r.n === n ? run : r));
+		of.set(swap(of.now));
+		if (run.task) tasks.set(tasks.now.some((r) => r.n === n) ? swap(tasks.now) : [run, ...tasks.now].slice(0, 200));
+	};
+	const update = (more: Partial<Run>) => {
+		run = { ...run, ...more };
+		if (!drawn) drawn = setTimeout(draw, 30) as unknown as number; // many notes are one drawing
+	};
+	const options: Options = {
+		signal: stop.signal,
+		progress: (progress) => update({ progress }),
+		log: (l) => update(run.logs.length < maxLogs ? { logs: [...run.logs, l] } : { logs: [...run.logs.slice(1), l], lostLogs: run.lostLogs + 1 }),
+		took: (ms, bytes) => update({ ms: (inProgram += ms), bytes }),
+		task: (task) => {
+			update({ task });
+			remember(run);
+		},
+		ask: (questions) =>
+			new Promise((resolve, reject) => {
+				const answers: Obj = Object.create(null);
+				const open = Object.entries(questions).map(([key, asked]) => {
+					const query: Query = {
+						server,
+						about: name,
+						asked,
+						answer: (result) => {
+							answers[key] = result;
+							update({ queries: run.queries.filter((q) => q !== query) });
+							if (Object.keys(answers).length === open.length) resolve(answers);
+						},
+						refuse: () => reject(new Declined("the question was declined")),
+					};
+					return query;
+				});
+				said.set(`${server} asks ${open.length === 1 ? "a question" : open.length + " questions"}`);
+				update({ queries: [...run.queries, ...open] });
+				if (open.length === 0) resolve({});
+				stop.signal.addEventListener("abort", () => reject(stop.signal.reason));
+			}),
+	};
+	run.cancel = () => {
+		if (run.task && run.status === "open") client(server).request("tasks/cancel", { taskId: run.task.taskId }).catch(() => undefined);
+		stop.abort();
+	};
+	of.set([run, ...of.now].slice(0, maxRuns));
+	work(options).then(
+		(result) => update({ result, status: result.isError ? "tool error" : "ok" }),
+		(err: Error) => {
+			const stopped = err.name === "AbortError" || err instanceof Declined;
+			const rpc = err instanceof RpcError ? { code: err.code, data: err.data } : {};
+			update({ status: stopped ? "canceled" : "error", error: { ...rpc, message: err instanceof Declined || (stopped && !stop.signal.aborted) ? err.message : stopped ? "canceled" : err.message } });
+		},
+	).finally(() => {
+		update({ ms: run.ms ?? performance.now() - now, queries: [] });
+		remember(run);
+		said.set(`${name}: ${run.status}`);
+	});
+	return run;
+}
+
+// callTool calls a tool.
+export const callTool = (server: string, tool: { name: string; inputSchema?: Obj }, args: any): Run =>
+	start(server, "tool", tool.name, args, (o) => client(server).call(tool.name, args, { ...o, headers: paramHeaders(tool.inputSchema, args) }));
+
+// getPrompt fetches a prompt.
+export const getPrompt = (server: string, name: string, args: Record<string, string>): Run =>
+	start(server, "prompt", name, args, (o) => client(server).rounds("prompts/get", { name, arguments: args }, o));
+
+// readResource reads a resource.
+export const readResource = (server: string, uri: string): Run =>
+	start(server, "resource", uri, undefined, (o) => client(server).rounds("resources/read", { uri }, o));
+
+// Tasks that have not ended are followed again when the page is loaded again.
+
+interface Kept {
+	server: string;
+	name: string;
+	args: any;
+	task: Task;
+}
+
+const kept = (): Kept[] => {
+	try {
+		const list = JSON.parse(sessionStorage.getItem("tasks") ?? "[]");
+		return Array.isArray(list) ? list : [];
+	} catch {
+		return [];
+	}
+};
+
+function remember(run: Run): void {
+	const id = run.task?.taskId;
+	if (id === undefined) return;
+	const others = kept().filter((k) => k.task.taskId !== id || k.server !== run.server);
+	if (run.status === "open") others.push({ server: run.server, name: run.name, args: run.args, task: { ...run.task!, inputRequests: undefined } });
+	try {
+		sessionStorage.setItem("tasks", JSON.stringify(others.slice(-50)));
+	} catch {
+		// the arguments are too large to be kept
+	}
+}
+
+let resumed = false;
+
+// resume follows the tasks that an earlier load of the page began.
+export function resume(): void {
+	if (resumed) return;
+	resumed = true;
+	for (const k of kept()) {
+		start(k.server, "tool", k.name, k.args, (o) => client(k.server).follow(k.task, o), true);
+	}
+}
