@@ -12,7 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// Bounds of a form. What is left out is sent when the person opens it.
+// Bounds of a form. Deeper parts are sent when the person opens them.
 const (
 	maxFormBytes  = 2 << 20 // of a schema, with the JSON around it
 	maxCheckBytes = 8 << 20 // of a schema and a value

@@ -17,7 +17,8 @@ type call struct {
 	Server    string            `json:"server"`
 	Tool      string            `json:"tool"`
 	Arguments json.RawMessage   `json:"arguments"`
-	Headers   map[string]string `json:"headers"` // with arguments in them
+	Headers   map[string]string `json:"headers"` // of the request
+	Meta      json.RawMessage   `json:"meta"`    // the _meta of its params
 }
 
 // pasted is a call as text.
@@ -49,13 +50,13 @@ func (c *call) curl(endpoint string) string {
 	if endpoint == "" {
 		return ""
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s,"arguments":%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"curl","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, jsonString(c.Tool), c.Arguments)
+	meta := c.Meta
+	if len(meta) == 0 {
+		meta = json.RawMessage("{}")
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s,"arguments":%s,"_meta":%s}}`, jsonString(c.Tool), c.Arguments, meta)
 	lines := []string{"curl " + shellWord(strings.TrimSuffix(endpoint, "/")+"/s/"+url.PathEscape(c.Server))}
 	header := func(name, value string) { lines = append(lines, "-H "+shellWord(name+": "+value)) }
-	header("Content-Type", "application/json")
-	header("Accept", "application/json, text/event-stream")
-	header("MCP-Protocol-Version", "2026-07-28")
-	header("Mcp-Method", "tools/call")
 	names := make([]string, 0, len(c.Headers))
 	for name := range c.Headers {
 		names = append(names, name)

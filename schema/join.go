@@ -11,7 +11,7 @@ import (
 // maxJoined bounds how deep schemas in an allOf have an allOf of their own.
 const maxJoined = 8
 
-// shaping are the keywords that say which form a value has. The others only exclude values.
+// shaping are the keywords that describe the form of a value. The others only exclude values.
 var shaping = []string{"type", "properties", "additionalProperties", "patternProperties", "items", "prefixItems", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}
 
 func (s schemaObject) shapes() bool {
@@ -41,7 +41,7 @@ func (r *references) joined(s schemaObject, depth int) schemaObject {
 }
 
 // join returns s with what another schema for the same value says too. A property of both must fit both. Of other
-// keywords that both have, the one of s stays; what is only checked is checked against the whole schema.
+// keywords that both have, the one of s stays: a value is checked against the whole schema anyway.
 func (s schemaObject) join(other schemaObject) schemaObject {
 	out := slices.Clone(s)
 	for _, m := range other {

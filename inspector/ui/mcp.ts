@@ -107,6 +107,23 @@ export function paramHeaders(schema: Obj | undefined, args: any): Record<string,
 
 let lastId = 0;
 
+// standardHeaders are the headers of a request (2026-07-28, basic/transports/streamable-http, Standard Request Headers).
+function standardHeaders(method: string, named: unknown): Record<string, string> {
+	return {
+		"Content-Type": "application/json",
+		Accept: "application/json, text/event-stream",
+		"MCP-Protocol-Version": revision,
+		"Mcp-Method": method,
+		...(typeof named === "string" && /^(tools\/call|prompts\/get|resources\/read|tasks\/.*)$/.test(method) ? { "Mcp-Name": header(named) } : {}),
+	};
+}
+
+// written is what a call of a tool has around its arguments, to be written elsewhere.
+export function written(tool: { name: string; inputSchema?: Obj }, args: unknown): { headers: Record<string, string>; meta: Obj } {
+	const meta = { [prefix + "protocolVersion"]: revision, [prefix + "clientInfo"]: { name: "curl", version: "0" }, [prefix + "clientCapabilities"]: {} };
+	return { headers: { ...standardHeaders("tools/call", tool.name), ...paramHeaders(tool.inputSchema, args) }, meta };
+}
+
 function envelope(o: Options): Obj {
 	return {
 		[prefix + "protocolVersion"]: revision,
@@ -151,15 +168,7 @@ export class Client {
 		const res = await fetch("/ui/mcp/" + encodeURIComponent(this.server), {
 			method: "POST",
 			signal: o.signal ?? null,
-			headers: {
-				"Content-Type": "application/json",
-				Accept: "application/json, text/event-stream",
-				"Patchbay-Page": "1",
-				"MCP-Protocol-Version": revision,
-				"Mcp-Method": method,
-				...(typeof named === "string" && /^(tools\/call|prompts\/get|resources\/read|tasks\/.*)$/.test(method) ? { "Mcp-Name": header(named) } : {}),
-				...o.headers,
-			},
+			headers: { ...standardHeaders(method, named), "Patchbay-Page": "1", ...o.headers },
 			body: JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta: { ...params._meta, ...envelope(o) } } }),
 		});
 		let answer: Obj | undefined;

@@ -7,7 +7,7 @@ import { Arguments, check, initial, useForm } from "../form";
 import { bindKeys } from "../keys";
 import { useChanges, useList, type Named, type Tool } from "../lists";
 import { Markdown } from "../markdown";
-import { paramHeaders } from "../mcp";
+import { written } from "../mcp";
 import { Button, Copy, Failed, Link, ms } from "../parts";
 import { QuestionCard } from "../questions";
 import { CopyJSON, ErrorView, Logs, ProgressView, ResultView, Status } from "../result";
@@ -355,8 +355,7 @@ function Paste(p: { run: Run; tool: Tool }) {
 	const [texts, setTexts] = useState<{ cli: string; curl?: string; test: string }>();
 	useEffect(() => {
 		const stop = new AbortController();
-		const headers = { "Mcp-Name": run.name, ...paramHeaders(tool.inputSchema, run.args) };
-		post<{ cli: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, headers }, stop.signal).then(setTexts, () => undefined);
+		post<{ cli: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, ...written(tool, run.args) }, stop.signal).then(setTexts, () => undefined);
 		return () => stop.abort();
 	}, [run.n]);
 	return (
