@@ -19,8 +19,6 @@ const pace = 30 * time.Second
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	control := http.NewResponseController(w)
 	send := func(name string, v any) bool {
 		body, err := json.Marshal(v)
@@ -37,7 +35,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	last := ""
 	for {
 		if slices.Contains(want, "state") {
-			state := p.state()
+			state := p.state(r.Context())
 			if body, err := json.Marshal(state); err == nil && string(body) != last {
 				if last = string(body); !send("state", state) {
 					return

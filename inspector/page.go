@@ -1,15 +1,19 @@
 package inspector
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -29,24 +33,35 @@ type Page struct {
 	// Gateway is what the page offers beside that at a gateway.
 	Gateway Gateway
 
+	// URL is the address of the page, such as http://127.0.0.1:7420/. Requests must be for its host, or for one of Hosts:
+	// names, or names with a port, by which a proxy is reached.
+	URL   string
+	Hosts []string
+
+	// Local is the principal of the people who come by a [Page.Link]: the owner of the program.
+	Local *auth.Principal
+
+	// Guard checks the credentials of other people; nil: nobody else comes in. Those with the role admin may do everything
+	// that the owner may; others come in if Admits allows it, and may call servers and see their state. Admits gets the
+	// context of a request with its principal; nil: nobody else comes in.
+	Guard  *auth.Guard
+	Admits func(ctx context.Context) bool
+
+	Again string // the command that makes another link; empty: patchbay page
+
 	Logger *slog.Logger // gets what cannot be answered; nil: nothing does
 
 	once sync.Once
 	mux  *http.ServeMux
-}
-
-// ServeHTTP answers a request for the page.
-func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.once.Do(p.route)
-	p.mux.ServeHTTP(w, r)
+	door door
 }
 
 func (p *Page) route() {
 	p.mux = http.NewServeMux()
 	p.mux.HandleFunc("GET /assets/{name}", asset)
-	p.mux.Handle("GET /ui/state", answered(func(*http.Request) (any, error) { return p.state(), nil }))
+	p.mux.Handle("GET /ui/state", answered(func(r *http.Request) (any, error) { return p.state(r.Context()), nil }))
 	p.mux.HandleFunc("GET /ui/events", p.events)
-	p.mux.HandleFunc("/ui/mcp/{server}", p.mcp)
+	p.mux.HandleFunc("POST /ui/mcp/{server}", p.mcp)
 	p.routeGateway()
 	p.routeForms()
 	p.mux.HandleFunc("/ui/", func(w http.ResponseWriter, r *http.Request) {
@@ -67,9 +82,22 @@ type State struct {
 	Servers []health.Server `json:"servers"`
 }
 
-func (p *Page) state() *State {
-	report := p.Report()
-	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Admin: true, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil}}
+// adminsOnly is what the page offers to administrators alone.
+var adminsOnly = []string{"wire", "steer", "audit"}
+
+// state returns what the person of a request sees.
+func (p *Page) state(ctx context.Context) *State {
+	report, who := p.Report(), personOf(ctx)
+	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": true}}
+	if who.Principal != nil {
+		s.Person = cmp.Or(who.Principal.Name, who.Principal.ID)
+	}
+	if !who.Admin {
+		s.Servers = slices.Clone(s.Servers)
+		for i := range s.Servers {
+			s.Servers[i].Said, s.Servers[i].Debug = nil, nil // what only the owner of the servers is meant to see
+		}
+	}
 	if s.Home == "" {
 		s.Home = "servers"
 	}
@@ -77,6 +105,9 @@ func (p *Page) state() *State {
 		s.Servers = []health.Server{}
 	}
 	p.Gateway.can(s.Can)
+	for _, name := range adminsOnly {
+		s.Can[name] = s.Can[name] && who.Admin
+	}
 	return s
 }
 
@@ -102,6 +133,8 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
+
+	Ways []string `json:"ways,omitempty"` // how people come in: link, key, password, certificate
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -138,8 +171,6 @@ func write(w http.ResponseWriter, status int, kind string, v any) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the browser may have gone
 }

@@ -13,11 +13,8 @@ import (
 // The document names files that exist, and is the same below every screen.
 func TestDocument(t *testing.T) {
 	p := &Page{Title: "mcp.json", Report: func() *health.Report { return new(health.Report) }}
-	get := func(path string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		p.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil))
-		return w
-	}
+	ask := visit(t, p)
+	get := func(path string) *httptest.ResponseRecorder { return ask(http.MethodGet, path, "") }
 	page := get("/").Body.String()
 	if other := get("/s/db/tools/query").Body.String(); other != page || !strings.Contains(page, `<div id="page">`) {
 		t.Errorf("the document of a screen is\n%s, not\n%s", other, page)

@@ -3,10 +3,8 @@ package inspector
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/metrics"
 )
 
@@ -59,7 +57,7 @@ func (p *Page) admin(w http.ResponseWriter, r *http.Request, path string) {
 		refuse(w, fail(http.StatusNotFound, "this page is not that of a gateway, so there is nothing at %s", r.URL.Path))
 		return
 	case !admin:
-		refuse(w, fail(http.StatusForbidden, "%s does not have the role %q, which this needs", by, "admin"))
+		refuse(w, fail(http.StatusForbidden, "%s does not have the role %q, which this needs", by, adminRole))
 		return
 	}
 	to := r.Clone(r.Context())
@@ -72,11 +70,11 @@ func (p *Page) admin(w http.ResponseWriter, r *http.Request, path string) {
 
 // callerOf returns who makes a request, and whether that person may act on the gateway.
 func callerOf(r *http.Request) (by string, admin bool) {
-	p := auth.From(r.Context())
-	if p == nil {
+	who := personOf(r.Context())
+	if who.Principal == nil {
 		return "nobody", false
 	}
-	return p.ID, slices.Contains(p.Roles, "admin")
+	return who.Principal.ID, who.Admin
 }
 
 // can adds to what the page offers.

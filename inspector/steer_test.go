@@ -35,7 +35,7 @@ func asPerson(ctx context.Context, by *auth.Principal) context.Context {
 	if by == nil {
 		return ctx
 	}
-	return auth.With(ctx, by)
+	return context.WithValue(auth.With(ctx, by), personKey{}, person{by, by.HasRole(adminRole)})
 }
 
 var (

@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/recording"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
@@ -23,7 +24,7 @@ import (
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/telemetry"
-	"github.com/patchbay-dev/patchbay/trace/record"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // run is the whole program: it executes args and returns the exit code. The context ends with
@@ -70,11 +71,11 @@ type app struct {
 
 	deployed *deploy.File // gateway.yaml of --gateway; nil: none
 
-	tape    *tape          // nil without --trace
-	record  deploy.Record  // --record of a verb that serves; without Dir there is none
-	folder  *record.Folder // nil without --record
-	saveDir string         // folder for bytes without --save; empty until it is needed
-	atEnd   []func()       // run in reverse order after the output is flushed
+	record  deploy.Record     // --record of a verb that serves; without Dir there is none
+	tee     *trace.Tee        // of frames, for a page; nil: there is none
+	frames  *recording.Frames // nil until recorder is called
+	saveDir string            // folder for bytes without --save; empty until it is needed
+	atEnd   []func()          // run in reverse order after the output is flushed
 }
 
 // terminals says which streams are terminals.

@@ -86,7 +86,7 @@ func (c *bridgeCmd) Run(a *app) error {
 	h.deployed()
 	h.gateway.Middleware = made.Around(h.known)
 	h.front = &mcp.Server{Name: "patchbay bridge", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger(), OnSession: h.counters.Session}
-	if h.front.OnFrame, err = a.recorder(); err != nil {
+	if h.front.OnFrame, h.front.Watched, err = a.recorder(); err != nil {
 		return err
 	}
 	var w *listen.Endpoint

@@ -43,7 +43,7 @@ func (c *configDoctorCmd) Run(a *app) error {
 	if !a.JSON && a.file.path != "" && slices.ContainsFunc(exams, func(e *doctor.Exam) bool { return e.Model == nil }) {
 		a.talk.Note("starting the servers of %s", here(a.file.path))
 	}
-	if _, err := a.recorder(); err != nil { // one recording for all
+	if _, _, err := a.recorder(); err != nil { // one recording for all
 		return err
 	}
 	failed := 0

@@ -131,7 +131,7 @@ func (a *app) hosting(base *host.Host) (*hosting, error) {
 			told(s)
 		}
 	}
-	_, err = a.recorder() // open the recording before several goroutines want it
+	_, _, err = a.recorder() // open the recording before several goroutines want it
 	return h, err
 }
 

@@ -1,30 +1,38 @@
 package main
 
 import (
-	"context"
-	"net"
+	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/inspector"
+	"github.com/patchbay-dev/patchbay/internal/browser"
 	"github.com/patchbay-dev/patchbay/internal/hop"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 var inspectVerb = verb{
-	name: "inspect", summary: "Open a page that calls servers and shows the wire.", usage: "[SERVER]",
+	name: "inspect", summary: "Open a page that calls servers and shows the wire.", usage: "[SERVER... | -- COMMAND...] [--no-open]",
 	examples: []string{"patchbay inspect everything", "patchbay inspect -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
+	details:  `Serves the page on a free port of this machine, for you alone, until ctrl-C.`,
 	command:  func() command { return new(inspectCmd) },
 }
 
 // inspectCmd serves the page for servers that nobody else uses.
-type inspectCmd struct{}
+type inspectCmd struct {
+	NoOpen bool `name:"no-open" help:"Print the link instead of opening the browser."`
+}
 
+// Run serves until ctrl-C.
 func (c *inspectCmd) Run(a *app) error {
 	p, err := a.upPlan(false)
 	if err != nil {
@@ -43,21 +51,58 @@ func (c *inspectCmd) Run(a *app) error {
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.gateway.Middleware = made.Around(h.known)
-	fronts := map[string]*mcp.Server{}
-	for _, s := range p.servers {
-		fronts[s.Name] = &mcp.Server{Name: "patchbay", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
-	}
-	page := &inspector.Page{Title: p.from, Version: Version, Home: "tools", Report: h.report, Server: func(name string) *mcp.Server { return fronts[name] }, Logger: a.logger()}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := listen.Loopback()
 	if err != nil {
 		return err
 	}
+	page := h.basicPage("http://" + ports[0].Addr().String() + "/")
+	fronts := map[string]*mcp.Server{}
+	for _, s := range p.servers {
+		fronts[s.Name] = &mcp.Server{Name: "patchbay inspect", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
+	}
+	page.Title, page.Home, page.Server = strings.Join(slices.Sorted(maps.Keys(fronts)), ", "), "tools", func(name string) *mcp.Server { return fronts[name] }
+	page.Gateway.Counters = h.counters
+	w := listen.NewOwn(ports, page, page.Close, a.logger())
+	h.pageURL = page.URL
 	h.servers.Set(p.servers, p.faulty, p.share)
-	defer within(closeTime, h.servers.Close)
-	srv := &http.Server{Handler: page}
-	go srv.Serve(l)
-	a.print("patchbay " + Version + " inspects " + strings.Join(h.servers.Names(), ", ") + ": http://" + l.Addr().String() + "/")
-	a.out.Flush()
-	<-a.ctx.Done()
-	return srv.Shutdown(context.Background())
+	defer a.openSocket(h.report, links(page, map[string]http.Handler{})).Close()
+	served := w.Serve()
+	if err := c.open(a, page); err != nil {
+		return err
+	}
+	select {
+	case <-a.ctx.Done():
+		err = nil
+	case err = <-served:
+	}
+	a.leave()
+	h.ending.Store(true)
+	within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime, slices.Collect(maps.Values(fronts))...) })
+	within(closeTime, h.servers.Close) // the guards end processes that are still running
+	return err
+}
+
+// open opens the browser, or prints the link.
+func (c *inspectCmd) open(a *app, page *inspector.Page) error {
+	a.print("patchbay " + Version + " inspects " + a.shown(page.Title) + " at " + page.URL)
+	err := browser.ErrNone
+	if !c.NoOpen {
+		err = pagelink.Open(a.ctx, page)
+	}
+	switch {
+	case err == nil:
+		a.print("The page opens in the browser. Another link: " + "patchbay page")
+	case a.ctx.Err() != nil:
+		return nil
+	default:
+		if !errors.Is(err, browser.ErrNone) {
+			a.talk.Note("warning: %v", err)
+		}
+		a.print("")
+		a.print("  " + page.Link(nil))
+		a.print("")
+		a.print("The link works once, within 5 minutes. Another one: " + "patchbay page")
+	}
+	a.print("ctrl-C ends it.")
+	return a.out.Flush()
 }

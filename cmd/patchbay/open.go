@@ -222,7 +222,7 @@ func (a *app) outfit(c *mcp.Client, s config.Server) (err error) {
 		}
 		c.Revisions = []mcp.Revision{r}
 	}
-	c.OnFrame, err = a.recorder()
+	c.OnFrame, c.Watched, err = a.recorder()
 	return err
 }
 

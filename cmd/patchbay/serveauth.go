@@ -6,6 +6,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/protect"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -36,7 +37,7 @@ func (a *app) chain(c chain.Config) (*chain.Chain, error) {
 
 // program returns what package chain needs of this run.
 func (a *app) program() chain.Program {
-	return chain.Program{Talk: a.talk, Logger: a.logger(), Lines: talkLines{a.talk}, Wire: a.wire, Version: Version, Redactor: a.secrets.Redactor()}
+	return chain.Program{Talk: a.talk, Logger: a.logger(), Lines: terminal.Lines{Talk: a.talk}, Wire: a.wire, Version: Version, Redactor: a.secrets.Redactor()}
 }
 
 // chainFault explains an error of package chain.

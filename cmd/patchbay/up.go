@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/agree"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/project"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
@@ -45,6 +44,7 @@ type upCmd struct {
 	Stdio bool   `name:"stdio" help:"Serve stdio, for hosts that start commands."`
 	View  string `name:"view" placeholder:"NAME" help:"With --stdio: serve this view of gateway.yaml."`
 	Share string `name:"share" placeholder:"CLASS" help:"Share older servers: auto, shared, session, principal."`
+	paged
 	protection
 	governed
 	measured
@@ -79,6 +79,9 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	if err := c.Check(c.Stdio); err != nil {
+		return err
+	}
+	if err := c.CheckPage(&c.protection, c.Stdio); err != nil {
 		return err
 	}
 	if share, err := gateway.ParseShare(c.Share); err != nil {
@@ -121,12 +124,12 @@ func (c *upCmd) Run(a *app) error {
 	made.Count(h.counters)
 	h.steered()
 	h.gateway.Middleware = made.Around(h.known)
-	onFrame, err := a.recorder()
+	onFrame, watched, err := a.recorder()
 	if err != nil {
 		return err
 	}
 	front := func(handler mcp.Handler) *mcp.Server {
-		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame}
+		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched}
 	}
 	views := made.Views(h.gateway, gateway.Name, func(handler mcp.Handler) *mcp.Server {
 		srv := front(handler)
@@ -148,6 +151,7 @@ func (c *upCmd) Run(a *app) error {
 		defer admin.Close()
 	}
 	var w *listen.Endpoint
+	further := map[string]http.Handler{steer.Path + "/": h.steers.API(false, "")}
 	if c.Stdio {
 		if err := a.inFront(h.front, made); err != nil {
 			return err
@@ -165,6 +169,11 @@ func (c *upCmd) Run(a *app) error {
 			p.notes = append(p.notes, "clients of 2024-11-05, over HTTP+SSE: "+w.SSE)
 		}
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
+		page, err := h.newPage(&c.paged, w)
+		if err != nil {
+			return err
+		}
+		links(page, further)
 		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)
 	}
@@ -179,7 +188,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	defer unsteered()
 	h.servers.Set(p.servers, p.faulty, p.share)
-	defer a.openSocket(h.report, map[string]http.Handler{steer.Path + "/": h.steers.API(false, "")}).Close()
+	defer a.openSocket(h.report, further).Close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup
@@ -239,6 +248,7 @@ type upServer struct {
 	a        *app
 	began    time.Time
 	url      string // of the endpoint; empty over stdio
+	pageURL  string // empty: there is no page
 	callback string // redirect URI of login, at the identity provider; empty: nobody logs in here
 	*plan           // the plan that it began with
 	gateway  *gateway.Gateway
@@ -269,26 +279,10 @@ type plan struct {
 	stdio   []string        // arguments of the program that serve the same over stdio; nil: none
 }
 
-// demo returns the servers of a machine without any configuration: they need nothing, and show what
-// a server is. The working folder is among them if it is a project.
+// demo returns the servers of a machine without any configuration.
 func demo(from string) (*plan, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{from: from}
-	why := project.Why(ownfile.RealPath(dir))
-	for _, name := range []string{"shop", "sqlite", "files", "conjugate"} {
-		if name == "files" && why != "" {
-			p.notes = append(p.notes, "files is not served: "+dir+" is not a project ("+why+")")
-			continue
-		}
-		if name == "files" {
-			p.notes = append(p.notes, "files serves "+dir+", read-only, without files that usually hold secrets")
-		}
-		p.servers = append(p.servers, config.Server{Name: name, Builtin: name, Args: servers.Unattended(name)})
-	}
-	return p, nil
+	list, notes, err := entry.Demo()
+	return &plan{from: from, servers: list, notes: notes}, err
 }
 
 // noConfig returns the error of "patchbay up" over stdio without servers. A host starts it in any
@@ -355,6 +349,11 @@ func (a *app) upPlan(stdio bool) (*plan, error) {
 	return p, nil
 }
 
+// paste returns lines to paste into hosts.
+func (h *upServer) paste() []string {
+	return (&rerun.Gateway{URL: h.views.URL(h.url), File: h.path, Guarded: h.guarded, Stdio: h.stdio, Callback: h.callback}).Lines()
+}
+
 // show prints the table of servers once each has started or failed, at most after startTime, and
 // lines to paste into hosts.
 func (h *upServer) show(ctx context.Context) error {
@@ -377,8 +376,7 @@ func (h *upServer) show(ctx context.Context) error {
 		a.print("(" + a.shown(note) + ")")
 	}
 	a.print("")
-	paste := rerun.Gateway{URL: h.views.URL(h.url), File: h.path, Guarded: h.guarded, Stdio: h.stdio, Callback: h.callback}
-	for _, line := range paste.Lines() {
+	for _, line := range h.paste() {
 		a.print(a.shown(line))
 	}
 	a.print("")

@@ -3,17 +3,13 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -23,50 +19,12 @@ import (
 
 // report returns the state of this run, with the servers in the order of the configuration.
 func (h *upServer) report() *health.Report {
-	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, From: h.from, Since: h.began}
-	names := h.servers.Names()
-	states := map[string]gateway.Status{}
-	for _, s := range h.gateway.Status() {
-		states[s.Name] = s
-	}
-	left, traffic := h.servers.NotStarted(), h.counters.Read(metrics.Minute)
+	r := &health.Report{Version: Version, PID: os.Getpid(), URL: h.url, Page: h.pageURL, From: h.from, Since: h.began}
 	ready := deploy.Ready{Wait: health.ReadyTime}
 	if set := h.ready.Load(); set != nil {
 		ready = *set
 	}
-	for _, name := range names {
-		s, ok := states[name]
-		if why := left[name]; why != "" {
-			s = gateway.Status{Name: name, State: health.LeftOut, Reason: why, Since: h.began, Tools: -1, Prompts: -1, Resources: -1}
-		} else if !ok { // about to be added
-			s = gateway.Status{Name: name, State: gateway.Starting, Since: time.Now(), Tools: -1, Prompts: -1, Resources: -1}
-		}
-		row := health.Server{
-			Name: name, State: string(s.State), Required: h.servers.Requires(name) || slices.Contains(ready.Require, name), Since: s.Since, Share: s.Share.String(), Clients: s.Clients,
-			Asks: s.Asks, Waiting: s.Waiting, Question: s.Question, Asked: s.Asked, Roots: s.Roots, Losses: s.Losses, Evicted: s.Evicted, Refused: s.Refused, Conns: s.Conns, Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Shadowed: s.Shadowed,
-		}
-		row.Restarts = h.servers.Restarted(name)
-		row.Minute = traffic.Server(name)
-		row.Processes, row.Memory = h.servers.Processes(name)
-		row.Replicas = board.Replicas(h.servers.Replicas(name))
-		row.Debug = h.servers.Debuggers(name)
-		row.Reason, row.Said = board.Apart(s.Reason)
-		row.Lost, _ = board.Apart(s.Lost)
-		row.LostAt = s.LostAt
-		if s.State == gateway.NeedsLogin {
-			row.Login = row.Reason
-		}
-		if s.Server.Name != "" {
-			row.Server = oneLine(strings.TrimSpace(s.Server.Name+" "+s.Server.Version)) + ", " + string(s.Revision)
-		}
-		r.Servers = append(r.Servers, row)
-	}
-	for _, name := range ready.Require {
-		if !slices.Contains(names, name) {
-			r.Servers = append(r.Servers, health.Server{Name: name, State: string(gateway.Failing), Required: true, Since: h.began, Reason: "required, but not in " + h.from, Tools: -1, Prompts: -1, Resources: -1})
-		}
-	}
-	r.State = health.StateOf(r.Servers, h.board.Starting(names), time.Since(h.began), ready.Wait)
+	h.board.Fill(r, h.servers, h.gateway, h.counters, ready)
 	h.chain.Report(r)
 	r.Steers = h.steers != nil
 	r.Record = h.a.recordState()
@@ -128,21 +86,12 @@ func (a *app) explainTaken(address string, err error) error {
 	if !errors.As(err, &f) || f.Code != exitLocal {
 		return err
 	}
-	_, port, splitErr := net.SplitHostPort(address)
-	if splitErr != nil {
-		port = address
+	who, seen := steer.Taken(a.ctx, address)
+	if who != nil {
+		f.Err = who
 	}
-	if ups, askErr := health.Gateways(a.ctx); askErr == nil {
-		for _, u := range ups {
-			if u.Report != nil && u.URL != "" && strings.HasSuffix(strings.TrimSuffix(u.URL, listen.Path), ":"+port) {
-				f.Err = fmt.Errorf("another patchbay already serves %s: pid %d, %s", u.URL, u.PID, u.From)
-				return f.Hint("patchbay status shows it; " + a.elsewhere("listen.http", "--http 127.0.0.1:0 takes any free port"))
-			}
-		}
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
-	if _, askErr := health.Ask(a.ctx, client, "http://"+net.JoinHostPort("127.0.0.1", port)); askErr == nil {
-		f.Err = fmt.Errorf("port %s is used by a patchbay up that patchbay status cannot see: of another user, in a container, or with another XDG_RUNTIME_DIR", port)
+	if seen {
+		return f.Hint("patchbay status shows it; " + a.elsewhere("listen.http", "--http 127.0.0.1:0 takes any free port"))
 	}
 	return f
 }

@@ -31,8 +31,9 @@ type Report struct {
 	State   string    `json:"state"` // starting, ready, degraded, failing or ending
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`
-	URL     string    `json:"url,omitempty"` // empty: it serves stdio
-	From    string    `json:"from"`          // the configuration
+	URL     string    `json:"url,omitempty"`  // empty: it serves stdio
+	Page    string    `json:"page,omitempty"` // URL of the page for people; empty: there is none
+	From    string    `json:"from"`           // the configuration
 	Since   time.Time `json:"since"`
 	Servers []Server  `json:"servers"`
 	Views   []View    `json:"views,omitempty"` // with what they take of the window of a model

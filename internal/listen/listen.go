@@ -65,7 +65,7 @@ type Options struct {
 	Limit func(h http.Handler) http.Handler
 
 	// Around is called for each handler that clients reach, before the limiter and the guard. The
-	// transport is "http" or "sse". It may be nil.
+	// transport is "http" or "sse", or "page" for the page. It may be nil.
 	Around func(transport string, h http.Handler) http.Handler
 
 	// Behind is called for the same handlers, to see the callers that the guard has authenticated.
@@ -81,6 +81,7 @@ type Endpoint struct {
 
 	srv      *mcp.Server
 	find     func(path string) *mcp.Server // of further servers; nil: there are none
+	page     http.Handler                  // for people, at all other paths; nil: there is none
 	further  sync.Map                      // http.Handler by *mcp.Server, of those that were found
 	listener net.Listener
 	options  Options
@@ -112,7 +113,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 		e.handle("sse", messagePath, sse)
 		e.SSE = strings.TrimSuffix(e.URL, Path) + ssePath
 	}
-	e.Mux.HandleFunc("/", elsewhere)
+	e.Mux.HandleFunc("/", e.other)
 	e.Mux.HandleFunc(Path+"/", e.below)
 	e.http = &http.Server{
 		Handler: hop.Refuse(boundBodies(e.Mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
@@ -134,6 +135,63 @@ func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 // Below serves further servers below [Path]: find returns the server of what follows it and a slash, nil
 // if there is none. Each is a resource of its own for clients that log in. It is called before Serve.
 func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
+
+// HandlePage serves a page for people at all paths that nothing else has, behind the limiter. The page decides itself
+// which requests it answers. The function over is called when the endpoint ends, after the calls in progress, to end the
+// streams of the page. It is called before Serve.
+func (e *Endpoint) HandlePage(page http.Handler, over func()) {
+	if e.options.Limit != nil {
+		page = e.options.Limit(page)
+	}
+	if e.options.Around != nil {
+		page = e.options.Around("page", page)
+	}
+	e.page = page
+	e.http.RegisterOnShutdown(over)
+}
+
+// Hosts returns the values of Host that proxies pass on: names, or names with a port.
+func (e *Endpoint) Hosts() []string { return e.srv.HTTP.AllowedHosts }
+
+// Guard returns the authentication of callers; nil: they need no credential.
+func (e *Endpoint) Guard() *auth.Guard { return e.options.Guard }
+
+// Shared reports whether the listener is on all addresses of this machine.
+func (e *Endpoint) Shared() bool {
+	tcp, ok := e.listener.Addr().(*net.TCPAddr)
+	return ok && tcp.IP.IsUnspecified()
+}
+
+// Loopback reports whether only this machine reaches the listener.
+func (e *Endpoint) Loopback() bool {
+	tcp, ok := e.listener.Addr().(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// Server returns the server of a path below the endpoint, or that of the endpoint for an empty one, for a page that has
+// checked its callers; nil: there is none. End ends its calls too.
+func (e *Endpoint) Server(path string) *mcp.Server {
+	if path == "" {
+		return e.srv
+	}
+	if e.find == nil {
+		return nil
+	}
+	srv := e.find(path)
+	if srv != nil {
+		e.served(srv, path)
+	}
+	return srv
+}
+
+// other answers a request to a path that nothing else has.
+func (e *Endpoint) other(w http.ResponseWriter, r *http.Request) {
+	if e.page == nil {
+		elsewhere(w, r)
+		return
+	}
+	e.page.ServeHTTP(w, r)
+}
 
 // below answers a request to a path below the endpoint.
 func (e *Endpoint) below(w http.ResponseWriter, r *http.Request) {
@@ -158,11 +216,16 @@ func (e *Endpoint) below(w http.ResponseWriter, r *http.Request) {
 		e.protected("http", h, guard).ServeHTTP(w, r)
 		return
 	}
+	e.served(srv, path).ServeHTTP(w, r)
+}
+
+// served returns the protected handler of a server below the endpoint.
+func (e *Endpoint) served(srv *mcp.Server, path string) http.Handler {
 	h, ok := e.further.Load(srv)
 	if !ok {
 		h, _ = e.further.LoadOrStore(srv, e.protected("http", srv, e.guardOf(path)))
 	}
-	h.(http.Handler).ServeHTTP(w, r)
+	return h.(http.Handler)
 }
 
 // guardOf returns the guard of a path below the endpoint.

@@ -24,7 +24,8 @@
 //   - principal: id, subject, issuer, client, name, scheme (texts; empty for nobody), scopes,
 //     roles (lists of texts), claims (a map; those of a token).
 //   - server: the name of the server.
-//   - kind: "tool", "prompt", "resource", or "method" for a method of an extension.
+//   - kind: "tool", "prompt", "resource", "method" for a method of an extension, or "page" for the page of the
+//     program.
 //   - name: of the tool or prompt, without the server's prefix; the URI; the method.
 //   - template: the URI template that is listed or completed. Its name, a URI, is not known then.
 //   - method: "tools/call", "prompts/get", "resources/read", "completion/complete",

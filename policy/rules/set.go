@@ -8,6 +8,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/policy"
 )
 
@@ -70,6 +71,13 @@ func (s *Set) Decide(_ context.Context, a *policy.Access) policy.Decision {
 		out, _, err := program.Eval(vars)
 		return outcomeOf(out, err)
 	})
+}
+
+// Page reports whether a rule, and not the default, lets a caller open the page of the program. The kind of that access is
+// "page".
+func (s *Set) Page(ctx context.Context, p *auth.Principal) bool {
+	d := s.Decide(ctx, &policy.Access{Principal: p, Method: kindPage, Kind: kindPage, Name: kindPage})
+	return d.Allow && d.Rule != byDefault
 }
 
 // decide evaluates the rules in order until one decides.

@@ -90,8 +90,11 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // kindMethod is the kind of a method of an extension.
 const kindMethod = "method"
 
+// kindPage is the kind of an access to the page of the program.
+const kindPage = "page"
+
 // kinds are the values of kind.
-var kinds = []string{string(mcp.KindTool), string(mcp.KindPrompt), string(mcp.KindResource), kindMethod}
+var kinds = []string{string(mcp.KindTool), string(mcp.KindPrompt), string(mcp.KindResource), kindMethod, kindPage}
 
 // values gives expressions the variables of one access, each made when first used. It is used by
 // one goroutine.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/follow"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
@@ -54,6 +55,11 @@ func (f *ruleFile) read() (changed bool, err error) {
 	f.content = content
 	f.set.Store(set)
 	return true, nil
+}
+
+// Admits reports whether a rule of the policy lets the caller of ctx open the page of this program.
+func (c *Chain) Admits(ctx context.Context) bool {
+	return c.rules != nil && c.rules.set.Load().Page(ctx, auth.From(ctx))
 }
 
 // Decide decides by the current rules.

@@ -3,12 +3,15 @@ package steer
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
 // Up is the name of -s for the running gateway of this user.
@@ -55,6 +58,27 @@ func Only(ups []health.Found, pid int, none func() error) (*health.Found, error)
 		return nil, &advice.Error{Code: advice.ExitUsage, Err: fmt.Errorf("%d gateways of yours run; which one? --pid N or -s URL selects one", len(fits)), Detail: lines(fits), Next: fmt.Sprintf("--pid %d", fits[0].PID)}
 	}
 	return &fits[0], nil
+}
+
+// Taken returns an error that says which gateway has taken an address; nil: none that can be found. It reports whether the
+// gateway is one of this user.
+func Taken(ctx context.Context, address string) (who error, seen bool) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		port = address
+	}
+	if ups, err := health.Gateways(ctx); err == nil {
+		for _, u := range ups {
+			if u.Report != nil && u.URL != "" && strings.HasSuffix(strings.TrimSuffix(u.URL, listen.Path), ":"+port) {
+				return fmt.Errorf("another patchbay already serves %s: pid %d, %s", u.URL, u.PID, u.From), true
+			}
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
+	if _, err := health.Ask(ctx, client, "http://"+net.JoinHostPort("127.0.0.1", port)); err == nil {
+		return fmt.Errorf("port %s is used by a patchbay up that patchbay status cannot see: of another user, in a container, or with another XDG_RUNTIME_DIR", port), false
+	}
+	return nil, false
 }
 
 // Endpoint returns the URL of the MCP endpoint of a gateway: of everything that it serves or, if its views

@@ -218,3 +218,11 @@ func (t *Talk) Log(m mcp.LogMessage) {
 	}
 	t.Always(t.Paint("["+name+"]", style) + " " + screen.Visible(text))
 }
+
+// Lines writes whole lines to standard error.
+type Lines struct{ Talk *Talk }
+
+func (w Lines) Write(p []byte) (int, error) {
+	w.Talk.Always(strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}

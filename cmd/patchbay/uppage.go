@@ -1,0 +1,51 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/protect"
+	"github.com/patchbay-dev/patchbay/inspector"
+	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// paged has the flags of the page.
+type paged = protect.Page
+
+// newPage makes the page of an endpoint; nil: there is none.
+func (h *upServer) newPage(c *paged, w *listen.Endpoint) (*inspector.Page, error) {
+	if c.NoPage || !w.Loopback() && !c.On {
+		return nil, nil
+	}
+	page := h.basicPage(strings.TrimSuffix(w.URL, listen.Path) + "/")
+	if page.Hosts = w.Hosts(); !w.Loopback() && len(page.Hosts) == 0 && w.Shared() {
+		return nil, usagef("--page: browsers on other machines need the name of this one").Hint("--allow-host mcp.example.com")
+	}
+	page.Server = func(name string) *mcp.Server {
+		if name == "*" {
+			return w.Server("")
+		}
+		return w.Server("s/" + name)
+	}
+	page.Guard, page.Admits = w.Guard(), h.chain.Admits
+	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Audited: h.chain.AuditLog() != "", Connect: h.paste}
+	w.HandlePage(page, page.Close)
+	h.pageURL = page.URL
+	h.notes = append(h.notes, "page: "+page.URL+", opened by patchbay page")
+	return page, nil
+}
+
+// basicPage makes a page at an address.
+func (h *upServer) basicPage(at string) *inspector.Page {
+	return &inspector.Page{URL: at, Title: h.from, Version: Version, Local: localPerson(), Report: h.report, Logger: h.a.logger()}
+}
+
+// links returns what makes links to a page, for the socket of the program.
+func links(page *inspector.Page, further map[string]http.Handler) map[string]http.Handler {
+	if page != nil {
+		further[pagelink.Path] = pagelink.Handler(page)
+	}
+	return further
+}
