@@ -44,6 +44,9 @@ export function watchKeys(): void {
 		} else if (bound.some((b) => Object.hasOwn(b, e.key)) && !document.querySelector("dialog[open]")) {
 			e.preventDefault();
 			bound.findLast((b) => Object.hasOwn(b, e.key))![e.key]!();
+		} else if (e.key === "?") {
+			e.preventDefault();
+			go("/help");
 		} else if (e.key === "/") {
 			const find = document.querySelector<HTMLElement>("[data-find]");
 			if (find) {

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { get, listen, post, Refusal } from "./api";
 import { watchKeys } from "./keys";
+import { Palette } from "./palette";
 import { Failed, Link } from "./parts";
 import { screens } from "./screens";
 import { connected, go, inbox, parts, path, said, state, use } from "./store";
@@ -55,6 +56,7 @@ function Page() {
 			<main id="main" tabIndex={-1} data-ready={screen.path || "home"}>
 				<screen.show state={now} words={words} at={at} />
 			</main>
+			<Palette />
 			<div class="sr" role="status" aria-live="polite">
 				{use(said)}
 			</div>

@@ -1,5 +1,10 @@
 // The screens of the page, in the order of the navigation. A new screen is a file in screens and a line here.
 import type { JSX } from "preact";
+import { Audit } from "./screens/audit";
+import { Charts } from "./screens/charts";
+import { Help } from "./screens/help";
+import { Inbox } from "./screens/inbox";
+import { Policy } from "./screens/policy";
 import { Servers } from "./screens/servers";
 import { Tasks } from "./screens/tasks";
 import { Tools } from "./screens/tools";
@@ -26,4 +31,9 @@ export const screens: Screen[] = [
 	{ path: "s", name: "Tools", rail: true, when: (s) => s.can.call, show: Tools },
 	{ path: "tasks", name: "Tasks", rail: true, when: (s) => s.can.call, show: Tasks },
 	{ path: "wire", name: "Wire", rail: true, when: () => true, show: Wire },
+	{ path: "charts", name: "Charts", rail: true, when: () => true, show: Charts },
+	{ path: "inbox", name: "Inbox", rail: true, when: () => true, show: Inbox },
+	{ path: "policy", name: "Policy", rail: true, when: (s) => s.admin && s.can.policy, show: Policy },
+	{ path: "audit", name: "Audit", rail: true, when: (s) => s.admin && s.can.audit, show: Audit },
+	{ path: "help", name: "Help", rail: true, when: () => true, show: Help },
 ];
