@@ -14,6 +14,7 @@
 //	GET  /ui/connect    lines by which hosts connect to the gateway
 //	GET  /ui/logs/NAME  the last lines of a server, and those that come
 //	POST /ui/restart/NAME, /ui/disable/NAME, /ui/enable/NAME
+//	POST /ui/explain    what the gateway would do with a call, and why
 //	GET  /ui/audit      lines of the audit log; /ui/audit/verify: whether it is whole
 //	GET  /ui/events     one stream of server-sent events, in batches, that goes on where it broke
 //

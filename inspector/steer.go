@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,6 +22,9 @@ type Gateway struct {
 	// Audited reports whether the gateway has an audit log.
 	Audited bool
 
+	// Explain says what the gateway would do with a call of a tool, as JSON. The error is for the person.
+	Explain func(ctx context.Context, a *Access) (any, error)
+
 	// Connect returns lines by which hosts connect to the gateway: lines to paste begin with two spaces, and are below
 	// the names of their places.
 	Connect func() []string
@@ -39,6 +43,9 @@ func (p *Page) routeGateway() {
 		}
 		return map[string][]string{"lines": lines}, nil
 	}))
+	p.mux.HandleFunc("POST /ui/explain", func(w http.ResponseWriter, r *http.Request) {
+		answered(func(r *http.Request) (any, error) { return p.explain(w, r) }).ServeHTTP(w, r)
+	})
 	for pattern, path := range map[string]string{
 		"GET /ui/logs/{server}": "/servers/{}/logs", "POST /ui/restart/{server}": "/servers/{}/restart", "POST /ui/disable/{server}": "/servers/{}/disable",
 		"POST /ui/enable/{server}": "/servers/{}/enable", "GET /ui/audit": "/audit", "GET /ui/audit/verify": "/audit/verify",
@@ -79,5 +86,5 @@ func callerOf(r *http.Request) (by string, admin bool) {
 
 // can adds to what the page offers.
 func (g *Gateway) can(can map[string]bool) {
-	can["steer"], can["audit"] = g.Admin != nil, g.Admin != nil && g.Audited
+	can["steer"], can["audit"], can["policy"] = g.Admin != nil, g.Admin != nil && g.Audited, g.Explain != nil
 }

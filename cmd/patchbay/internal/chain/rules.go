@@ -118,3 +118,11 @@ func faulty(path, unchanged string, err error) follow.Look {
 	}
 	return follow.Look{Fault: text, Wrong: true}
 }
+
+// Rules returns the policy that is in use, and its file; nil: there is none.
+func (c *Chain) Rules() (set *rules.Set, file string) {
+	if c.rules == nil {
+		return nil, ""
+	}
+	return c.rules.set.Load(), c.rules.path
+}
