@@ -151,7 +151,7 @@ func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
 		switch {
 		case variants != nil:
 			out.Kind, out.More = "choice", at
-		case members != nil || f.Others() != nil && slices.Contains(types, "object"):
+		case len(members) > 0 || f.Others() != nil && slices.Contains(types, "object"):
 			out.Kind, out.More = "object", at
 		case slices.Contains(types, "array") && (f.Elements() != nil || f.Places() != nil):
 			out.Kind, out.More = "list", at
@@ -161,13 +161,13 @@ func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
 	switch {
 	case variants != nil:
 		out.Kind, out.Alternatives = "choice", list(variants, "|")
-	case members != nil || slices.Contains(types, "object"):
+	case len(members) > 0 || slices.Contains(types, "object"):
 		out.Fields = list(members, ".")
 		if others := f.Others(); others != nil {
 			rest := b.field(others, step("{}"), depth-1)
 			out.Rest = &rest
 		}
-		if out.Fields != nil && (len(out.Fields) > 0 || out.Rest != nil) {
+		if len(out.Fields) > 0 || out.Rest != nil {
 			out.Kind = "object"
 		}
 	case slices.Contains(types, "array"):
@@ -268,40 +268,48 @@ func (p *Page) check(r *http.Request) (any, error) {
 		More   int         `json:"more,omitempty"`
 		Error  string      `json:"error,omitempty"` // why nothing is checked
 	}{Faults: []formFault{}}
-	err := faultsOf(in.Schema, in.Value, in.Form)
+	fits, err := checker(in.Schema, in.Form)
+	if err != nil { // also a ValidationError: that of the schema
+		out.Error = err.Error()
+		return out, nil
+	}
+	if in.Value == nil {
+		out.Faults = append(out.Faults, formFault{Text: "is missing"})
+		return out, nil
+	}
 	var invalid *schema.ValidationError
-	switch {
+	switch err := fits(in.Value); {
 	case errors.As(err, &invalid):
 		for _, f := range invalid.Faults {
 			out.Faults = append(out.Faults, formFault{f.Pointer, f.Problem})
 		}
 		out.More = invalid.More
 	case err != nil:
-		out.Error = err.Error()
+		out.Faults = append(out.Faults, formFault{Text: err.Error()})
 	}
 	return out, nil
 }
 
-func faultsOf(of, value json.RawMessage, isForm bool) error {
+// checker returns a function that checks values against a schema.
+func checker(of json.RawMessage, isForm bool) (func(json.RawMessage) error, error) {
 	if !isForm {
 		v, err := schema.Compile(of)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if value == nil {
-			return &schema.ValidationError{Faults: []schema.Fault{{Problem: "is missing"}}}
-		}
-		return v.Validate(value)
+		return func(value json.RawMessage) error { return v.Validate(value) }, nil
 	}
 	f, err := schema.FormOf(of)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(value, &members); err != nil {
-		return &schema.ValidationError{Faults: []schema.Fault{{Problem: "must be an object"}}}
-	}
-	return f.Check(members)
+	return func(value json.RawMessage) error {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(value, &members); err != nil || members == nil {
+			return errors.New("must be an object")
+		}
+		return f.Check(members)
+	}, nil
 }
 
 // read decodes the body of a request.

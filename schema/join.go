@@ -18,7 +18,7 @@ func (s schemaObject) shapes() bool {
 	return slices.ContainsFunc(s, func(m member) bool { return slices.Contains(shaping, m.name) })
 }
 
-// joined returns s with the schemas of its allOf in it, as far as they shape a value.
+// joined returns s with the schemas of its allOf in it; true and false, and references that lead nowhere, stay there.
 func (r *references) joined(s schemaObject, depth int) schemaObject {
 	list := s.list("allOf")
 	if len(list) == 0 || depth == maxJoined {
@@ -28,7 +28,7 @@ func (r *references) joined(s schemaObject, depth int) schemaObject {
 	out := s.without("allOf")
 	for _, raw := range list {
 		part := r.resolve(raw)
-		if !part.shapes() || part.get("$ref") != nil {
+		if part == nil || part.get("$ref") != nil {
 			rest = append(rest, raw)
 			continue
 		}

@@ -487,6 +487,9 @@ function Typed(p: Shown & { common: Obj; placeholder: string }) {
 	);
 }
 
+// focusFault moves the focus to the first field with a fault, as soon as it is drawn.
+export const focusFault = (of: HTMLElement | null): unknown => setTimeout(() => of?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), 50);
+
 // Arguments is a form with its JSON, one at a time.
 export function Arguments(p: { schema: unknown; form: Form; value: any; set: (v: any) => void; faults: Fault[]; asJSON: boolean; label: string; broken: (is: boolean) => void }) {
 	const id = useId();

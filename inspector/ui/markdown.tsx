@@ -44,12 +44,8 @@ function blocks(lines: string[], depth: number): JSX.Element[] {
 			out.push(<pre class="code">{lines.slice(begin + 1, i).join("\n")}</pre>);
 			i++;
 		} else if ((m = heading.exec(line))) {
-			// A heading of a text is below those of the page.
-			out.push(
-				<p class={"heading h" + m[1]!.length} role="heading" aria-level={Math.min(m[1]!.length + 3, 6)}>
-					{spans(m[2]!.length < 500 ? m[2]!.replace(/\s+#+\s*$/, "") : m[2]!, 0)}
-				</p>,
-			);
+			// It is not a heading of the page: its levels are those of the server.
+			out.push(<p class={"heading h" + m[1]!.length}>{spans(m[2]!.replace(/ #+$/, ""), 0)}</p>);
 			i++;
 		} else if (rule.test(line)) {
 			out.push(<hr />);
@@ -128,7 +124,7 @@ function listAt(lines: string[], at: number, depth: number): [JSX.Element, numbe
 	return [ordered ? <ol start={parseInt(first[2]!)}>{inside}</ol> : <ul>{inside}</ul>, i];
 }
 
-const span = /(`+)([^`]|[^`][^]{0,1000}?[^`])\1(?!`)|!?\[([^[\]]{0,500})\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s()]{0,200}\)[^\s<>()]{0,2000})?)>?(?:\s+"[^"]{0,300}")?\s*\)|(\*\*|__)(?=\S)([^]{1,1000}?\S)\5|(?<![\w*])([*_])(?=\S)([^*_]{0,1000}[^\s*_])\7(?![\w*])|\bhttps?:\/\/[^\s<>"'`)\]]{1,2000}|\\([!-/:-@[-`{-~])/g;
+const span = /(`+)([^`]|[^`][^]{0,1000}?[^`])\1(?!`)|!?\[([^[\]]{0,500})\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s()]{0,200}\)[^\s<>()]{0,2000})?)>?(?:\s+"[^"]{0,300}")?\s*\)|(\*\*|__)(?=\S)([^]{0,1000}?\S)\5|(?<![\w*])([*_])(?=\S)([^*_]{0,1000}[^\s*_])\7(?![\w*])|\bhttps?:\/\/[^\s<>"'`)\]]{1,2000}|\\([!-/:-@[-`{-~])/g;
 
 // spans returns the elements of a line.
 function spans(text: string, depth: number): ComponentChildren[] {

@@ -29,11 +29,13 @@ export function Button(p: { onPress: () => unknown; children: ComponentChildren;
 		<button
 			type="button"
 			class={p.kind ?? ""}
-			disabled={p.disabled || busy}
+			disabled={p.disabled}
+			aria-busy={busy || undefined}
 			aria-label={p.label}
 			aria-pressed={p.pressed}
 			title={p.title}
 			onClick={async () => {
+				if (busy) return; // a button that were disabled would lose the focus
 				const done = p.onPress();
 				if (!(done instanceof Promise)) return;
 				setBusy(true);

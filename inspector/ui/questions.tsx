@@ -1,6 +1,6 @@
 // Questions of servers, and their answers: a form, a page to visit, a message that a model would write.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { check, FormFields, initial, useForm } from "./form";
+import { check, focusFault, FormFields, initial, useForm } from "./form";
 import { Address } from "./markdown";
 import { Markdown } from "./markdown";
 import type { Asked, Obj } from "./mcp";
@@ -70,7 +70,10 @@ function Fill(p: Card) {
 		if (!anyway) {
 			const got = await check(params.requestedSchema, value ?? {}, true).catch(() => ({ faults: [] as Fault[] }));
 			setFaults(got.faults);
-			if (got.faults.length > 0) return;
+			if (got.faults.length > 0) {
+				focusFault(card.current);
+				return;
+			}
 		}
 		p.answer({ action: "accept", content: value ?? {} });
 	};

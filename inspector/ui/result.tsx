@@ -14,6 +14,9 @@ const maxShown = 8 << 20; // characters of base64 that are shown
 const maxRows = 500; // rows of a table that are shown at once
 const maxText = 300_000; // characters of a text that are shown at once
 
+// isShort reports whether data is base64 that is short enough to be shown.
+const isShort = (data: unknown): data is string => typeof data === "string" && data.length <= maxShown && /^[A-Za-z0-9+/=\s]*$/.test(data);
+
 // kindOf returns a MIME type without its parameters.
 const kindOf = (mime: unknown): string => String(mime ?? "").split(";")[0]!.trim().toLowerCase();
 
@@ -167,7 +170,7 @@ function Long(p: { text: string; code?: boolean }) {
 function Picture(p: { data: any; mime: string }) {
 	const bytes = String(p.data).length * 0.75;
 	const name = `${p.mime || "image"}, ${size(Math.round(bytes))}`;
-	if (!pictures.includes(p.mime) || String(p.data).length > maxShown) return <Bytes data={p.data} mime={p.mime} why="This kind of picture is not shown." />;
+	if (!pictures.includes(p.mime) || !isShort(p.data)) return <Bytes data={p.data} mime={p.mime} why="This kind of picture is not shown." />;
 	return (
 		<figure>
 			<img src={`data:${p.mime};base64,${p.data}`} alt={"Picture of the server: " + name} />
@@ -179,7 +182,7 @@ function Picture(p: { data: any; mime: string }) {
 }
 
 function Sound(p: { data: any; mime: string }) {
-	if (!sounds.includes(p.mime) || String(p.data).length > maxShown) return <Bytes data={p.data} mime={p.mime} why="This kind of sound is not played." />;
+	if (!sounds.includes(p.mime) || !isShort(p.data)) return <Bytes data={p.data} mime={p.mime} why="This kind of sound is not played." />;
 	return <audio controls src={`data:${p.mime};base64,${p.data}`} aria-label={"Sound of the server, " + p.mime} />;
 }
 

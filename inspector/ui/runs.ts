@@ -2,6 +2,7 @@
 // late is among the calls of its own tool.
 import { client, Declined, paramHeaders, RpcError, type Asked, type Log, type Obj, type Options, type Progress, type Task } from "./mcp";
 import { said, Value } from "./store";
+import { line } from "./text";
 
 const maxRuns = 30; // of one tool
 const maxLogs = 500; // of one call
@@ -117,7 +118,7 @@ function start(server: string, kind: Run["kind"], name: string, args: any, work:
 	).finally(() => {
 		update({ ms: run.ms ?? performance.now() - now, queries: [] });
 		remember(run);
-		said.set(`${name}: ${run.status}`);
+		said.set(`${line(name)}: ${run.status}`);
 	});
 	return run;
 }

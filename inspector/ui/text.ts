@@ -1,19 +1,8 @@
 // Text of servers, made safe to look at.
+import { visible as named } from "./visible";
 
-// unseen are characters that hide, or change the order of what is shown: controls, bidirectional marks, zero widths,
-// tags, and halves of pairs.
-const unseen = /[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]|\p{Cs}/gu;
-
-// visible returns a text with such characters shown as what they are.
-export function visible(text: unknown): string {
-	const s = typeof text === "string" ? text : text === undefined || text === null ? "" : String(text);
-	return s.replace(/\r\n/g, "\n").replace(unseen, (c) => {
-		const code = c.codePointAt(0)!;
-		if (code < 0x20) return String.fromCharCode(0x2400 + code);
-		if (code === 0x7f) return "\u2421";
-		return "‹U+" + code.toString(16).toUpperCase().padStart(4, "0") + "›";
-	});
-}
+// visible returns a text with characters that hide, or change the order of what is shown, as their names.
+export const visible = (text: unknown): string => named(text === undefined || text === null ? "" : String(text).replace(/\r\n/g, "\n"));
 
 // line is visible text in one line, cut when it is long.
 export function line(text: unknown, most = 200): string {

@@ -3,9 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import { ago, Button, Link } from "../parts";
 import { QuestionCard } from "../questions";
 import { ErrorView, ProgressView, ResultView, Status } from "../result";
-import { tasks, type Run } from "../runs";
+import { resume, tasks, type Run } from "../runs";
 import { join, use } from "../store";
+import { Table } from "../table";
 import { line, visible } from "../text";
+import { useTick } from "../visible";
 
 // left tells how long a task is kept.
 function left(run: Run, now: number): string {
@@ -17,66 +19,45 @@ function left(run: Run, now: number): string {
 
 export function Tasks() {
 	const list = use(tasks);
-	const [now, setNow] = useState(Date.now());
+	const now = useTick(1000);
 	const [shown, setShown] = useState<number>();
-	useEffect(() => {
-		const timer = setInterval(() => setNow(Date.now()), 1000);
-		return () => clearInterval(timer);
-	}, []);
+	useEffect(resume, []);
 	const run = list.find((r) => r.n === shown);
 	return (
 		<>
 			<h1>Tasks</h1>
-			{list.length === 0 && <p class="dim">No call of this page has become a task.</p>}
 			{list.flatMap((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i} server={r.server} about={r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} />))}
-			{list.length > 0 && (
-				<div class="scroll" tabIndex={0} role="region" aria-label="Tasks">
-					<table>
-						<thead>
-							<tr>
-								<th scope="col">tool</th>
-								<th scope="col">server</th>
-								<th scope="col">state</th>
-								<th scope="col">age</th>
-								<th scope="col">kept for</th>
-								<th scope="col">id</th>
-								<th scope="col">actions</th>
-							</tr>
-						</thead>
-						<tbody>
-							{list.map((r) => (
-								<tr key={r.n}>
-									<td>
-										<Link to={join("s", r.server, "tools", r.name)}>{line(r.name, 80)}</Link>
-										{r.restored && <span class="dim"> from before the page was loaded again</span>}
-									</td>
-									<td>{visible(r.server)}</td>
-									<td>
-										<Status run={r} />
-										<ProgressView run={r} />
-									</td>
-									<td>{ago(r.task!.createdAt, now)}</td>
-									<td>{left(r, now)}</td>
-									<td>
-										<code>{line(r.task!.taskId, 40)}</code>
-									</td>
-									<td>
-										{r.status === "open" ? (
-											<Button label={"Cancel the task of " + line(r.name, 60)} onPress={r.cancel}>
-												cancel
-											</Button>
-										) : (
-											<Button label={"Result of " + line(r.name, 60)} onPress={() => setShown(r.n === shown ? undefined : r.n)}>
-												result
-											</Button>
-										)}
-									</td>
-								</tr>
-							))}
-						</tbody>
-					</table>
-				</div>
-			)}
+			<Table
+				label="Tasks"
+				empty="No call of this page has become a task."
+				columns={["tool", "server", "state", "age", "kept for", "id", "actions"]}
+				rows={list.map((r) => ({
+					key: String(r.n),
+					cells: [
+						<>
+							<Link to={join("s", r.server, "tools", r.name)}>{line(r.name, 80)}</Link>
+							{r.restored && <span class="dim"> from before the page was loaded again</span>}
+						</>,
+						visible(r.server),
+						<>
+							<Status run={r} />
+							<ProgressView run={r} />
+						</>,
+						ago(r.task!.createdAt, now),
+						left(r, now),
+						<code>{line(r.task!.taskId, 40)}</code>,
+						r.status === "open" ? (
+							<Button label={"cancel the task of " + line(r.name, 60)} onPress={r.cancel}>
+								cancel
+							</Button>
+						) : (
+							<Button label={"result of " + line(r.name, 60)} onPress={() => setShown(r.n === shown ? undefined : r.n)}>
+								result
+							</Button>
+						),
+					],
+				}))}
+			/>
 			{run && (
 				<section class="result" aria-label={"Result of " + line(run.name, 60)}>
 					<h2>

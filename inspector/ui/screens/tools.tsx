@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../api";
-import { Arguments, check, initial, useForm } from "../form";
+import { Arguments, check, focusFault, initial, useForm } from "../form";
 import { bindKeys } from "../keys";
 import { useChanges, useList, type Named, type Tool } from "../lists";
 import { Markdown } from "../markdown";
@@ -11,7 +11,7 @@ import { written } from "../mcp";
 import { Button, Copy, Failed, Link, ms } from "../parts";
 import { QuestionCard } from "../questions";
 import { CopyJSON, ErrorView, Logs, ProgressView, ResultView, Status } from "../result";
-import { callTool, history, type Run } from "../runs";
+import { callTool, history, resume, type Run } from "../runs";
 import type { Shown } from "../screens";
 import { go, join, use } from "../store";
 import { line, shown, visible } from "../text";
@@ -27,6 +27,7 @@ export function Tools(p: Shown) {
 	const tab = tabs.includes(p.words[2] ?? "") ? p.words[2]! : "tools";
 	const name = p.words[3];
 	useChanges(server);
+	useEffect(resume, []);
 	if (servers.length === 0) return <p>There are no servers.</p>;
 	return (
 		<>
@@ -246,7 +247,7 @@ function Call(p: { server: string; tool: Tool }) {
 				setFaults(got.faults);
 				setWhy("");
 				if (got.faults.length > 0) {
-					setTimeout(() => box.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+					focusFault(box.current);
 					return;
 				}
 			} catch (err) {

@@ -1,0 +1,75 @@
+package inspector
+
+import (
+	"go/format"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A call is written for a shell, for curl and as a Go test, whatever its texts are.
+func TestPaste(t *testing.T) {
+	var got pasted
+	post(t, "/ui/paste", `{"server":"my db","tool":"it's/a`+"`"+`tool","arguments":{"q":"$(rm -r x) 'y' \\ `+"`"+`z`+"`"+`"},"headers":{"Mcp-Name":"n","Mcp-Method":"tools/call"},"meta":{"v":1}}`, &got)
+	if sh, err := exec.LookPath("sh"); err == nil {
+		// Each line of the output is a word, as the shell reads it.
+		out, err := exec.Command(sh, "-c", "set -- "+got.CLI+"; for w; do printf '%s\\n' \"$w\"; done").CombinedOutput()
+		want := "patchbay\ncall\nit's/a`tool\n{\"q\":\"$(rm -r x) 'y' \\\\ `z`\"}\n-s\nmy db\n"
+		if err != nil || string(out) != want {
+			t.Errorf("the shell reads %s as\n%s(%v), not\n%s", got.CLI, out, err, want)
+		}
+		out, err = exec.Command(sh, "-c", "set -- "+got.Curl+"; for w; do printf '%s\\n' \"$w\"; done").CombinedOutput()
+		want = "curl\nhttp://127.0.0.1:7420/mcp/s/my%20db\n-H\nMcp-Method: tools/call\n-H\nMcp-Name: n\n-d\n" +
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"it's/a` + "`" + `tool","arguments":{"q":"$(rm -r x) 'y' \\ ` + "`z`" + `"},"_meta":{"v":1}}}` + "\n"
+		if err != nil || string(out) != want {
+			t.Errorf("the shell reads %s as\n%s(%v), not\n%s", got.Curl, out, err, want)
+		}
+	}
+	formatted, err := format.Source([]byte("package x\n\n" + got.Test))
+	if err != nil || string(formatted) != "package x\n\n"+got.Test {
+		t.Errorf("the test is not formatted Go (%v):\n%s", err, got.Test)
+	}
+	if want := "func TestItSATool(t *testing.T)"; !strings.Contains(got.Test, want) {
+		t.Errorf("%s is not in\n%s", want, got.Test)
+	}
+}
+
+// Names of tools that are no words still make names.
+func TestPasteOfOddNames(t *testing.T) {
+	for _, tool := range []string{"", "--help", "\u202e", "日本", "a\nb", "-"} {
+		c := call{Server: "s", Tool: tool, Arguments: []byte(`{}`)}
+		if _, err := format.Source([]byte("package x\n\n" + c.test())); err != nil {
+			t.Errorf("%q: %v in\n%s", tool, err, c.test())
+		}
+		if strings.Contains(c.cli(), "call -") {
+			t.Errorf("%q is a flag in %s", tool, c.cli())
+		}
+	}
+}
+
+// The browser gets the time in the program: in a header, or behind the events of a stream.
+func TestTook(t *testing.T) {
+	w := httptest.NewRecorder()
+	took := &tookWriter{ResponseWriter: w, began: time.Now()}
+	took.Header().Set("Content-Type", "application/json")
+	took.Write([]byte("{}"))
+	took.end()
+	if got := w.Header().Get("Server-Timing"); !strings.HasPrefix(got, "total;dur=") || w.Body.String() != "{}" {
+		t.Errorf("Server-Timing %q, body %q", got, w.Body)
+	}
+	w = httptest.NewRecorder()
+	took = &tookWriter{ResponseWriter: w, began: time.Now()}
+	took.Header().Set("Content-Type", "text/event-stream")
+	took.WriteHeader(http.StatusOK)
+	took.Write([]byte("data: 1\n\n"))
+	if err := http.NewResponseController(took).Flush(); err != nil {
+		t.Errorf("Flush: %v", err)
+	}
+	took.end()
+	if got := w.Body.String(); !strings.HasPrefix(got, "data: 1\n\n: took ") || w.Header().Get("Server-Timing") != "" {
+		t.Errorf("the stream is %q, header %q", got, w.Header().Get("Server-Timing"))
+	}
+}
