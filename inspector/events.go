@@ -1,51 +1,218 @@
 package inspector
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// beat is the time between two looks at what the page shows.
-const beat = time.Second
+const (
+	beat = time.Second           // between two looks at documents
+	lull = 50 * time.Millisecond // between two events with rows
+	pace = 30 * time.Second      // that a browser may take for an event
 
-// pace is the time that a browser may take for an event.
-const pace = 30 * time.Second
+	maxStreams = 100      // that are open at the same time
+	maxEvent   = 64 << 10 // bytes
+	maxChanges = 512      // frames in an event
+)
 
-// events sends what changes, while the browser listens.
+// streams counts the streams that are open.
+type streams struct{ n atomic.Int64 }
+
+// documents are sent whole whenever they change, by the names of their events.
+func (p *Page) documents(ctx context.Context) map[string]func() any {
+	return map[string]func() any{
+		"state": func() any { return p.state(ctx) },
+	}
+}
+
+// events sends what changes, while the browser listens. The parameter want has the names of the events:
+//
+//	state, inbox, …  a document, whenever it is another (looked at each second, and when the page's bell rings)
+//	rows             rows of the wire screen that are new or have changed, in batches; q is a filter
+//
+// Events with rows have an id. A stream that begins after such an id, by Last-Event-ID or the parameter after, goes on there:
+// no change is left out, and none comes twice. Without one it begins with the next frame. If the frames are not those of the
+// id, because the program was started again, or not kept any more, the event says so with reset or lost.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	want := strings.Split(query.Get("want"), ",")
+	q, err := parseFilter(query.Get("q"))
+	if err != nil {
+		refuse(w, fail(http.StatusBadRequest, "%v", err))
+		return
+	}
+	if slices.Contains(want, "rows") && p.Frames != nil && !personOf(r.Context()).Admin {
+		refuse(w, errAdmins)
+		return
+	}
+	if p.open.n.Add(1) > maxStreams {
+		p.open.n.Add(-1)
+		refuse(w, fail(http.StatusServiceUnavailable, "%d streams of events are open already; close some pages", maxStreams))
+		return
+	}
+	defer p.open.n.Add(-1)
+	s := &stream{w: w, control: http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	control := http.NewResponseController(w)
-	send := func(name string, v any) bool {
-		body, err := json.Marshal(v)
-		if err != nil {
-			return true
+	s.write("retry: 1000\n\n")
+
+	documents, last := p.documents(r.Context()), map[string]string{}
+	var rows *rowEvents
+	if slices.Contains(want, "rows") && p.Frames != nil {
+		after := r.Header.Get("Last-Event-ID")
+		if after == "" {
+			after = query.Get("after")
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(pace)) // not every writer has one
-		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, body)
-		return err == nil && control.Flush() == nil
+		rows = p.Frames.follow(after, q)
 	}
-	want := strings.Split(r.URL.Query().Get("want"), ",")
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
-	last := ""
-	for {
-		if slices.Contains(want, "state") {
-			state := p.state(r.Context())
-			if body, err := json.Marshal(state); err == nil && string(body) != last {
-				if last = string(body); !send("state", state) {
-					return
-				}
+	for s.err == nil {
+		bell := p.bell.heard()
+		for _, name := range want {
+			of := documents[name]
+			if of == nil {
+				continue
+			}
+			if body, err := json.Marshal(of()); err == nil && string(body) != last[name] {
+				last[name] = string(body)
+				s.event(name, "", body)
 			}
 		}
-		select {
-		case <-ticker.C:
-		case <-r.Context().Done():
+		for again := true; again && s.err == nil; {
+			var wake <-chan struct{}
+			if rows != nil {
+				wake = rows.send(s)
+			}
+			select {
+			case <-wake: // documents wait for their time
+				again = s.pause(r.Context(), lull)
+			case <-bell:
+				again = false
+			case <-ticker.C:
+				again = false
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if r.Context().Err() != nil {
 			return
 		}
 	}
+}
+
+// stream writes events.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error
+}
+
+func (s *stream) write(text string) {
+	if s.err != nil {
+		return
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(pace)) // not every writer has one
+	if _, s.err = fmt.Fprint(s.w, text); s.err == nil {
+		s.err = s.control.Flush()
+	}
+}
+
+// event writes an event with JSON, which has no line breaks.
+func (s *stream) event(name, id string, body []byte) {
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
+	s.write("event: " + name + "\n" + id + "data: " + string(body) + "\n\n")
+}
+
+// pause waits, and reports whether the browser still listens.
+func (s *stream) pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// rowEvents follows the changes of rows.
+type rowEvents struct {
+	f     *Frames
+	q     *filter
+	seq   int  // the newest frame that was taken into account
+	reset bool // the frames are not those of the id that the browser had
+	begun bool
+}
+
+// follow begins after an id of an event, or with the next frame.
+func (f *Frames) follow(id string, q *filter) *rowEvents {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.init()
+	e := &rowEvents{f: f, q: q, seq: f.next - 1}
+	epoch, n, ok := strings.Cut(id, "-")
+	if !ok {
+		return e
+	}
+	seq, err := strconv.Atoi(n)
+	if epoch != f.epoch || err != nil || seq < 0 || seq >= f.next {
+		e.reset = true
+		return e
+	}
+	e.seq = seq
+	return e
+}
+
+// send writes what has changed, and returns a channel that is closed at the next change.
+func (e *rowEvents) send(s *stream) <-chan struct{} {
+	for s.err == nil {
+		c := e.f.since(e.seq, maxChanges, e.q)
+		if c.Seq == e.seq && e.begun && !e.reset {
+			break
+		}
+		e.write(s, &c)
+		e.seq, e.reset, e.begun = c.Seq, false, true
+	}
+	return e.f.wait(e.seq + 1)
+}
+
+// write writes changes as one event, or as several if they are large. The last one has the id.
+func (e *rowEvents) write(s *stream, c *changes) {
+	id := e.f.epoch + "-" + strconv.Itoa(c.Seq)
+	type event struct {
+		Rows  []json.RawMessage `json:"rows"`
+		Gone  []int             `json:"gone,omitempty"`
+		Seq   int               `json:"seq"`
+		Lost  int               `json:"lost,omitempty"`
+		Reset bool              `json:"reset,omitempty"`
+	}
+	out, size := event{Rows: []json.RawMessage{}, Gone: c.Gone, Seq: c.Seq, Lost: c.Lost, Reset: e.reset}, 100+10*len(c.Gone)
+	flush := func(id string) {
+		if body, err := json.Marshal(&out); err == nil {
+			s.event("rows", id, body)
+		}
+		out, size = event{Rows: []json.RawMessage{}, Seq: c.Seq}, 100
+	}
+	for i := range c.Rows {
+		body, err := json.Marshal(&c.Rows[i])
+		if err != nil {
+			continue
+		}
+		if size+len(body) > maxEvent && len(out.Rows) > 0 {
+			flush("")
+		}
+		out.Rows = append(out.Rows, body)
+		size += len(body) + 1
+	}
+	flush(id)
 }

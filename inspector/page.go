@@ -49,11 +49,19 @@ type Page struct {
 
 	Again string // the command that makes another link; empty: patchbay page
 
+	// Frames has what is on the wire; nil: there is no wire screen.
+	Frames *Frames
+
+	// Recording is the file that Frames was read from, for people; empty: Frames are of live traffic.
+	Recording string
+
 	Logger *slog.Logger // gets what cannot be answered; nil: nothing does
 
 	once sync.Once
 	mux  *http.ServeMux
 	door door
+	open streams
+	bell bell // rings when a document of events has changed
 }
 
 func (p *Page) route() {
@@ -64,6 +72,7 @@ func (p *Page) route() {
 	p.mux.HandleFunc("POST /ui/mcp/{server}", p.mcp)
 	p.routeGateway()
 	p.routeForms()
+	p.routeWire()
 	p.mux.HandleFunc("/ui/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})
@@ -72,14 +81,15 @@ func (p *Page) route() {
 
 // State is what the page shows of the servers and of the person.
 type State struct {
-	Title   string          `json:"title"`
-	Version string          `json:"version"`
-	Home    string          `json:"home"`
-	URL     string          `json:"url,omitempty"`
-	Person  string          `json:"person"`
-	Admin   bool            `json:"admin"`
-	Can     map[string]bool `json:"can"`
-	Servers []health.Server `json:"servers"`
+	Title     string          `json:"title"`
+	Version   string          `json:"version"`
+	Home      string          `json:"home"`
+	URL       string          `json:"url,omitempty"`
+	Person    string          `json:"person"`
+	Admin     bool            `json:"admin"`
+	Recording string          `json:"recording,omitempty"`
+	Can       map[string]bool `json:"can"`
+	Servers   []health.Server `json:"servers"`
 }
 
 // adminsOnly is what the page offers to administrators alone.
@@ -88,7 +98,7 @@ var adminsOnly = []string{"wire", "steer", "audit"}
 // state returns what the person of a request sees.
 func (p *Page) state(ctx context.Context) *State {
 	report, who := p.Report(), personOf(ctx)
-	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": true}}
+	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Recording: p.Recording, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": p.Frames != nil}}
 	if who.Principal != nil {
 		s.Person = cmp.Or(who.Principal.Name, who.Principal.ID)
 	}

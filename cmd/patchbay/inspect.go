@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 var inspectVerb = verb{
@@ -35,6 +36,14 @@ type inspectCmd struct {
 // Run serves until ctrl-C.
 func (c *inspectCmd) Run(a *app) error {
 	p, err := a.upPlan(false)
+	if err != nil {
+		return err
+	}
+	frames := &inspector.Frames{Redactor: a.secrets.Redactor()}
+	a.tee = new(trace.Tee)
+	defer a.tee.Close()
+	a.tee.Add(frames.Record)
+	onFrame, watched, err := a.recorder()
 	if err != nil {
 		return err
 	}
@@ -58,10 +67,10 @@ func (c *inspectCmd) Run(a *app) error {
 	page := h.basicPage("http://" + ports[0].Addr().String() + "/")
 	fronts := map[string]*mcp.Server{}
 	for _, s := range p.servers {
-		fronts[s.Name] = &mcp.Server{Name: "patchbay inspect", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger()}
+		fronts[s.Name] = &mcp.Server{Name: "patchbay inspect", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger(), OnFrame: onFrame, Watched: watched}
 	}
 	page.Title, page.Home, page.Server = strings.Join(slices.Sorted(maps.Keys(fronts)), ", "), "tools", func(name string) *mcp.Server { return fronts[name] }
-	page.Gateway.Counters = h.counters
+	page.Gateway.Counters, page.Frames = h.counters, frames
 	w := listen.NewOwn(ports, page, page.Close, a.logger())
 	h.pageURL = page.URL
 	h.servers.Set(p.servers, p.faulty, p.share)

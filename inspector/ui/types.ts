@@ -63,7 +63,7 @@ export interface Row {
 	server: string; // empty: the connection of a client
 	client?: string; // name of the client, as it gave it
 	dir: "in" | "out"; // seen from this program
-	kind: string; // "request", "note", "start", "exit", "stderr", "open", "close", "session", "event", "http", "bytes"
+	kind: string; // "request", "answer" (without its request), "note", "batch", "http", "bytes", or the kind of a frame: "start", "exit", "stderr", "open", "close", "session", "event", "comment"
 	method?: string;
 	target?: string; // the name or URI that the request is about
 	id?: string; // as JSON
@@ -74,6 +74,7 @@ export interface Row {
 	ms?: number; // from request to answer, as measured where the bytes are
 	status: "" | "open" | "ok" | "tool error" | "error" | "canceled";
 	text?: string; // short, for people: the error, the note, the line
+	count?: number; // of equal notifications after each other, or of the messages of a batch
 	lost?: number; // frames that are missing before it
 }
 

@@ -1,6 +1,272 @@
-// What is on the wire.
+// What is on the wire, as rows: requests with their answers, notifications, processes, HTTP.
+import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { keysAreOn } from "../keys";
+import { Failed, size } from "../parts";
 import type { Shown } from "../screens";
+import { go, query, said } from "../store";
+import type { Row } from "../types";
+import { arrow, seconds, way, who, WireList } from "../wire";
+import { Details } from "./wiredetail";
 
-export function Wire(_: Shown) {
-	return <h1>Wire</h1>;
+const spare = 8; // rows that are drawn above and below those that can be seen
+
+// hops are the choices of what is shown.
+const hops = [
+	{ value: "", name: "both hops" },
+	{ value: "hop:clients", name: "clients" },
+	{ value: "hop:servers", name: "servers" },
+];
+
+export function Wire({ state, at }: Shown) {
+	const [, draw] = useReducer((n: number) => n + 1, 0);
+	const list = useMemo(() => new WireList(() => draw(0)), []);
+	const recording = state.recording !== undefined;
+	const [typed, setTyped] = useState(query(at, "q"));
+	const filter = query(at, "q");
+	const [hop, setHop] = useState("");
+	const [follow, setFollow] = useState(!recording);
+	const [chosen, setChosen] = useState<number | undefined>(Number(query(at, "row")) || undefined);
+	const [open, setOpen] = useState(query(at, "row") !== "");
+	const [top, setTop] = useState(0);
+	const [high, setHigh] = useState(30); // pixels of a row
+	const [room, setRoom] = useState(600); // pixels of the list
+	const frame = useRef<HTMLDivElement>(null);
+	const box = useRef<HTMLDivElement>(null);
+
+	// The list is as high as the window has room.
+	useLayoutEffect(() => {
+		const fit = () => {
+			const el = frame.current;
+			if (!el) return;
+			el.style.height = Math.max(280, innerHeight - el.getBoundingClientRect().top - scrollY - 12) + "px";
+			const row = el.querySelector<HTMLElement>(".wire-probe");
+			setHigh(row?.offsetHeight || 22);
+			setRoom(box.current?.clientHeight ?? 600);
+		};
+		fit();
+		const seen = new ResizeObserver(fit);
+		if (box.current) seen.observe(box.current);
+		addEventListener("resize", fit);
+		return () => {
+			seen.disconnect();
+			removeEventListener("resize", fit);
+		};
+	}, []);
+
+	useEffect(() => {
+		void list.begin(`${filter} ${hop}`.trim(), recording);
+		return () => list.end();
+	}, [filter, hop, recording]);
+
+	// The text of the filter becomes a part of the address when nobody types.
+	useEffect(() => {
+		if (typed === filter) return;
+		const t = setTimeout(() => go("/wire" + (typed === "" ? "" : "?q=" + encodeURIComponent(typed)), true), 250);
+		return () => clearTimeout(t);
+	}, [typed]);
+
+	useLayoutEffect(() => {
+		const el = box.current;
+		if (!el) return;
+		if (follow && !list.after) {
+			el.scrollTop = el.scrollHeight;
+		} else if (list.moved !== 0) {
+			el.scrollTop = Math.max(0, el.scrollTop + list.moved * high);
+		}
+		list.moved = 0;
+	});
+
+	const rows = list.rows;
+	const from = Math.max(0, Math.min(Math.floor(top / high) - spare, rows.length - 1));
+	const to = Math.min(rows.length, Math.ceil((top + room) / high) + spare);
+	const part = rows.slice(from, to);
+	const place = chosen === undefined ? -1 : list.find(chosen);
+	const is = place >= 0 && rows[place]?.n === chosen;
+
+	const scrolled = () => {
+		const el = box.current!;
+		setTop(el.scrollTop);
+		const end = el.scrollHeight - el.clientHeight - el.scrollTop;
+		if (end > 2 * high && follow) setFollow(false);
+		if (el.scrollTop < 20 * high) void list.older();
+		if (end < 20 * high) void list.newer();
+	};
+
+	const choose = (place: number) => {
+		const row = rows[Math.max(0, Math.min(place, rows.length - 1))];
+		const el = box.current;
+		if (!row || !el) return;
+		setFollow(false);
+		setChosen(row.n);
+		const y = list.find(row.n) * high;
+		if (y < el.scrollTop) el.scrollTop = y;
+		else if (y + high > el.scrollTop + el.clientHeight) el.scrollTop = y + high - el.clientHeight;
+	};
+
+	const press = async (e: KeyboardEvent) => {
+		const page = Math.max(1, Math.floor(room / high) - 1);
+		const now = is ? place : from;
+		const moves: Record<string, number> = { ArrowDown: is ? now + 1 : now, ArrowUp: now - 1, PageDown: now + page, PageUp: now - page, j: is ? now + 1 : now, k: now - 1 };
+		const to = moves[e.key];
+		if (to !== undefined) {
+			e.preventDefault();
+			choose(to);
+		} else if (e.key === "Home" || e.key === "End") {
+			e.preventDefault();
+			await list.ends(e.key === "End");
+			choose(e.key === "End" ? list.rows.length - 1 : 0);
+		} else if (e.key === "Enter" && is) {
+			e.preventDefault();
+			setOpen(true);
+		} else if (e.key === "Escape" && open) {
+			setOpen(false);
+		}
+	};
+
+	// j, k and f work on the whole screen.
+	const pressed = useRef(press);
+	pressed.current = press;
+	useEffect(() => {
+		const key = (e: KeyboardEvent) => {
+			const target = e.target as Element | null;
+			if (!keysAreOn() || e.ctrlKey || e.metaKey || e.altKey || target?.closest("input, textarea, select")) return;
+			if (e.key === "j" || e.key === "k") void pressed.current(e);
+			else if (e.key === "f")
+				setFollow((was) => {
+					said.set(was ? "The list stays." : "The list follows new rows.");
+					return !was;
+				});
+		};
+		addEventListener("keydown", key);
+		return () => removeEventListener("keydown", key);
+	}, []);
+
+	const span = extent(part);
+	return (
+		<div class={open && is ? "wire open" : "wire"} ref={frame}>
+			<h1 class="sr">Wire</h1>
+			<div class="wire-bar">
+				<label class="wire-find">
+					<span class="sr">Filter</span>
+					<input type="search" data-find value={typed} placeholder='server:db method:tools/* dur:>50ms status:error "text"' onInput={(e) => setTyped(e.currentTarget.value)} spellcheck={false} autocomplete="off" aria-invalid={list.error !== ""} aria-describedby="wire-error" />
+				</label>
+				<label>
+					<input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow
+				</label>
+				<label>
+					<span class="sr">Hops</span>
+					<select value={hop} onChange={(e) => setHop(e.currentTarget.value)}>
+						{hops.map((h) => (
+							<option key={h.value} value={h.value}>
+								{h.name}
+							</option>
+						))}
+					</select>
+				</label>
+				<span class="dim">
+					{rows.length}
+					{list.before || list.after ? "+" : ""} rows
+				</span>
+			</div>
+			<div id="wire-error" aria-live="polite">
+				{list.error !== "" && <Failed>{list.error}</Failed>}
+				{list.faults.map((f) => (
+					<p key={f} class="warn">
+						{f}
+					</p>
+				))}
+			</div>
+			<div class="wire-grid" role="grid" aria-label="Frames on the wire" aria-rowcount={list.after ? -1 : rows.length + 1} aria-colcount={8} aria-activedescendant={is ? "wire-" + chosen : undefined} tabIndex={0} onKeyDown={press}>
+				<div role="rowgroup">
+					<div role="row" aria-rowindex={1} class="wire-row wire-head">
+						<span role="columnheader" class="c-at">s</span>
+						<span role="columnheader" class="c-who">who</span>
+						<span role="columnheader" class="c-what">what</span>
+						<span role="columnheader" class="c-id">id</span>
+						<span role="columnheader" class="c-bytes">bytes</span>
+						<span role="columnheader" class="c-ms">ms</span>
+						<span role="columnheader" class="c-bar">
+							0 – {span.length.toFixed(span.length < 100 ? 1 : 0)} ms
+						</span>
+						<span role="columnheader" class="c-status">status</span>
+					</div>
+				</div>
+				<div class="wire-box" role="rowgroup" ref={box} onScroll={scrolled} data-rows={rows.length}>
+					<div role="presentation" style={{ height: from * high + "px" }} />
+					{part.map((r, i) => (
+						<Line key={r.n} row={r} index={from + i + 2} chosen={r.n === chosen} span={span} onPick={() => (setFollow(false), setChosen(r.n), setOpen(true))} />
+					))}
+					<div role="presentation" style={{ height: Math.max(0, rows.length - from - part.length) * high + "px" }} />
+					{rows.length === 0 && !list.loading && list.error === "" && (
+						<div role="row">
+							<span role="gridcell" class="dim">
+								{filter + hop === "" ? "Nothing was on the wire yet." : "No row fits the filter."}
+							</span>
+						</div>
+					)}
+				</div>
+				<div class="wire-row wire-probe" aria-hidden="true">
+					<span>0</span>
+				</div>
+			</div>
+			{open && is && <Details row={rows[place]!} close={() => setOpen(false)} show={(n) => setChosen(n)} />}
+		</div>
+	);
+}
+
+// Span is a part of the time.
+interface Span {
+	from: number;
+	length: number;
+}
+
+// extent returns the time of rows.
+function extent(rows: Row[]): Span {
+	let from = Infinity;
+	let to = -Infinity;
+	for (const r of rows) {
+		from = Math.min(from, r.at);
+		to = Math.max(to, r.at + (r.ms ?? 0));
+	}
+	return rows.length === 0 ? { from: 0, length: 0 } : { from, length: to - from };
+}
+
+// Line is a row of the list.
+function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number; chosen: boolean; span: Span; onPick: () => void }) {
+	const left = span.length > 0 ? ((r.at - span.from) / span.length) * 100 : 0;
+	const wide = span.length > 0 ? ((r.ms ?? 0) / span.length) * 100 : 0;
+	return (
+		<div role="row" id={"wire-" + r.n} aria-rowindex={index} aria-selected={chosen} class={"wire-row" + (chosen ? " chosen" : "") + (r.status === "error" || r.status === "tool error" ? " wrong" : "")} onClick={onPick}>
+			<span role="gridcell" class="c-at">
+				{seconds(r)}
+			</span>
+			<span role="gridcell" class="c-who" title={r.conn}>
+				<span aria-hidden="true">{arrow(r)} </span>
+				<span class="sr">{way(r)}</span>
+				{who(r)}
+			</span>
+			<span role="gridcell" class="c-what">
+				<span class={"deep d" + Math.min(r.depth, 8)} />
+				{r.lost !== undefined && <span class="warn">{r.lost} frames are missing before this · </span>}
+				{r.method === undefined && <span class="dim">{r.kind} </span>}
+				{r.method} <b>{r.target}</b> {r.count !== undefined && r.kind !== "batch" && <span>×{r.count} </span>}
+				<span class="dim">{r.text}</span>
+			</span>
+			<span role="gridcell" class="c-id">
+				{r.id}
+			</span>
+			<span role="gridcell" class="c-bytes">
+				{r.bytes > 0 || r.back !== undefined ? size(r.bytes + (r.back ?? 0)) : ""}
+			</span>
+			<span role="gridcell" class="c-ms">
+				{r.ms === undefined ? "" : r.ms.toFixed(2)}
+			</span>
+			<span role="gridcell" class="c-bar">
+				<span class={"bar " + r.status.replace(" ", "-")} style={{ marginLeft: Math.min(left, 99.5) + "%", width: `max(2px, ${Math.min(wide, 100 - Math.min(left, 99.5))}%)` }} />
+			</span>
+			<span role="gridcell" class={"c-status " + (r.status === "ok" ? "ok" : r.status === "" ? "" : r.status === "open" || r.status === "canceled" ? "warn" : "bad")}>
+				{r.status}
+			</span>
+		</div>
+	);
 }

@@ -1,0 +1,330 @@
+package inspector
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/trace"
+)
+
+// asAdmin is the context of a request of the owner.
+func asAdmin(ctx context.Context) context.Context {
+	return context.WithValue(ctx, personKey{}, person{Admin: true})
+}
+
+// event is one server-sent event.
+type event struct{ name, id, data string }
+
+// listened is the stream of events of a page, without a network.
+type listened struct {
+	t      testing.TB
+	stop   context.CancelFunc
+	in     *bufio.Reader
+	lastID string
+	ended  chan struct{}
+}
+
+// pipeWriter is an http.ResponseWriter whose body is read elsewhere.
+type pipeWriter struct {
+	*io.PipeWriter
+	header http.Header
+}
+
+func (w pipeWriter) Header() http.Header { return w.header }
+func (w pipeWriter) WriteHeader(int)     {}
+func (w pipeWriter) Flush()              {}
+
+// hear opens the events of a page.
+func hear(t testing.TB, p *Page, query, lastID string) *listened {
+	ctx, stop := context.WithCancel(asAdmin(t.Context()))
+	in, out := io.Pipe()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/ui/events?"+query, nil)
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	l := &listened{t: t, stop: func() { stop(); in.Close() }, in: bufio.NewReader(in), ended: make(chan struct{})}
+	go func() {
+		defer close(l.ended)
+		defer out.Close()
+		p.events(pipeWriter{out, http.Header{}}, r)
+	}()
+	return l
+}
+
+// close ends the stream, as a browser that goes away, and waits for its handler.
+func (l *listened) close() {
+	l.stop()
+	<-l.ended
+}
+
+// next reads an event.
+func (l *listened) next() (e event) {
+	l.t.Helper()
+	for {
+		line, err := l.in.ReadString('\n')
+		if err != nil {
+			l.t.Fatalf("the stream has ended: %v", err)
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch name {
+		case "event":
+			e.name = value
+		case "id":
+			e.id = value
+		case "data":
+			e.data = value
+		case "":
+			if e.name != "" {
+				if e.id != "" {
+					l.lastID = e.id
+				}
+				return e
+			}
+		}
+	}
+}
+
+// rowsEvent is the data of an event with rows.
+type rowsEvent struct {
+	Rows  []wireRow
+	Gone  []int
+	Seq   int
+	Lost  int
+	Reset bool
+}
+
+// rows reads the next event with rows.
+func (l *listened) rows() (got rowsEvent) {
+	l.t.Helper()
+	for {
+		if e := l.next(); e.name == "rows" {
+			if err := json.Unmarshal([]byte(e.data), &got); err != nil {
+				l.t.Fatal(err)
+			}
+			return got
+		}
+	}
+}
+
+func ping(f *Frames, id int) {
+	f.Record(trace.Frame{Dir: trace.Out, Conn: "c", Msg: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id)})
+}
+
+func pong(f *Frames, id int) {
+	f.Record(trace.Frame{Dir: trace.In, Conn: "c", Msg: fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, id)})
+}
+
+// A stream that breaks again and again has each change once, and none is left out.
+func TestEventsGoOnWhereTheyBroke(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(Frames)
+		p := &Page{Frames: f, Report: func() *health.Report { return new(health.Report) }}
+		first := f.page(nil, 0, 0, 10, func() bool { return false })
+		lastID := fmt.Sprintf("%s-%d", first.Epoch, first.Seq)
+		changes := map[int]int{} // how often a row came
+		last := 0
+		id := 0
+		for round := range 50 {
+			l := hear(t, p, "want=state,rows", lastID)
+			for range round % 7 {
+				id++
+				ping(f, id)
+			}
+			for last < f.next-1 || l.lastID == "" {
+				got := l.rows()
+				for _, r := range got.Rows {
+					changes[r.N]++
+				}
+				if got.Reset || got.Lost > 0 || got.Seq < last {
+					t.Fatalf("round %d: %+v after %d", round, got, last)
+				}
+				last = got.Seq
+			}
+			if l.lastID != "" {
+				lastID = l.lastID
+			}
+			l.close()
+			for range round % 3 { // nobody listens
+				id++
+				ping(f, id)
+			}
+		}
+		l := hear(t, p, "want=rows", lastID)
+		for last < f.next-1 {
+			got := l.rows()
+			for _, r := range got.Rows {
+				changes[r.N]++
+			}
+			last = got.Seq
+		}
+		l.close()
+		if len(changes) != id {
+			t.Errorf("%d of %d rows came", len(changes), id)
+		}
+		for n, times := range changes {
+			if times != 1 {
+				t.Errorf("row %d came %d times", n, times)
+			}
+		}
+	})
+}
+
+// A row that changes comes again, once for all changes of a batch, and one that does not fit any more is gone.
+func TestEventsOfAFilter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(Frames)
+		p := &Page{Frames: f, Report: func() *health.Report { return new(health.Report) }}
+		ping(f, 1)
+		l := hear(t, p, "want=rows&q=status:open", "")
+		defer l.close()
+		l.rows()
+		began := time.Now()
+		ping(f, 2)
+		if got := l.rows(); len(got.Rows) != 1 || got.Rows[0].N != 2 {
+			t.Fatalf("the new row is %+v", got)
+		}
+		synctest.Wait() // it pauses
+		ping(f, 3)
+		pong(f, 3)
+		pong(f, 1)
+		pong(f, 2)
+		if got := l.rows(); len(got.Rows) != 0 || fmt.Sprint(got.Gone) != "[1 2]" {
+			t.Errorf("after the answers: %+v", got)
+		}
+		if took := time.Since(began); took != lull {
+			t.Errorf("the batch came after %v", took)
+		}
+	})
+}
+
+// After a start of the program, or when the frames are gone, the event says so.
+func TestEventsOfAnotherTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &Frames{Max: 10}
+		p := &Page{Frames: f, Report: func() *health.Report { return new(health.Report) }}
+		ping(f, 1)
+		l := hear(t, p, "want=rows", "0a1b2c3d-17")
+		if got := l.rows(); !got.Reset {
+			t.Errorf("after an id of another process: %+v", got)
+		}
+		l.close()
+		for i := range 100 {
+			ping(f, i+2)
+		}
+		l = hear(t, p, "want=rows", l.lastID)
+		if got := l.rows(); got.Lost != 90 || len(got.Rows) != 10 || got.Reset {
+			t.Errorf("after 100 frames in a ring of 10: lost %d, %d rows", got.Lost, len(got.Rows))
+		}
+		l.close()
+	})
+}
+
+// An event has at most 64 kB, however large the rows are, and 10,000 frames come in batches.
+func TestEventsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(Frames)
+		p := &Page{Frames: f, Report: func() *health.Report { return new(health.Report) }}
+		l := hear(t, p, "want=rows", "")
+		defer l.close()
+		l.rows()
+		const n = 10_000
+		for range n {
+			f.Record(trace.Frame{Dir: trace.In, Conn: "c", Kind: trace.KindStderr, Raw: bytes.Repeat([]byte("\x01"), 300)})
+		}
+		rows, events := 0, 0
+		for last := 0; last < n; events++ {
+			e := l.next()
+			if len(e.data) > maxEvent+4096 {
+				t.Fatalf("an event has %d bytes", len(e.data))
+			}
+			var got rowsEvent
+			if err := json.Unmarshal([]byte(e.data), &got); err != nil {
+				t.Fatal(err)
+			}
+			rows += len(got.Rows)
+			if e.id != "" {
+				last = got.Seq
+			}
+		}
+		if rows != n || events > n/10 {
+			t.Errorf("%d rows in %d events", rows, events)
+		}
+	})
+}
+
+// A document comes when it changes, at once if somebody rings.
+func TestEventsOfDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		servers := []health.Server{}
+		p := &Page{Report: func() *health.Report { return &health.Report{Servers: servers} }}
+		l := hear(t, p, "want=state", "")
+		defer l.close()
+		l.next()
+		synctest.Wait()
+		began := time.Now()
+		servers = []health.Server{{Name: "db"}}
+		p.bell.ring()
+		if e := l.next(); !strings.Contains(e.data, `"db"`) || time.Since(began) != 0 {
+			t.Errorf("after the bell, in %v: %+v", time.Since(began), e)
+		}
+		synctest.Wait()
+		servers = []health.Server{{Name: "web"}}
+		if e := l.next(); !strings.Contains(e.data, `"web"`) || time.Since(began) > beat {
+			t.Errorf("after a beat, in %v: %+v", time.Since(began), e)
+		}
+	})
+}
+
+// Streams are bounded, and a filter that is wrong is refused with its term.
+func TestEventsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Page{Frames: new(Frames), Report: func() *health.Report { return new(health.Report) }}
+		get := func(query string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			p.events(w, httptest.NewRequestWithContext(asAdmin(t.Context()), http.MethodGet, "http://127.0.0.1/ui/events?"+query, nil))
+			return w
+		}
+		if w := get("want=rows&q=colour:red"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "colour:red") {
+			t.Errorf("a wrong filter: HTTP %d %s", w.Code, w.Body)
+		}
+		var open []*listened
+		for range maxStreams {
+			l := hear(t, p, "want=state", "")
+			l.next()
+			open = append(open, l)
+		}
+		if w := get("want=rows"); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("one stream too many: HTTP %d", w.Code)
+		}
+		for _, l := range open {
+			l.close()
+		}
+		l := hear(t, p, "want=state", "")
+		l.next()
+		l.close()
+	})
+}
+
+// The wire is for administrators alone.
+func TestWireIsForAdministrators(t *testing.T) {
+	p := &Page{Frames: new(Frames), Report: func() *health.Report { return new(health.Report) }}
+	p.once.Do(p.route)
+	for _, path := range []string{"/ui/events?want=rows", "/ui/rows"} {
+		w := httptest.NewRecorder()
+		p.mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil))
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s: HTTP %d %s", path, w.Code, w.Body)
+		}
+	}
+}

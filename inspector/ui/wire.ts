@@ -1,0 +1,214 @@
+// The rows of the wire screen: a part of all rows that fit the filter, without gaps, by their numbers. More are loaded at
+// either end when somebody scrolls there.
+import { get, listen } from "./api";
+import type { Row } from "./types";
+
+// Changes is an event with rows.
+interface Changes {
+	rows: Row[];
+	gone?: number[];
+	seq: number;
+	lost?: number;
+	reset?: boolean;
+}
+
+// RowPage is the answer of /ui/rows.
+export interface RowPage {
+	epoch: string;
+	seq: number;
+	oldest: number;
+	start?: string;
+	rows: Row[];
+	more: boolean;
+	faults?: string[];
+}
+
+const most = 100_000; // rows that are kept
+const step = 500; // rows in a request
+
+export class WireList {
+	rows: Row[] = [];
+	before = false; // there may be older rows
+	after = false; // there are newer rows, which are not loaded
+	start = ""; // time of the first frame of all
+	faults: string[] = [];
+	error = "";
+	loading = true;
+	live = true;
+	moved = 0; // rows that were added or removed at the top since the last look, for the place of the list
+
+	private filter = "";
+	private stop = new AbortController();
+	private close: () => void = () => {};
+	private drawn = false;
+
+	constructor(private draw: () => void) {}
+
+	// begin shows the rows that fit a filter. A recording is shown from its beginning.
+	async begin(filter: string, recording: boolean): Promise<void> {
+		this.end();
+		this.filter = filter;
+		this.stop = new AbortController();
+		const signal = this.stop.signal;
+		this.loading = true;
+		this.changed();
+		try {
+			const page = await this.load(recording ? "&after=0" : "", signal);
+			this.rows = page.rows;
+			this.error = "";
+			this.loading = false;
+			this.start = page.start ?? "";
+			this.faults = page.faults ?? [];
+			this.before = !recording && page.more;
+			this.after = recording && page.more;
+			this.moved = 0;
+			if (!recording) this.follow(page, signal);
+		} catch (err) {
+			if (signal.aborted) return;
+			this.loading = false;
+			this.error = (err as Error).message;
+		}
+		this.changed();
+	}
+
+	end(): void {
+		this.stop.abort();
+		this.close();
+		this.close = () => {};
+	}
+
+	private load(where: string, signal: AbortSignal): Promise<RowPage> {
+		return get<RowPage>(`/ui/rows?limit=${step}&q=${encodeURIComponent(this.filter)}${where}`, signal);
+	}
+
+	private follow(page: RowPage, signal: AbortSignal): void {
+		const path = `/ui/events?want=rows&q=${encodeURIComponent(this.filter)}&after=${page.epoch}-${page.seq}`;
+		this.close = listen(
+			path,
+			{
+				rows: (c: Changes) => {
+					if (signal.aborted) return;
+					if (c.reset || c.lost) void this.begin(this.filter, false);
+					else this.take(c);
+				},
+			},
+			(is) => {
+				this.live = is;
+				this.changed();
+			},
+		);
+	}
+
+	// take takes what has changed.
+	take(c: Changes): void {
+		for (const n of c.gone ?? []) {
+			const at = this.find(n);
+			if (this.rows[at]?.n === n) this.rows.splice(at, 1);
+		}
+		for (const row of c.rows) {
+			const at = this.find(row.n);
+			if (at === this.rows.length) {
+				if (!this.after) this.rows.push(row);
+			} else if (this.rows[at]!.n === row.n) this.rows[at] = row;
+			else if (at > 0 || !this.before) this.rows.splice(at, 0, row);
+		}
+		this.trim();
+		this.changed();
+	}
+
+	// trim drops the oldest rows if there are too many.
+	private trim(): void {
+		const over = this.rows.length - most;
+		if (over <= 0) return;
+		this.rows.splice(0, over + most / 10);
+		this.moved -= over + most / 10;
+		this.before = true;
+	}
+
+	// find returns the place of a row, or that where it belongs.
+	find(n: number): number {
+		let low = 0;
+		let high = this.rows.length;
+		while (low < high) {
+			const mid = (low + high) >> 1;
+			if (this.rows[mid]!.n < n) low = mid + 1;
+			else high = mid;
+		}
+		return low;
+	}
+
+	// older loads rows before the first.
+	async older(): Promise<void> {
+		if (!this.before || this.loading || this.rows.length === 0) return;
+		await this.more(`&before=${this.rows[0]!.n}`, (page) => {
+			this.before = page.more;
+			const room = Math.max(0, most - this.rows.length);
+			const rows = page.rows.slice(Math.max(0, page.rows.length - room));
+			if (rows.length < page.rows.length) this.before = true;
+			this.rows = [...rows, ...this.rows];
+			this.moved += rows.length;
+		});
+	}
+
+	// newer loads rows after the last.
+	async newer(): Promise<void> {
+		if (!this.after || this.loading || this.rows.length === 0) return;
+		await this.more(`&after=${this.rows[this.rows.length - 1]!.n}`, (page) => {
+			this.after = page.more;
+			for (const row of page.rows) this.rows.push(row);
+			this.trim();
+		});
+	}
+
+	// ends shows the last rows, or the first.
+	async ends(last: boolean): Promise<void> {
+		if (last ? !this.after : !this.before) return;
+		await this.more(last ? "" : "&after=0", (page) => {
+			this.rows = page.rows;
+			this.before = last && page.more;
+			this.after = !last && page.more;
+			this.moved = 0;
+		});
+	}
+
+	private async more(where: string, take: (page: RowPage) => void): Promise<void> {
+		const signal = this.stop.signal;
+		this.loading = true;
+		try {
+			const page = await this.load(where, signal);
+			if (signal.aborted) return;
+			take(page);
+		} catch (err) {
+			if (signal.aborted) return;
+			this.error = (err as Error).message;
+			this.before = this.after = false;
+		}
+		this.loading = false;
+		this.changed();
+	}
+
+	// changed draws, once a frame of the screen.
+	private changed(): void {
+		if (this.drawn) return;
+		this.drawn = true;
+		requestAnimationFrame(() => {
+			this.drawn = false;
+			this.draw();
+		});
+	}
+}
+
+// who names the other side of a row.
+export function who(r: Row): string {
+	if (r.server !== "") return r.server;
+	return r.client !== undefined ? `${r.client} ${r.conn}` : r.conn;
+}
+
+// arrow shows which way a row goes: → towards the server.
+export const arrow = (r: Row): string => ((r.server === "") === (r.dir === "in") ? "→" : "←");
+
+// way says the same in words.
+export const way = (r: Row): string => (r.dir === "in" ? "from " : "to ");
+
+// seconds formats the time of a row since the start.
+export const seconds = (r: Row): string => (r.at / 1000).toFixed(3);
