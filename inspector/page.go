@@ -93,7 +93,7 @@ type State struct {
 }
 
 // adminsOnly is what the page offers to administrators alone.
-var adminsOnly = []string{"wire", "steer", "audit"}
+var adminsOnly = []string{"wire", "steer", "audit", "policy"}
 
 // state returns what the person of a request sees.
 func (p *Page) state(ctx context.Context) *State {

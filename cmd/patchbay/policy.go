@@ -22,7 +22,7 @@ var policyVerb = verb{
       scopes: [shop:refund]
 when is a CEL expression over principal, server, kind, name, template, method,
 arguments, annotations and client. docs/policy.md describes it.`,
-	verbs: []*verb{&policyCheckVerb},
+	verbs: []*verb{&policyCheckVerb, &policyReplayVerb},
 }
 
 // governed has the flags of all verbs with a chain: the settings of a deployment, and the rules that

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/verdict"
@@ -28,17 +27,8 @@ the file has faults.`,
 type policyCheckCmd struct {
 	File string   `arg:"" help:"File of rules."`
 	Args []string `arg:"" optional:"" name:"argument" help:"Arguments of the call, as patchbay call takes them."`
-
-	Tool     string `placeholder:"NAME" help:"Check this tool, by its name at the server."`
-	Prompt   string `placeholder:"NAME" help:"Check this prompt."`
-	Resource string `placeholder:"URI" help:"Check this resource."`
-	Template string `placeholder:"URI" help:"Check this URI template, in lists."`
-	Method   string `placeholder:"NAME" help:"Check this method, such as tasks/cancel."`
-
-	Principal  string   `placeholder:"ID" help:"Caller, such as apikey#ada; default: anonymous."`
-	Scopes     []string `name:"scope" placeholder:"SCOPE" help:"Scope of the caller (repeatable)."`
-	Roles      []string `name:"role" placeholder:"ROLE" help:"Role of the caller (repeatable)."`
-	Claims     []string `name:"claim" sep:"none" placeholder:"K=V" help:"Claim of the caller (repeatable)."`
+	verdict.Feature
+	verdict.Caller
 	Client     string   `placeholder:"NAME" help:"Name of the client."`
 	Annotation []string `sep:"none" placeholder:"K=V" help:"Annotation of the tool, such as readOnlyHint=true."`
 }
@@ -80,37 +70,9 @@ func (c *policyCheckCmd) Run(a *app) error {
 
 // access returns the access that the flags describe; nil: none.
 func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
-	out := &policy.Access{Server: a.Server}
-	given := 0
-	for _, f := range []struct {
-		name, value, method string
-		kind                mcp.Kind
-	}{
-		{"--tool", c.Tool, "tools/call", mcp.KindTool}, {"--prompt", c.Prompt, "prompts/get", mcp.KindPrompt},
-		{"--resource", c.Resource, "resources/read", mcp.KindResource}, {"--template", c.Template, "resources/read", mcp.KindResource},
-	} {
-		if f.value == "" {
-			continue
-		}
-		given++
-		out.Kind, out.Name, out.Method = f.kind, f.value, f.method
-	}
-	switch {
-	case given > 1:
-		return nil, usagef("--tool, --prompt, --resource and --template exclude each other")
-	case given == 0 && c.Method == "":
-		if len(c.Args) > 0 {
-			return nil, usagef("%q is an argument, but no feature is given", c.Args[0]).Hint("patchbay policy check " + shell([]string{c.File}) + " --tool NAME " + shell(c.Args))
-		}
-		return nil, nil
-	case given == 0:
-		out.Name = c.Method
-	case c.Template != "":
-		out.Name, out.Template, out.Partial = "", c.Template, true
-	}
-	if c.Method != "" {
-		out.Method = c.Method
-		out.Partial = out.Partial || given > 0 && (strings.HasPrefix(c.Method, "tasks/") || c.Method == "completion/complete")
+	out, err := c.Feature.Access(a.Server, c.File, c.Args)
+	if out == nil || err != nil {
+		return nil, err
 	}
 	words, err := a.readArguments(c.Args)
 	if err != nil {
@@ -119,13 +81,8 @@ func (c *policyCheckCmd) access(a *app) (*policy.Access, error) {
 	if out.Arguments, err = arguments.Build(words, nil, nil, "patchbay help policy check"); err != nil {
 		return nil, err
 	}
-	switch {
-	case c.Principal != "":
-		if out.Principal, err = verdict.Principal(c.Principal, c.Scopes, c.Roles, c.Claims); err != nil {
-			return nil, usagef("%w", err)
-		}
-	case len(c.Scopes)+len(c.Roles)+len(c.Claims) > 0:
-		return nil, usagef("--scope, --role and --claim need --principal").Hint("--principal apikey#ada")
+	if out.Principal, err = c.Caller.Of(); err != nil {
+		return nil, err
 	}
 	said, err := verdict.Annotations(c.Annotation)
 	if err != nil {

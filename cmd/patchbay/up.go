@@ -169,7 +169,7 @@ func (c *upCmd) Run(a *app) error {
 			p.notes = append(p.notes, "clients of 2024-11-05, over HTTP+SSE: "+w.SSE)
 		}
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
-		page, err := h.newPage(&c.paged, w)
+		page, err := h.newPage(&c.paged, w, c.Auth)
 		if err != nil {
 			return err
 		}

@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/explain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/protect"
+	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/inspector"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -15,7 +17,7 @@ import (
 type paged = protect.Page
 
 // newPage makes the page of an endpoint; nil: there is none.
-func (h *upServer) newPage(c *paged, w *listen.Endpoint) (*inspector.Page, error) {
+func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspector.Page, error) {
 	if c.NoPage || !w.Loopback() && !c.On {
 		return nil, nil
 	}
@@ -31,6 +33,14 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint) (*inspector.Page, error
 	}
 	page.Guard, page.Admits = w.Guard(), h.chain.Admits
 	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Audited: h.chain.AuditLog() != "", Connect: h.paste}
+	live := &explain.Live{Rules: h.chain.Rules, Tools: h.gateway.KeptToolsOf, Trusted: func(server string) bool { return h.known(server).Trusted }, Auth: auth}
+	if h.a.deployed != nil {
+		live.File = func() (*explain.Deployment, error) {
+			f, err := h.a.deployment(h.a.deployed.Path)
+			return &explain.Deployment{File: f, Servers: &config.File{Path: h.path, Servers: h.plan.servers}, Program: h.a.program(), Trusted: trustedServer}, err
+		}
+	}
+	page.Gateway.Explain = live.Explain
 	w.HandlePage(page, page.Close)
 	h.pageURL = page.URL
 	h.notes = append(h.notes, "page: "+page.URL+", opened by patchbay page")

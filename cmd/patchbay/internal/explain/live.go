@@ -20,11 +20,11 @@ import (
 
 // Live explains what a running gateway would do with calls, for its page. It sends nothing to servers.
 type Live struct {
-	Rules   func() (set *rules.Set, file string)       // in use; a nil set: there is no policy
-	Tools   func(server string) mcp.Result             // that a server has listed, as tools/list does; nil: unknown
-	Trusted func(server string) bool                   // the annotations of the server's tools count
-	Auth    []string                                   // as --auth has them: their API keys are callers that are known
-	File    func(context.Context) (*Deployment, error) // of gateway.yaml; nil: there is none
+	Rules   func() (set *rules.Set, file string) // in use; a nil set: there is no policy
+	Tools   func(server string) mcp.Result       // that a server has listed, as tools/list does; nil: unknown
+	Trusted func(server string) bool             // the annotations of the server's tools count
+	Auth    []string                             // as --auth has them: their API keys are callers that are known
+	File    func() (*Deployment, error)          // of gateway.yaml; nil: there is none
 }
 
 // Answer is what a page gets.
@@ -51,7 +51,7 @@ func (l *Live) Explain(ctx context.Context, a *inspector.Access) (any, error) {
 	}
 	access := &policy.Access{Principal: p, Server: a.Server, Method: "tools/call", Kind: mcp.KindTool, Name: a.Tool, Arguments: a.Arguments}
 	if known && l.Trusted(a.Server) {
-		said := annotations(definition)
+		said := verdict.Hints(definition)
 		access.Annotations = func() *policy.Annotations { return said }
 	}
 	set, file := l.Rules()
@@ -75,8 +75,9 @@ func (l *Live) Explain(ctx context.Context, a *inspector.Access) (any, error) {
 		out.Known = append(out.Known, c)
 	}
 	if l.File != nil {
-		d, err := l.File(ctx)
+		d, err := l.File()
 		if err == nil {
+			d.Lists, d.Source = l.lists(d), "the servers of this gateway"
 			var e *Explanation
 			if e, err = d.Explain(ctx, &Call{Tool: gateway.Name(a.Server, a.Tool), Principal: p, Arguments: a.Arguments}); err == nil {
 				out.Ways, out.Facts = e.Ways, e.Facts
@@ -97,6 +98,20 @@ type Seen struct {
 	Listed  bool     `json:"listed"`
 	Allowed bool     `json:"allowed"`
 	Rule    string   `json:"rule"`
+}
+
+// lists returns the tools that the servers have listed.
+func (l *Live) lists(d *Deployment) map[string][]json.RawMessage {
+	out := map[string][]json.RawMessage{}
+	for _, s := range d.Servers.Servers {
+		if res := l.Tools(s.Name); res != nil {
+			var tools []json.RawMessage
+			if list, _ := jsonx.Lookup(res.JSON(), "tools"); jsonx.Unmarshal(list, &tools) == nil {
+				out[s.Name] = tools
+			}
+		}
+	}
+	return out
 }
 
 // decided is [verdict.Of], without a policy too.
@@ -128,33 +143,6 @@ func (l *Live) definition(a *inspector.Access) (definition json.RawMessage, know
 		names = append(names, name)
 	}
 	return nil, false, fmt.Errorf("server %q has no tool %q%s", a.Server, a.Tool, screen.DidYouMean(a.Tool, names))
-}
-
-// annotations returns the annotations of a tool.
-func annotations(definition json.RawMessage) *policy.Annotations {
-	var said struct {
-		Annotations struct {
-			Title       string `json:"title"`
-			ReadOnly    *bool  `json:"readOnlyHint"`
-			Destructive *bool  `json:"destructiveHint"`
-			Idempotent  *bool  `json:"idempotentHint"`
-			OpenWorld   *bool  `json:"openWorldHint"`
-		} `json:"annotations"`
-	}
-	n := policy.Unannotated
-	if jsonx.Unmarshal(definition, &said) != nil {
-		return &n
-	}
-	n.Title = said.Annotations.Title
-	for _, hint := range []struct {
-		of *bool
-		to *bool
-	}{{said.Annotations.ReadOnly, &n.ReadOnly}, {said.Annotations.Destructive, &n.Destructive}, {said.Annotations.Idempotent, &n.Idempotent}, {said.Annotations.OpenWorld, &n.OpenWorld}} {
-		if hint.of != nil {
-			*hint.to = *hint.of
-		}
-	}
-	return &n
 }
 
 // principal returns the caller of an access. An API key that is known has its own roles and scopes unless the access
