@@ -223,7 +223,11 @@ func bounds(f *schema.Field) string {
 		say(f.Min.String(), f.Max.String(), " choices")
 	default:
 		say(f.Min.String(), f.Max.String(), "")
-		say(k.MinItems.String(), k.MaxItems.String(), " elements")
+		unit := " elements"
+		if k.MinItems == "1" && (k.MaxItems == "" || k.MaxItems == "1") {
+			unit = " element"
+		}
+		say(k.MinItems.String(), k.MaxItems.String(), unit)
 	}
 	if n, ok := k.ExclusiveMinimum.(json.Number); ok {
 		said = append(said, "more than "+n.String())

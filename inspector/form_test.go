@@ -71,7 +71,7 @@ func TestForm(t *testing.T) {
 		{"plain", `{"type":"object","properties":{"a":{"type":"string","minLength":2,"maxLength":5},"b":{"type":"integer","minimum":1,"default":3}},"required":["a"]}`,
 			"object\n  a string * (2…5 characters)\n  b integer (at least 1) = 3\n"},
 		{"nested objects and lists", `{"type":"object","properties":{"who":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":{"type":"number"}},"lines":{"type":"array","minItems":1,"uniqueItems":true,"items":{"type":"object","properties":{"n":{"type":"integer"}}}}}}`,
-			"object\n  who object\n    name string *\n    {} number\n  lines list (at least 1 elements, all different)\n    [] lines object\n      n integer\n"},
+			"object\n  who object\n    name string *\n    {} number\n  lines list (at least 1 element, all different)\n    [] lines object\n      n integer\n"},
 		{"choice with a tag", `{"type":"object","properties":{"pay":{"oneOf":[{"title":"Card","type":"object","properties":{"kind":{"const":"card"}},"required":["kind"]},{"type":"string"}]}}}`,
 			"object\n  pay choice\n    | pay object\n      kind enum * card\n    | pay string\n"},
 		{"several types", `{"type":"object","properties":{"id":{"type":["integer","string","null"]}}}`,

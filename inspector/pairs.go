@@ -223,8 +223,7 @@ func (f *Frames) placeEvent(e *kept, c *conn) *row {
 		}
 	}
 	if x := f.exchange(frame); x != nil && frame.Kind == trace.KindClose {
-		x.canceled = x.canceled || x.method == revision.MethodListen // which ends so
-		f.end(x, statusError, frame.Note)
+		f.end(x, statusError, frame.Note) // the exchange failed
 		return x
 	}
 	r := f.newRow(e, c, string(frame.Kind))

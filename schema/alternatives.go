@@ -31,7 +31,7 @@ func (r *run) explain(list []*subschema, at int32) bool {
 	}
 	if len(meant) == 1 && len(meant[0].kept) > 0 {
 		for _, f := range meant[0].kept {
-			r.fault(f.at, f.problem) // without the notes on type and tag, which are for this value
+			r.keep(fault{at: f.at, member: f.member, problem: f.problem}) // without the notes on type and tag, which are for this value
 		}
 		r.more += meant[0].more
 		return false

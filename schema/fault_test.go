@@ -64,3 +64,15 @@ func TestLongPointer(t *testing.T) {
 		t.Errorf("Validate = %v, want a fault with its pointer", err)
 	}
 }
+
+// A property that the one alternative lacks that was meant has its own pointer.
+func TestFaultPointerOfAlternative(t *testing.T) {
+	v, err := schema.Compile([]byte(`{"properties":{"pay":{"oneOf":[{"properties":{"kind":{"const":"card"}},"required":["kind","number"]},{"properties":{"kind":{"const":"cash"}},"required":["kind"]}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var invalid *schema.ValidationError
+	if err := v.Validate([]byte(`{"pay":{"kind":"card"}}`)); !errors.As(err, &invalid) || len(invalid.Faults) != 1 || invalid.Faults[0].Pointer != "/pay/number" {
+		t.Errorf("Validate = %+v, want a fault at /pay/number", err)
+	}
+}

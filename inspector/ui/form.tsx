@@ -205,11 +205,16 @@ const Star = () => (
 );
 
 // Absent is an optional field with parts that is not set.
-function Absent(p: Shown) {
+function Absent(p: Shown & { add?: () => void }) {
 	const faults = faultsAt(p.of, p.path, true);
 	return (
 		<div class="field absent">
-			<Button onPress={() => p.set(begun({ ...p.field, required: true }) ?? (p.field.kind === "list" || p.field.kind === "multi-enum" ? [] : {}))}>
+			<Button
+				onPress={() => {
+					p.set(begun(p.field));
+					p.add?.();
+				}}
+			>
 				Add {p.label ?? title(p.field)}
 			</Button>{" "}
 			<span class="dim hint">
@@ -292,8 +297,8 @@ function Elements(p: Shown) {
 			{...p}
 			buttons={
 				<div class="row">
-					<Button label={`Add an element to ${name}`} onPress={add}>
-						Add {value.length > 0 ? "another" : "an element"}
+					<Button onPress={add}>
+						Add to {name}
 					</Button>
 					<Unset {...p} />
 				</div>
@@ -346,7 +351,8 @@ function Choice(p: Shown) {
 	const id = useId();
 	const list = p.field.alternatives ?? [];
 	const [at, setAt] = useState(() => (p.value === undefined ? 0 : Math.max(0, list.findIndex((f) => accepts(f, p.value)))));
-	if (p.value === undefined && !p.bare && !p.field.required) return <Absent {...p} />;
+	const [open, setOpen] = useState(p.bare || p.field.required);
+	if (p.value === undefined && !open) return <Absent {...p} add={() => setOpen(true)} />;
 	const chosen = list[at] ?? list[0]!;
 	return (
 		<Frame {...p} buttons={<Unset {...p} />}>

@@ -81,7 +81,6 @@ async function start(): Promise<void> {
 		return;
 	}
 	if (location.pathname === "/" && state.now?.home === "tools" && state.now.servers.length === 1) go("/s/" + encodeURIComponent(state.now.servers[0]!.name), true);
-	if (location.pathname === "/" && state.now?.recording !== undefined) go("/wire", true);
 	listen("/ui/events?want=state,inbox", { state: (s: State) => state.set(s), inbox: (q) => inbox.set(q) }, (is) => connected.set(is));
 	watchKeys();
 	render(<Page />, root);
