@@ -112,6 +112,7 @@ type Client struct {
 	Revision string `json:"revision,omitempty"` // of the protocol
 	Session  string `json:"session,omitempty"`  // a digest
 	Version  string `json:"version,omitempty"`
+	Via      string `json:"via,omitempty"` // "page": a person at the page of the program; empty: a host
 }
 
 // Decision says why a call was made or refused.
@@ -328,7 +329,7 @@ func (e *Entry) chosen(list []*string) []*string {
 func (e *Entry) texts(list []*string) []*string {
 	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, &e.Fault, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace)
 	if c := e.Client; c != nil {
-		list = append(list, &c.IP, &c.Name, &c.Revision, &c.Session, &c.Version)
+		list = append(list, &c.IP, &c.Name, &c.Revision, &c.Session, &c.Version, &c.Via)
 	}
 	if d := e.Decision; d != nil {
 		list = append(list, &d.Budget, &d.By, &d.Effect, &d.Policy, &d.Rule, &d.Ticket)

@@ -51,7 +51,8 @@ func (e *Entry) encode() (l line, err error) {
 		b = str(b, "name", c.Name)
 		b = str(b, "revision", c.Revision)
 		b = str(b, "session", c.Session)
-		b = append(str(b, "version", c.Version), '}')
+		b = str(b, "version", c.Version)
+		b = append(str(b, "via", c.Via), '}')
 	}
 	b = number(b, "code", e.Code)
 	b = str(b, "conversation", e.Conversation)

@@ -71,6 +71,7 @@ type Trail struct {
 
 	Team     func(ctx context.Context) string // of the caller; nil: lines have none
 	IP       func(ctx context.Context) string // address of the client; nil: lines have none
+	Via      func(ctx context.Context) string // way of the client, for [Client.Via]; nil: lines have none
 	TraceID  func(ctx context.Context) string // of the span of the request; nil or empty: that of traceparent in _meta
 	Identity func(server string) string       // of a server, such as its URL; nil: lines have none
 
@@ -325,6 +326,14 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 			e.Client = &Client{}
 		}
 		e.Client.IP = t.IP(ctx)
+	}
+	if t.Via != nil {
+		if via := t.Via(ctx); via != "" {
+			if e.Client == nil {
+				e.Client = &Client{}
+			}
+			e.Client.Via = via
+		}
 	}
 	if t.Team != nil {
 		e.Team = t.Team(ctx)

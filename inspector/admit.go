@@ -216,6 +216,9 @@ func (p *Page) known(w http.ResponseWriter, r *http.Request) {
 			write(w, http.StatusOK, "application/json", struct{}{})
 			return
 		}
+		if who.Admin && r.URL.Path == "/ui/events" {
+			defer p.looks()()
+		}
 		p.mux.ServeHTTP(w, r)
 	}
 	if s.credential == nil {

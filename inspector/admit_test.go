@@ -393,6 +393,42 @@ func TestCodeRace(t *testing.T) {
 	}
 }
 
+// Frames are made while an administrator has the page open.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPage()
+		watched := 0
+		p.Watch = func() func() { watched++; return func() { watched = -watched } }
+		cookie := cookieFor(t, p)
+		open := func() (leave func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				r := asked(http.MethodGet, "/ui/events?want=state", "").WithContext(ctx)
+				r.AddCookie(cookie)
+				answerOf(p, r)
+			}()
+			synctest.Wait()
+			return func() { cancel(); <-ended }
+		}
+		first := open()
+		second := open()
+		first()
+		if watched != 1 {
+			t.Errorf("with a page that is open: %d", watched)
+		}
+		second()
+		if watched != -1 {
+			t.Errorf("after all have left: %d", watched)
+		}
+		open()()
+		if watched != 0 {
+			t.Errorf("after one came again: %d", watched)
+		}
+	})
+}
+
 // switched is a verifier whose keys a test revokes.
 type switched struct {
 	mu   sync.Mutex

@@ -47,6 +47,10 @@ type Page struct {
 	Guard  *auth.Guard
 	Admits func(ctx context.Context) bool
 
+	// Watch is called when the first administrator opens the page, and what it returns when the last one has left, so that
+	// nothing makes frames while nobody looks; nil: frames are made all the time, or never.
+	Watch func() (stop func())
+
 	Again string // the command that makes another link; empty: patchbay page
 
 	// Frames has what is on the wire; nil: there is no wire screen.
@@ -57,11 +61,12 @@ type Page struct {
 
 	Logger *slog.Logger // gets what cannot be answered; nil: nothing does
 
-	once sync.Once
-	mux  *http.ServeMux
-	door door
-	open streams
-	bell bell // rings when a document of events has changed
+	once  sync.Once
+	mux   *http.ServeMux
+	door  door
+	watch watch
+	open  streams
+	bell  bell // rings when a document of events has changed
 }
 
 func (p *Page) route() {

@@ -14,6 +14,7 @@ import (
 var pingVerb = verb{
 	name: "ping", summary: "Measure round trips.", usage: "[SERVER]",
 	examples: []string{"patchbay ping -s everything", "patchbay ping -n 0 --interval 5s -s http://127.0.0.1:7420/mcp"},
+	minor:    true,
 	server:   oneServer | wordIsServer | programIsServer,
 	details: `Sends server/discover in revision 2026-07-28, which has no ping. Exit code 0:
 the server answered.`,

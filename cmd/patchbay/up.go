@@ -27,13 +27,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/metrics"
 	"github.com/patchbay-dev/patchbay/servers"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 var upVerb = verb{
-	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [--config FILE | SERVER]",
+	name: "up", summary: "Serve all servers of mcp.json behind one endpoint.", usage: "[--http ADDR | --stdio] [SERVER] | install | uninstall",
 	examples: []string{"patchbay up -- npx -y @modelcontextprotocol/server-memory"},
 	server:   manyServers | wordIsServer | programIsServer,
-	details:  `Follows mcp.json, or serves built-in servers. More: help up install|uninstall.`,
 	verbs:    []*verb{&upInstallVerb, &upUninstallVerb},
 	command:  func() command { return new(upCmd) },
 }
@@ -124,6 +124,10 @@ func (c *upCmd) Run(a *app) error {
 	made.Count(h.counters)
 	h.steered()
 	h.gateway.Middleware = made.Around(h.known)
+	if !c.Stdio && !c.NoPage {
+		a.tee = new(trace.Tee)
+		defer a.tee.Close()
+	}
 	onFrame, watched, err := a.recorder()
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/upreport"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -24,7 +25,7 @@ func (h *upServer) report() *health.Report {
 	if set := h.ready.Load(); set != nil {
 		ready = *set
 	}
-	h.board.Fill(r, h.servers, h.gateway, h.counters, ready)
+	upreport.Fill(r, h.board, h.servers, h.gateway, h.counters, ready)
 	h.chain.Report(r)
 	r.Steers = h.steers != nil
 	r.Record = h.a.recordState()

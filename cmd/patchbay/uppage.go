@@ -41,6 +41,8 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 		}
 	}
 	page.Gateway.Explain = live.Explain
+	page.Frames = &inspector.Frames{Redactor: h.a.secrets.Redactor()}
+	page.Watch = func() func() { return h.a.tee.Add(page.Frames.Record) }
 	w.HandlePage(page, page.Close)
 	h.pageURL = page.URL
 	h.notes = append(h.notes, "page: "+page.URL+", opened by patchbay page")

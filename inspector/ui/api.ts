@@ -2,7 +2,7 @@
 
 // Refusal is an answer that is an error, in the words of the program.
 export class Refusal extends Error {
-	constructor(readonly status: number, message: string) {
+	constructor(readonly status: number, message: string, readonly ways: string[] = []) {
 		super(message);
 	}
 }
@@ -11,12 +11,15 @@ async function answer<T>(res: Response): Promise<T> {
 	const text = await res.text();
 	if (!res.ok) {
 		let said = text.trim();
+		let ways: string[] = [];
 		try {
-			said = JSON.parse(text).detail ?? said;
+			const why = JSON.parse(text);
+			said = why.detail ?? said;
+			ways = why.ways ?? ways;
 		} catch {
 			// it is not JSON
 		}
-		throw new Refusal(res.status, said || `HTTP ${res.status}`);
+		throw new Refusal(res.status, said || `HTTP ${res.status}`, ways);
 	}
 	return (text === "" ? undefined : JSON.parse(text)) as T;
 }
@@ -42,11 +45,14 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
 export type Listener = Partial<Record<"state" | "rows" | "inbox" | "metrics", (data: any) => void>>;
 
 // listen opens the stream of events. The browser opens it again when it breaks, from the last id that it had. The
-// function connected gets false while it is broken.
-export function listen(path: string, on: Listener, connected: (is: boolean) => void): () => void {
+// function connected gets false while it is broken, and lost is called when the browser does not open it again.
+export function listen(path: string, on: Listener, connected: (is: boolean) => void, lost?: () => void): () => void {
 	const source = new EventSource(path);
 	source.onopen = () => connected(true);
-	source.onerror = () => connected(false);
+	source.onerror = () => {
+		connected(false);
+		if (source.readyState === EventSource.CLOSED) lost?.();
+	};
 	for (const [name, take] of Object.entries(on)) {
 		source.addEventListener(name, (e) => take(JSON.parse((e as MessageEvent<string>).data)));
 	}

@@ -1,21 +1,14 @@
 // The page: its frame, and which screen is in it.
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { get, listen, post, Refusal } from "./api";
+import { get, listen, Refusal } from "./api";
+import { Entry, enter } from "./entry";
 import { watchKeys } from "./keys";
 import { Palette } from "./palette";
-import { Failed, Link } from "./parts";
+import { Link } from "./parts";
 import { screens } from "./screens";
 import { connected, go, inbox, parts, path, said, state, use } from "./store";
 import type { State } from "./types";
-
-// enter trades the code of a link for a cookie. The code stands behind #, so no server log has it.
-async function enter(): Promise<void> {
-	const code = /^#in=(.+)$/.exec(location.hash)?.[1];
-	if (code === undefined) return;
-	history.replaceState(null, "", location.pathname + location.search);
-	await post("/ui/in", { code });
-}
 
 function Page() {
 	const now = use(state);
@@ -64,26 +57,45 @@ function Page() {
 	);
 }
 
+// refuse shows why somebody is not in, or is not any more, and lets them come in.
+function refuse(root: HTMLElement, why: unknown): void {
+	render(<Entry key={String(why)} why={why} entered={() => void start()} />, root);
+}
+
+let keysWatched = false;
+
 async function start(): Promise<void> {
 	const root = document.getElementById("page")!;
+	let why: unknown;
+	await enter().catch((err) => (why = err));
 	try {
-		await enter();
-		state.set(await get<State>("/ui/state"));
+		state.set(await get<State>("/ui/state")); // somebody who is in stays in when another link does not work
 	} catch (err) {
-		const why = err instanceof Refusal && err.status === 401 ? "This page needs a link from the program: patchbay page" : (err as Error).message;
-		render(
-			<main id="main" data-ready="refused">
-				<h1>Patchbay</h1>
-				<Failed>{why}</Failed>
-			</main>,
-			root,
-		);
+		refuse(root, why ?? err);
 		return;
 	}
 	if (location.pathname === "/" && state.now?.home === "tools" && state.now.servers.length === 1) go("/s/" + encodeURIComponent(state.now.servers[0]!.name), true);
-	listen("/ui/events?want=state,inbox", { state: (s: State) => state.set(s), inbox: (q) => inbox.set(q) }, (is) => connected.set(is));
-	watchKeys();
+	if (location.pathname === "/" && state.now?.recording !== undefined) go("/wire", true);
+	// The browser gives up on events when the program refuses them: the session may have ended.
+	const lost = () =>
+		get<State>("/ui/state").then(
+			() => setTimeout(follow, 1000),
+			(err) => (err instanceof Refusal && err.status === 401 ? refuse(root, err) : setTimeout(lost, 1000)),
+		);
+	const follow = () => {
+		const stop = listen("/ui/events?want=state,inbox", { state: (s: State) => state.set(s), inbox: (q) => inbox.set(q) }, (is) => connected.set(is), () => {
+			stop();
+			void lost();
+		});
+	};
+	follow();
+	if (!keysWatched) watchKeys();
+	keysWatched = true;
 	render(<Page />, root);
 }
 
+// A link that is opened in a tab that has the page already changes only what stands behind #.
+addEventListener("hashchange", () => {
+	if (location.hash.startsWith("#in=")) location.reload();
+});
 void start();

@@ -115,6 +115,17 @@ func Address(ctx context.Context) string {
 	return ""
 }
 
+// Via returns "page" for the requests of a person at the page of the program; empty: they are those of a host.
+func Via(ctx context.Context) string {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok && e.transport == pageTransport {
+		return pageTransport
+	}
+	return ""
+}
+
+// pageTransport is the transport of requests of the page.
+const pageTransport = "page"
+
 // Middleware returns a middleware that writes a line for each request. It goes in front of all that
 // deny requests. A line of a request that is answered over HTTP is written when the answer begins.
 func (l *Log) Middleware() mcp.Middleware {
@@ -196,7 +207,7 @@ func Refused(r *http.Request, err error) {
 }
 
 // Handler returns a handler that writes a line for each HTTP request that is refused before it is one
-// of MCP, and for each event stream. The transport is "http" or "sse".
+// of MCP, and for each event stream. The transport is "http", "sse" or "page".
 func (l *Log) Handler(transport string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, start := newExchange(transport, r), time.Now()

@@ -88,7 +88,7 @@ func (c *Chain) openAudit() error {
 	}
 	c.trail.Unlisted = c.unlisted
 	if c.config.HTTP {
-		c.trail.IP = accesslog.Address
+		c.trail.IP, c.trail.Via = accesslog.Address, accesslog.Via
 	}
 	c.trail.TraceID = telemetry.TraceID
 	return nil

@@ -4,7 +4,7 @@ import "github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 
 // Page has the flags of the page for people.
 type Page struct {
-	On     bool `name:"page" help:"Serve the page to other machines; needs --auth, --tls-cert."`
+	On     bool `name:"page" help:"Serve the page to other machines, by --auth and TLS."`
 	NoPage bool `name:"no-page" help:"Serve no page for people."`
 }
 

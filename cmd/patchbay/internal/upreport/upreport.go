@@ -1,10 +1,12 @@
-package board
+// Package upreport adds the servers of a run of up, bridge or inspect to its report.
+package upreport
 
 import (
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
@@ -13,8 +15,9 @@ import (
 	"github.com/patchbay-dev/patchbay/metrics"
 )
 
-// Fill adds the servers of a run to its report, in the order of its configuration, and the state of all.
-func (b *Board) Fill(r *health.Report, of *launch.Servers, gw *gateway.Gateway, counters *metrics.Counters, ready deploy.Ready) {
+// Fill adds the servers of a run to its report, in the order of its configuration, and the state of all. The board knows
+// which of them are starting.
+func Fill(r *health.Report, b *board.Board, of *launch.Servers, gw *gateway.Gateway, counters *metrics.Counters, ready deploy.Ready) {
 	names := of.Names()
 	states := map[string]gateway.Status{}
 	for _, s := range gw.Status() {
@@ -35,10 +38,10 @@ func (b *Board) Fill(r *health.Report, of *launch.Servers, gw *gateway.Gateway, 
 		row.Restarts = of.Restarted(name)
 		row.Minute = traffic.Server(name)
 		row.Processes, row.Memory = of.Processes(name)
-		row.Replicas = Replicas(of.Replicas(name))
+		row.Replicas = board.Replicas(of.Replicas(name))
 		row.Debug = of.Debuggers(name)
-		row.Reason, row.Said = Apart(s.Reason)
-		row.Lost, _ = Apart(s.Lost)
+		row.Reason, row.Said = board.Apart(s.Reason)
+		row.Lost, _ = board.Apart(s.Lost)
 		row.LostAt = s.LostAt
 		if s.State == gateway.NeedsLogin {
 			row.Login = row.Reason
