@@ -24,10 +24,10 @@ func TestConformanceAuthorizationServer(t *testing.T) {
 				node(t), suiteNext, "authorization", "--url", issuer, "--client-id", "known", "--resource", "http://127.0.0.1:1/mcp",
 				"--port", freePort(t), "--spec-version", revision, "--output-dir", dir,
 			})
-			p.goTo(suite.hears(`\n(http\S+/auth\?\S+)\n`))
+			p.GoTo(suite.hears(`\n(http\S+/auth\?\S+)\n`))
 			p.signIn()
 			p.agree("orders")
-			p.reads("OK.")
+			p.Reads("OK.")
 			said := suite.ends(0)
 			ran := results(t, dir)
 			for _, name := range authorizationScenarios {

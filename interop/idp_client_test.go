@@ -99,7 +99,7 @@ func TestClientByDocument(t *testing.T) {
 	p.opens(pages)
 	p.signIn()
 	p.agree("orders")
-	p.reads("You can close this page")
+	p.Reads("You can close this page")
 	if err := <-dialled; err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestClientByDocument(t *testing.T) {
 	}()
 	p.opens(pages) // the browser is signed in still
 	p.agree("refunds")
-	p.reads("You can close this page")
+	p.Reads("You can close this page")
 	if err := <-refunded; err != nil {
 		t.Error(err)
 	}

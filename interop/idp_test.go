@@ -108,7 +108,7 @@ func (u *user) logIn(p *person, pages <-chan string, server string, signsIn bool
 		p.signIn()
 	}
 	p.agree("orders")
-	p.reads("You can close this page")
+	p.Reads("You can close this page")
 	return login.ends(0)
 }
 
@@ -117,7 +117,7 @@ func (p *person) opens(pages <-chan string) {
 	p.t.Helper()
 	select {
 	case page := <-pages:
-		p.goTo(page)
+		p.GoTo(page)
 	case <-time.After(dialogueLimit):
 		p.t.Fatal("no page was opened")
 	}
@@ -126,25 +126,25 @@ func (p *person) opens(pages <-chan string) {
 // signIn types name and password into the page of the authorization server.
 func (p *person) signIn() {
 	p.t.Helper()
-	p.write("Enter any login", "alice")
-	p.write("and password", "wonderland")
-	p.press("button", "Sign-in")
+	p.Write("Enter any login", "alice")
+	p.Write("and password", "wonderland")
+	p.Press("button", "Sign-in")
 }
 
 // agree checks the requested scopes on the consent page, and consents.
 func (p *person) agree(scope string) {
 	p.t.Helper()
-	p.reads("Authorize")
-	p.reads(scope)
-	p.press("button", "Continue")
+	p.Reads("Authorize")
+	p.Reads(scope)
+	p.Press("button", "Continue")
 }
 
 // takeBack revokes the consent.
 func (p *person) takeBack(issuer string) {
 	p.t.Helper()
-	p.goTo(issuer + "/agreed")
-	p.press("button", "Take back")
-	p.reads("Nobody has access.")
+	p.GoTo(issuer + "/agreed")
+	p.Press("button", "Take back")
+	p.Reads("Nobody has access.")
 }
 
 // startShop starts a shop that requires a credential, and returns its address.
@@ -256,9 +256,9 @@ func TestProgramIsDenied(t *testing.T) {
 	login := begin(t, patchbay(t, "login", shop), u.env...)
 	p.opens(pages)
 	p.signIn()
-	p.reads("Authorize")
-	p.press("link", "[ Cancel ]")
-	p.reads("You can close this page")
+	p.Reads("Authorize")
+	p.Press("link", "[ Cancel ]")
+	p.Reads("You can close this page")
 	said := login.ends(3)
 	for _, want := range []string{"access_denied", "End-User aborted interaction", issuer, "patchbay login " + shop} {
 		if !strings.Contains(said, want) {
@@ -310,10 +310,10 @@ func TestProgramLogsInByPaste(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.goTo(page)
+	p.GoTo(page)
 	p.signIn()
-	p.reads("orders")
-	end := p.isSentAway("Continue", asked.Query().Get("redirect_uri"))
+	p.Reads("orders")
+	end := p.SentAway("Continue", asked.Query().Get("redirect_uri"))
 	if u, err := url.Parse(end); err != nil || u.Query().Get("iss") != issuer {
 		t.Errorf("the browser is sent to %q, want the issuer %q in it", end, issuer)
 	}

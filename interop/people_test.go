@@ -65,18 +65,18 @@ func startAdministered(t *testing.T, env ...string) (gateway, issuer, admin stri
 func (p *person) agrees(program string) {
 	p.t.Helper()
 	p.consents(program)
-	p.reads("You can close this page")
+	p.Reads("You can close this page")
 }
 
 // consents is agrees up to the page of the program.
 func (p *person) consents(program string) {
 	p.t.Helper()
-	p.reads(program + " wants to use")
-	p.reads("a program on this computer")
-	p.press("button", "Agree and log in")
+	p.Reads(program + " wants to use")
+	p.Reads("a program on this computer")
+	p.Press("button", "Agree and log in")
 	p.signIn()
-	p.reads("Authorize")
-	p.press("button", "Continue")
+	p.Reads("Authorize")
+	p.Press("button", "Continue")
 }
 
 // ofGateway fails the test if a token is not one of a gateway, for one of its resources.
@@ -140,7 +140,7 @@ func TestPeopleWithTypeScript(t *testing.T) {
 	p := newPerson(t)
 	view := gateway + "/v/few"
 	client := begin(t, []string{node(t), npmFile("peers", "login.mjs"), view})
-	p.goTo(client.hears(`log in at (http\S+)`))
+	p.GoTo(client.hears(`log in at (http\S+)`))
 	p.agrees("TypeScript host")
 	token := client.hears(`token (\S+)`)
 	ofGateway(t, token, gateway, issuer, view)

@@ -33,7 +33,7 @@ var accessToken = regexp.MustCompile(`"access_token":\s*"([^"]+)"`)
 // tokenOf waits for the access token that a program has stored below a folder.
 func tokenOf(t *testing.T, dir string) (token string) {
 	t.Helper()
-	for limit := time.Now().Add(pageLimit); token == "" && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); token == "" && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return nil
@@ -66,10 +66,10 @@ func TestPeopleWithInspector(t *testing.T) {
 	site := inspector.hears(`(http://127\.0\.0\.1:\d+)`)
 	p := newPerson(t)
 	link := url.Values{"serverUrl": {gateway}, "transport": {"http"}, "autoConnect": {secret}, "MCP_INSPECTOR_API_TOKEN": {secret}}
-	p.goTo(site + "/?" + link.Encode())
+	p.GoTo(site + "/?" + link.Encode())
 	p.consents("MCP Inspector")
-	p.reads("Connected")
+	p.Reads("Connected")
 	ofGateway(t, tokenOf(t, store), gateway, issuer, gateway)
-	p.press("radio", "Tools")
-	p.reads("get-orders")
+	p.Press("radio", "Tools")
+	p.Reads("get-orders")
 }

@@ -1,0 +1,261 @@
+// Package browser is a person with a browser, for tests: Chromium, whose pages they use by roles and names.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// chromium is the path of a Chromium or Chrome.
+var chromium = sync.OnceValues(func() (string, error) {
+	names := []string{
+		"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", `C:\Program Files\Google\Chrome\Application\chrome.exe`,
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no browser: install Chromium (apt-get install chromium); %q are not there", names)
+})
+
+// pageLimit bounds the wait for something on a page.
+const pageLimit = 60 * time.Second
+
+// Person uses pages in a browser of their own, by roles and names, like a screen reader. The
+// browser ends with the test.
+type Person struct {
+	Context context.Context // for chromedp
+	t       *testing.T
+}
+
+// New starts a browser, or ends the test: skipped on a machine without one, failed where PATCHBAY_INTEROP
+// requires it. The browser can reach only this machine.
+func New(t *testing.T) *Person {
+	t.Helper()
+	path, err := chromium()
+	if err != nil {
+		if os.Getenv("PATCHBAY_INTEROP") == "required" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE [::1]"), chromedp.Flag("lang", "en"))
+	all, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(all)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { // waits until all its processes have ended
+		bounded, cancel := context.WithTimeout(ctx, pageLimit)
+		defer cancel()
+		if err := chromedp.Cancel(bounded); err != nil {
+			t.Logf("the browser's end: %v", err)
+		}
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start %s: %v", path, err)
+	}
+	return &Person{ctx, t}
+}
+
+// Do something in the browser.
+func (p *Person) Do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatalf("in the browser: %v\n%s", err, p.Sees())
+	}
+}
+
+// GoTo opens a page.
+func (p *Person) GoTo(page string) {
+	p.t.Helper()
+	p.Do(chromedp.Navigate(page))
+}
+
+// Press clicks a button or a link.
+func (p *Person) Press(role, name string) {
+	p.t.Helper()
+	p.Do(chromedp.Click("", ByRole(role, name)))
+}
+
+// Write types a text into a field.
+func (p *Person) Write(name, text string) {
+	p.t.Helper()
+	p.Do(chromedp.SendKeys("", text, ByRole("textbox", name)))
+}
+
+// ByRole finds the element with a role and a name.
+func ByRole(role, name string) chromedp.QueryOption {
+	return chromedp.ByFunc(func(ctx context.Context, t *chromedp.Target, root *chromedp.Node) ([]cdp.NodeID, error) {
+		found, err := cdp.Call(ctx, t, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{NodeID: root.NodeID, Role: role, AccessibleName: name})
+		if err != nil || len(found.Nodes) == 0 {
+			return nil, err
+		}
+		if len(found.Nodes) > 1 {
+			return nil, fmt.Errorf("%d elements are a %s called %q", len(found.Nodes), role, name)
+		}
+		pushed, err := cdp.Call(ctx, t, dom.PushNodesByBackendIDsToFrontend, dom.PushNodesByBackendIDsToFrontendParams{
+			BackendNodeIDs: []cdp.BackendNodeID{found.Nodes[0].BackendDOMNodeID},
+		})
+		return pushed.NodeIDs, err
+	})
+}
+
+// Reads waits for a text on the page.
+func (p *Person) Reads(want string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
+		if err == nil && strings.Contains(text, want) {
+			return
+		}
+		select {
+		case <-again.C: // also after an error: the page may have been replaced
+		case <-ctx.Done():
+			p.t.Fatalf("%q is not on the page (%v)\n%s", want, err, p.Sees())
+		}
+	}
+}
+
+// Sees is the page as text, for a failure.
+func (p *Person) Sees() string {
+	ctx, cancel := context.WithTimeout(p.Context, 10*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	return fmt.Sprintf("the page is %s (error %v)", text, err)
+}
+
+// SentAway presses a button that leads to a page out of the browser's reach, as if the
+// browser ran on another machine, and returns its address.
+func (p *Person) SentAway(button, prefix string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	at, err := chromedp.Run(ctx, func(ctx context.Context, t *chromedp.Target) (string, error) {
+		patterns := []*fetch.RequestPattern{{URLPattern: prefix + "*"}}
+		if _, err := cdp.Call(ctx, t, fetch.Enable, fetch.EnableParams{Patterns: patterns}); err != nil {
+			return "", err
+		}
+		stopped, err := chromedp.WaitEvent(fetch.RequestPaused, nil, chromedp.Click("", ByRole("button", button)))(ctx, t)
+		if err != nil {
+			return "", err
+		}
+		_, err = cdp.Call(ctx, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: stopped.RequestID, ErrorReason: network.ErrorReasonConnectionRefused})
+		return stopped.Request.URL, err
+	})
+	if err != nil {
+		p.t.Fatalf("pressing %q: %v\n%s", button, err, p.Sees())
+	}
+	return at
+}
+
+// Eval returns the value of an expression of JavaScript, and waits for it if it is a promise.
+func Eval[T any](p *Person, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("%.200s: %v\n%s", expression, err, p.Sees())
+	}
+	return v
+}
+
+// Until waits until an expression of JavaScript is true.
+func (p *Person) Until(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		if err == nil && is {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			p.t.Fatalf("%s is not true (%v)\n%s", expression, err, p.Sees())
+		}
+	}
+}
+
+// Keys presses keys, without a field of their own.
+func (p *Person) Keys(keys string, options ...chromedp.KeyOption) {
+	p.t.Helper()
+	p.Do(chromedp.KeyEvent(keys, options...))
+}
+
+// Looks changes the size of the window in CSS pixels, and whether the person prefers dark colors.
+func (p *Person) Looks(width, height int64, dark bool) {
+	p.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	p.Do(chromedp.EmulateViewport(width, height), func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+		return chromedp.Void{}, err
+	})
+}
+
+// Picture returns the page as PNG.
+func (p *Person) Picture() []byte {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return png
+}
+
+// Requests collects the URLs that pages load from now on. The result may be called at any time.
+func (p *Person) Requests() func() []string {
+	p.t.Helper()
+	var mu sync.Mutex
+	var urls []string
+	p.Do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, network.Enable, network.EnableParams{})
+		return chromedp.Void{}, err
+	})
+	if err := chromedp.Listen(p.Context, func(ev any) {
+		if e, ok := ev.(*network.EventRequestWillBeSent); ok {
+			mu.Lock()
+			urls = append(urls, e.Request.URL)
+			mu.Unlock()
+		}
+	}); err != nil {
+		p.t.Fatal(err)
+	}
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(urls)
+	}
+}

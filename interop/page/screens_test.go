@@ -1,0 +1,97 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/interop/internal/browser"
+)
+
+// axe finds faults of accessibility on the page as it is.
+func axe(t *testing.T, p *browser.Person, where string) {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join("..", "npm", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		if os.Getenv("PATCHBAY_INTEROP") == "required" {
+			t.Fatal(err)
+		}
+		t.Skip("no packages: npm ci --prefix interop/npm")
+	}
+	if !browser.Eval[bool](p, `typeof axe === "object"`) {
+		browser.Eval[bool](p, string(script)+";\ntrue")
+	}
+	var found []struct {
+		ID, Impact, Help string
+		Nodes            []struct {
+			HTML           string
+			FailureSummary string
+		}
+	}
+	raw := browser.Eval[string](p, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`)
+	if err := json.Unmarshal([]byte(raw), &found); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		for _, n := range f.Nodes {
+			t.Errorf("%s: %s (%s): %s\n  %.300s\n  %s", where, f.ID, f.Impact, f.Help, n.HTML, n.FailureSummary)
+		}
+	}
+}
+
+// everyLook calls check for the page on a wide and a narrow window, and at 200 %, in light and dark.
+func everyLook(p *browser.Person, check func(look string)) {
+	for _, dark := range []bool{false, true} {
+		for _, width := range []int64{1440, 720, 320} { // 720: 1440 at 200 %
+			p.Looks(width, 900*width/1440, dark)
+			check(fmt.Sprintf("%d wide, dark: %v", width, dark))
+		}
+	}
+}
+
+// fits sees that a page needs no scrolling to the side.
+func fits(t *testing.T, p *browser.Person, where string) {
+	t.Helper()
+	if wide := browser.Eval[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
+		t.Errorf("%s: the page is %d px too wide", where, wide)
+	}
+}
+
+// screensOf are the addresses of the screens for a server.
+var screensOf = map[string][]string{
+	"inspect": {"/s/everything", "/s/everything/resources", "/s/everything/templates", "/s/everything/prompts", "/wire"},
+	"up":      {"/", "/wire", "/charts", "/inbox", "/tasks"},
+}
+
+// Every screen is usable for people who see little, or nothing: axe finds no fault, on any window and in both themes,
+// and nothing is loaded from elsewhere.
+func TestScreens(t *testing.T) {
+	for verb, paths := range screensOf {
+		t.Run(verb, func(t *testing.T) {
+			args := []string{"inspect", "--no-open", "everything"}
+			if verb == "up" {
+				args = []string{"up", "--http", "127.0.0.1:0", "-s", "everything", "-s", "shop"}
+			}
+			p, origin := opened(t, args...)
+			loaded := p.Requests()
+			for _, path := range paths {
+				p.GoTo(origin + path)
+				p.Until(`!!document.querySelector("[data-ready]")`)
+				everyLook(p, func(look string) {
+					where := verb + " " + path + ", " + look
+					fits(t, p, where)
+					axe(t, p, where)
+				})
+			}
+			for _, at := range loaded() {
+				if u, err := url.Parse(at); err != nil || u.Scheme != "data" && !strings.HasPrefix(at, origin+"/") {
+					t.Errorf("the page has loaded %s", at)
+				}
+			}
+		})
+	}
+}
