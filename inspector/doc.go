@@ -9,6 +9,9 @@
 //	POST /ui/in         the code of a link becomes a cookie
 //	POST /ui/out        the cookie is no longer valid
 //	     /ui/mcp/NAME   MCP: the server NAME with the whole chain in front; * is all servers
+//	POST /ui/form       a schema becomes a form, as deep as asked for
+//	POST /ui/check      the faults of a value, with JSON pointers
+//	POST /ui/paste      a call of a tool for the command line, for curl, as a test
 //	GET  /ui/state      the servers and what the person may do
 //	GET  /ui/metrics    what callers got from the servers, by the minute or the hour
 //	GET  /ui/connect    lines by which hosts connect to the gateway

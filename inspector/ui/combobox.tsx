@@ -1,5 +1,6 @@
 // A text field with the completions that a server offers.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Star } from "./form";
 import { client, type Obj } from "./mcp";
 import { line, visible } from "./text";
 
@@ -48,12 +49,7 @@ export function Combobox(p: { server: string; about: Obj; name: string; label: s
 		<div class="field">
 			<label for={id}>
 				{line(p.label, 100)}
-				{p.required && (
-					<span class="star">
-						<span aria-hidden="true"> *</span>
-						<span class="sr"> required</span>
-					</span>
-				)}
+				{p.required && <Star />}
 			</label>
 			<div class="combobox">
 				<input

@@ -197,7 +197,8 @@ function Frame(p: Shown & { children: ComponentChildren; buttons?: ComponentChil
 	);
 }
 
-const Star = () => (
+// Star marks a field that is required.
+export const Star = () => (
 	<span class="star" title="required">
 		<span aria-hidden="true"> *</span>
 		<span class="sr"> required</span>

@@ -21,7 +21,7 @@ const isShort = (data: unknown): data is string => typeof data === "string" && d
 const kindOf = (mime: unknown): string => String(mime ?? "").split(";")[0]!.trim().toLowerCase();
 
 // ResultView shows what came of a call.
-export function ResultView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
+function ResultView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 	const { run } = p;
 	const r = run.result;
 	const [faults, setFaults] = useState<Checked>();
@@ -73,7 +73,7 @@ export function ResultView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 }
 
 // ErrorView shows an error: its code, its message and its data.
-export function ErrorView(p: { error: NonNullable<Run["error"]>; status?: string }) {
+function ErrorView(p: { error: NonNullable<Run["error"]>; status?: string }) {
 	const { code, message, data } = p.error;
 	return (
 		<div class="error" role={p.status === "canceled" ? undefined : "alert"}>
@@ -376,6 +376,21 @@ export function diff(a: string[], b: string[]): [" " | "+" | "-", string][] | un
 	return out;
 }
 
+// RunView shows a call: how it ended, its progress, its log messages, and what came of it.
+export function RunView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
+	const { run } = p;
+	return (
+		<>
+			<h2>
+				<span class="dim">result of</span> {line(run.name, 120)} <Status run={run} />
+			</h2>
+			<ProgressView run={run} />
+			<Logs run={run} />
+			<ResultView {...p} />
+		</>
+	);
+}
+
 // Status tells how a call ended, or that it has not.
 export function Status(p: { run: Run }) {
 	const mark = { open: "◌", ok: "✓", "tool error": "✖", error: "✖", canceled: "–" }[p.run.status];
@@ -388,7 +403,7 @@ export function Status(p: { run: Run }) {
 }
 
 // Logs shows the log messages of a call.
-export function Logs(p: { run: Run }) {
+function Logs(p: { run: Run }) {
 	const end = useRef<HTMLDivElement>(null);
 	const { logs, lostLogs } = p.run;
 	useEffect(() => {

@@ -4,7 +4,7 @@ import { Combobox } from "../combobox";
 import { useList, type Prompt } from "../lists";
 import { Button } from "../parts";
 import { QuestionCard } from "../questions";
-import { CopyJSON, ErrorView, Logs, ProgressView, ResultView, Status } from "../result";
+import { CopyJSON, RunView } from "../result";
 import { getPrompt, history, type Run } from "../runs";
 import { join, use } from "../store";
 import { line, visible } from "../text";
@@ -111,12 +111,7 @@ export function Outcome(p: { runs: Run[] }) {
 	if (!run) return <p class="dim empty">The result comes here.</p>;
 	return (
 		<>
-			<h2>
-				<span class="dim">result of</span> {line(run.name, 120)} <Status run={run} />
-			</h2>
-			<ProgressView run={run} />
-			<Logs run={run} />
-			{run.error ? <ErrorView error={run.error} status={run.status} /> : <ResultView run={run} before={p.runs.slice(1).find((r) => r.result)} />}
+			<RunView run={run} before={p.runs.slice(1).find((r) => r.result)} />
 			{run.status !== "open" && (
 				<p class="paste">
 					<span class="dim">copy: </span>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ago, Button, Link } from "../parts";
 import { QuestionCard } from "../questions";
-import { ErrorView, ProgressView, ResultView, Status } from "../result";
+import { ProgressView, RunView, Status } from "../result";
 import { resume, tasks, type Run } from "../runs";
 import { join, use } from "../store";
 import { Table } from "../table";
@@ -60,10 +60,7 @@ export function Tasks() {
 			/>
 			{run && (
 				<section class="result" aria-label={"Result of " + line(run.name, 60)}>
-					<h2>
-						{line(run.name, 80)} <Status run={run} />
-					</h2>
-					{run.error ? <ErrorView error={run.error} status={run.status} /> : <ResultView run={run} />}
+					<RunView run={run} />
 				</section>
 			)}
 		</>

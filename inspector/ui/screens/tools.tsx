@@ -10,7 +10,7 @@ import { Markdown } from "../markdown";
 import { written } from "../mcp";
 import { Button, Copy, Failed, Link, ms } from "../parts";
 import { QuestionCard } from "../questions";
-import { CopyJSON, ErrorView, Logs, ProgressView, ResultView, Status } from "../result";
+import { CopyJSON, RunView } from "../result";
 import { callTool, history, resume, type Run } from "../runs";
 import type { Shown } from "../screens";
 import { go, join, use } from "../store";
@@ -329,12 +329,7 @@ function Outcome(p: { run: Run; runs: Run[]; tool: Tool; show: (n: number) => vo
 	const before = runs.slice(runs.indexOf(run) + 1).find((r) => r.result);
 	return (
 		<>
-			<h2>
-				<span class="dim">result of</span> {line(run.name, 80)} <Status run={run} />
-			</h2>
-			<ProgressView run={run} />
-			<Logs run={run} />
-			{run.error ? <ErrorView error={run.error} status={run.status} /> : <ResultView run={run} before={before} outputSchema={tool.outputSchema} />}
+			<RunView run={run} before={before} outputSchema={tool.outputSchema} />
 			{run.status !== "open" && <Paste run={run} tool={tool} />}
 			{runs.length > 1 && (
 				<p class="earlier">
