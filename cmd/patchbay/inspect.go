@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/inspector"
-	"github.com/patchbay-dev/patchbay/internal/browser"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -94,24 +92,12 @@ func (c *inspectCmd) Run(a *app) error {
 // open opens the browser, or prints the link.
 func (c *inspectCmd) open(a *app, page *inspector.Page) error {
 	a.print("patchbay " + Version + " inspects " + a.shown(page.Title) + " at " + page.URL)
-	err := browser.ErrNone
-	if !c.NoOpen {
-		err = pagelink.Open(a.ctx, page)
+	lines, warning := pagelink.Show(a.ctx, page, !c.NoOpen)
+	if warning != nil {
+		a.talk.Note("warning: %v", warning)
 	}
-	switch {
-	case err == nil:
-		a.print("The page opens in the browser. Another link: " + "patchbay page")
-	case a.ctx.Err() != nil:
-		return nil
-	default:
-		if !errors.Is(err, browser.ErrNone) {
-			a.talk.Note("warning: %v", err)
-		}
-		a.print("")
-		a.print("  " + page.Link(nil))
-		a.print("")
-		a.print("The link works once, within 5 minutes. Another one: " + "patchbay page")
+	for _, line := range append(lines, "ctrl-C ends it.") {
+		a.print(line)
 	}
-	a.print("ctrl-C ends it.")
 	return a.out.Flush()
 }

@@ -104,6 +104,24 @@ func Open(ctx context.Context, page Maker) error {
 	return err
 }
 
+// Show opens the browser, if open, and returns lines for a person: where there is no browser, they have a link. The warning
+// says why the browser was not opened; nil: it was, or there is none.
+func Show(ctx context.Context, page Maker, open bool) (lines []string, warning error) {
+	err := browser.ErrNone
+	if open {
+		err = Open(ctx, page)
+	}
+	switch {
+	case err == nil:
+		return []string{"The page opens in the browser. Another link: patchbay page"}, nil
+	case ctx.Err() != nil:
+		return nil, nil
+	case !errors.Is(err, browser.ErrNone):
+		warning = err
+	}
+	return []string{"", "  " + page.Link(nil), "", "The link works once, within 5 minutes. Another one: patchbay page"}, warning
+}
+
 // answer is what a program says about a link: the link itself, or the file that redirects to it.
 type answer struct {
 	Link string `json:"link,omitempty"`
