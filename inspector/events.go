@@ -93,7 +93,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			}
 			select {
 			case <-wake: // documents wait for their time
-				again = s.pause(r.Context(), lull)
+				again = s.pause(r.Context(), lull-time.Since(s.last))
 			case <-bell:
 				again = false
 			case <-ticker.C:
@@ -112,6 +112,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	last    time.Time // of the last event
 	err     error
 }
 
@@ -123,6 +124,7 @@ func (s *stream) write(text string) {
 	if _, s.err = fmt.Fprint(s.w, text); s.err == nil {
 		s.err = s.control.Flush()
 	}
+	s.last = time.Now()
 }
 
 // event writes an event with JSON, which has no line breaks.

@@ -189,12 +189,14 @@ func TestEventsOfAFilter(t *testing.T) {
 		l := hear(t, p, "want=rows&q=status:open", "")
 		defer l.close()
 		l.rows()
+		synctest.Wait()
+		time.Sleep(lull) // it was quiet
 		began := time.Now()
 		ping(f, 2)
 		if got := l.rows(); len(got.Rows) != 1 || got.Rows[0].N != 2 {
 			t.Fatalf("the new row is %+v", got)
 		}
-		synctest.Wait() // it pauses
+		synctest.Wait()
 		ping(f, 3)
 		pong(f, 3)
 		pong(f, 1)

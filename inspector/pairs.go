@@ -223,7 +223,8 @@ func (f *Frames) placeEvent(e *kept, c *conn) *row {
 		}
 	}
 	if x := f.exchange(frame); x != nil && frame.Kind == trace.KindClose {
-		f.end(x, statusError, frame.Note) // the exchange failed
+		x.canceled = x.canceled || x.method == revision.MethodListen // which ends so
+		f.end(x, statusError, frame.Note)
 		return x
 	}
 	r := f.newRow(e, c, string(frame.Kind))

@@ -13,6 +13,9 @@ func (p *Page) routeWire() {
 		return
 	}
 	p.mux.Handle("GET /ui/rows", p.adminOnly(answered(p.rows)))
+	p.mux.Handle("GET /ui/row/{n}", p.adminOnly(answered(p.details)))
+	p.mux.Handle("GET /ui/compare", p.adminOnly(answered(p.compared)))
+	p.mux.Handle("GET /ui/trace", p.adminOnly(http.HandlerFunc(p.download)))
 }
 
 // errAdmins refuses people who may not see the traffic of others.

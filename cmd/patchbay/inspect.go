@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/recording"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/inspector"
 	"github.com/patchbay-dev/patchbay/internal/hop"
@@ -19,11 +20,12 @@ import (
 )
 
 var inspectVerb = verb{
-	name: "inspect", summary: "Open a page that calls servers and shows the wire.", usage: "[SERVER... | -- COMMAND...] [--no-open]",
-	examples: []string{"patchbay inspect everything", "patchbay inspect -- npx -y @modelcontextprotocol/server-memory"},
+	name: "inspect", summary: "Open a page that calls servers and shows the wire.", usage: "[SERVER... | TRACE | -- COMMAND...] [--no-open]",
+	examples: []string{"patchbay inspect everything", "patchbay inspect -- npx -y @modelcontextprotocol/server-memory", "patchbay inspect t.jsonl"},
 	server:   manyServers | wordIsServer | programIsServer,
-	details:  `Serves the page on a free port of this machine, for you alone, until ctrl-C.`,
-	command:  func() command { return new(inspectCmd) },
+	details: `Serves the page on a free port of this machine, for you alone, until ctrl-C.
+A recording of --trace or --record is shown instead of servers.`,
+	command: func() command { return new(inspectCmd) },
 }
 
 // inspectCmd serves the page for servers that nobody else uses.
@@ -33,6 +35,9 @@ type inspectCmd struct {
 
 // Run serves until ctrl-C.
 func (c *inspectCmd) Run(a *app) error {
+	if !a.dashed && len(a.Servers) == 1 && recording.Is(a.Servers[0]) {
+		return c.show(a, a.Servers[0])
+	}
 	p, err := a.upPlan(false)
 	if err != nil {
 		return err
@@ -73,20 +78,36 @@ func (c *inspectCmd) Run(a *app) error {
 	h.pageURL = page.URL
 	h.servers.Set(p.servers, p.faulty, p.share)
 	defer a.openSocket(h.report, links(page, map[string]http.Handler{})).Close()
-	served := w.Serve()
-	if err := c.open(a, page); err != nil {
-		return err
-	}
-	select {
-	case <-a.ctx.Done():
-		err = nil
-	case err = <-served:
-	}
+	err = c.until(a, page, w.Serve())
 	a.leave()
 	h.ending.Store(true)
 	within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime, slices.Collect(maps.Values(fronts))...) })
 	within(closeTime, h.servers.Close) // the guards end processes that are still running
 	return err
+}
+
+// show serves the page over a recording.
+func (c *inspectCmd) show(a *app, file string) error {
+	page := &inspector.Page{Version: Version, Local: localPerson(), Logger: a.logger()}
+	w, err := recording.Show(a.ctx, file, page)
+	if err != nil {
+		return usagef("%w", err).Hint(shell([]string{"patchbay", "trace", file}))
+	}
+	defer w.End(a.ctx, drainTime)
+	return c.until(a, page, w.Serve())
+}
+
+// until opens the page and waits for ctrl-C, or for the error of its server.
+func (c *inspectCmd) until(a *app, page *inspector.Page, served <-chan error) error {
+	if err := c.open(a, page); err != nil {
+		return err
+	}
+	select {
+	case <-a.ctx.Done():
+		return nil
+	case err := <-served:
+		return err
+	}
 }
 
 // open opens the browser, or prints the link.

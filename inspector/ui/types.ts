@@ -4,7 +4,7 @@
 export interface State {
 	title: string; // the configuration, or the command, for people
 	version: string;
-	home: "servers" | "tools"; // the first screen
+	home: "servers" | "tools" | "wire"; // the first screen
 	url?: string; // of the MCP endpoint; absent: there is none
 	person: string; // who looks at the page
 	admin: boolean; // may act on servers and answer for others
@@ -81,23 +81,33 @@ export interface Row {
 // Side is one message of a row, with what carried it.
 export interface Side {
 	n: number; // number of the frame
-	time: string; // RFC 3339, with microseconds
+	time?: string; // RFC 3339, with microseconds
 	dir: "in" | "out";
+	conn: string;
 	revision?: string;
 	http?: { method?: string; path?: string; status?: number; headers?: Record<string, string[]> };
-	json?: string; // the message, indented
-	raw?: string; // bytes that are not JSON, with control characters visible
+	json?: string; // the message, indented, with control characters visible
+	raw?: string; // the bytes, with control characters visible
 	bytes: number;
-	cut?: number;
+	cut?: number; // bytes that were not recorded
+	left?: number; // bytes that were recorded and are not here
 	faults?: string[]; // what the schema of the revision says against it; absent: nothing, or not checked
 	checked: boolean;
+}
+
+// Change is a place in which two messages differ.
+export interface Change {
+	path: string; // request.params.name
+	kind: "added" | "removed" | "changed";
+	from?: string;
+	to?: string;
 }
 
 // Detail is the answer of /ui/row/N.
 export interface Detail {
 	row: Row;
 	sides: Side[]; // request, notes in between, answer
-	other?: { row: Row; sides: Side[]; changed: string[] }; // the same call on the other hop, and what the translation changed
+	other?: { row: Row; sides: Side[]; changed: Change[] }; // the same call on the other hop, and what the translation changed
 	before?: number; // n of the previous request with the same method and target
 	cli?: string; // the command that makes this call
 	curl?: string;

@@ -163,6 +163,9 @@ export function Wire({ state, at }: Shown) {
 						))}
 					</select>
 				</label>
+				<a href={"/ui/trace?q=" + encodeURIComponent(`${filter} ${hop}`.trim())} download>
+					Save these rows
+				</a>
 				<span class="dim">
 					{rows.length}
 					{list.before || list.after ? "+" : ""} rows

@@ -1,12 +1,233 @@
 // The details of a row of the wire screen.
-import type { Row } from "../types";
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api";
+import { Button, Copy, Failed, ms, size, Tabs } from "../parts";
+import type { Change, Detail, Row, Side } from "../types";
+import { arrow, who } from "../wire";
 
 export function Details(p: { row: Row; close: () => void; show: (n: number) => void }) {
+	const [got, set] = useState<{ n: number; detail?: Detail; error?: string }>({ n: 0 });
+	const key = `${p.row.n} ${p.row.status} ${p.row.count ?? 0}`;
+	useEffect(() => {
+		const stop = new AbortController();
+		get<Detail>("/ui/row/" + p.row.n, stop.signal).then(
+			(detail) => set({ n: p.row.n, detail }),
+			(err: Error) => stop.signal.aborted || set({ n: p.row.n, error: err.message }),
+		);
+		return () => stop.abort();
+	}, [key]);
+	const r = p.row;
+	const d = got.n === r.n ? got.detail : undefined;
 	return (
-		<section class="wire-detail" aria-label={`Details of row ${p.row.n}`}>
-			<button type="button" class="plain" onClick={p.close}>
-				close
-			</button>
+		<section class="wire-detail" aria-label="Details">
+			<div class="wire-title">
+				<h2>
+					<span aria-hidden="true">{arrow(r)} </span>
+					{r.method ?? r.kind} {r.target}
+				</h2>
+				<Button kind="plain" onPress={p.close}>
+					Close
+				</Button>
+			</div>
+			<p class="dim">
+				{who(r)} · row {r.n} · {r.status !== "" ? r.status + " · " : ""}
+				{r.ms !== undefined ? ms(r.ms) + " · " : ""}
+				{size(r.bytes)}
+				{r.back !== undefined ? ` out, ${size(r.back)} back` : ""}
+				{r.cause !== undefined && (
+					<Button kind="plain" onPress={() => p.show(r.cause!)}>
+						Show its cause
+					</Button>
+				)}
+				{d?.before !== undefined && (
+					<Button kind="plain" onPress={() => p.show(d.before!)}>
+						Show the call before
+					</Button>
+				)}
+			</p>
+			{got.n === r.n && got.error !== undefined && <Failed>{got.error}</Failed>}
+			{d && <Tabs key={r.n} label="Parts of the row" tabs={tabs(d)} />}
 		</section>
+	);
+}
+
+// tabs are the ways to look at a row.
+function tabs(d: Detail) {
+	const list = [
+		{ name: "pretty", content: () => d.sides.map((s) => <One key={s.n} side={s} body={s.json ?? s.raw ?? ""} />) },
+		{ name: "bytes", content: () => d.sides.map((s) => <One key={s.n} side={s} body={s.raw ?? ""} />) },
+	];
+	if (d.sides.some((s) => s.http)) list.push({ name: "headers", content: () => d.sides.map((s) => <Headers key={s.n} side={s} />) });
+	list.push({ name: "schema check", content: () => d.sides.map((s) => <Check key={s.n} side={s} />) });
+	if (d.other) list.push({ name: "the other hop", content: () => [<Hops key="hops" detail={d} />] });
+	if (d.before !== undefined) list.push({ name: "vs previous call", content: () => [<Compared key="compared" detail={d} />] });
+	if (d.cli !== undefined) list.push({ name: "call again", content: () => [<Again key="again" detail={d} />] });
+	return list;
+}
+
+// label says what a side is.
+function label(s: Side): string {
+	const parts = [s.dir === "in" ? "received" : "sent", s.time?.slice(11, 26) ?? "", s.revision ?? "", size(s.bytes)];
+	return parts.filter((p) => p !== "").join(" · ");
+}
+
+function One({ side: s, body }: { side: Side; body: string }) {
+	return (
+		<article class="wire-side">
+			<h3>{label(s)}</h3>
+			{body === "" ? <p class="dim">Without a message.</p> : <pre tabIndex={0}>{body}</pre>}
+			{s.left !== undefined && <p class="warn">{size(s.left)} more are not shown. Save the recording for all of it.</p>}
+			{s.cut !== undefined && <p class="warn">{size(s.cut)} were not recorded.</p>}
+			{body !== "" && <Copy text={() => body}>Copy</Copy>}
+		</article>
+	);
+}
+
+function Headers({ side: s }: { side: Side }) {
+	const h = s.http;
+	if (!h) return null;
+	return (
+		<article class="wire-side">
+			<h3>{label(s)}</h3>
+			<p class="mono">{h.method !== undefined ? `${h.method} ${h.path ?? ""}` : h.status !== undefined ? "HTTP " + h.status : "an event of a stream"}</p>
+			{Object.keys(h.headers ?? {}).length > 0 && (
+				<table>
+					<thead>
+						<tr>
+							<th scope="col">Header</th>
+							<th scope="col">Value</th>
+						</tr>
+					</thead>
+					<tbody>
+						{Object.entries(h.headers ?? {})
+							.sort(([a], [b]) => (a < b ? -1 : 1))
+							.map(([name, values]) => (
+								<tr key={name}>
+									<th scope="row">{name}</th>
+									<td class="mono">{values.join(", ")}</td>
+								</tr>
+							))}
+					</tbody>
+				</table>
+			)}
+		</article>
+	);
+}
+
+function Check({ side: s }: { side: Side }) {
+	return (
+		<article class="wire-side">
+			<h3>{label(s)}</h3>
+			{!s.checked ? (
+				<p class="dim">Not checked: {s.revision === undefined ? "its revision is not known." : "the schema has no type for it."}</p>
+			) : s.faults === undefined ? (
+				<p class="ok">✓ It fits the schema of {s.revision}.</p>
+			) : (
+				<ul>
+					{s.faults.map((f, i) => (
+						<li key={i} class="bad">
+							{f}
+						</li>
+					))}
+				</ul>
+			)}
+		</article>
+	);
+}
+
+// Changes lists places that differ.
+function Changes({ list, none }: { list: Change[]; none: string }) {
+	if (list.length === 0) return <p>{none}</p>;
+	return (
+		<table class="wire-changes">
+			<thead>
+				<tr>
+					<th scope="col">Place</th>
+					<th scope="col">What</th>
+					<th scope="col">Before</th>
+					<th scope="col">After</th>
+				</tr>
+			</thead>
+			<tbody>
+				{list.map((c) => (
+					<tr key={c.path}>
+						<th scope="row" class="mono">
+							{c.path}
+						</th>
+						<td>{c.kind}</td>
+						<td class="mono">{c.from}</td>
+						<td class="mono">{c.to}</td>
+					</tr>
+				))}
+			</tbody>
+		</table>
+	);
+}
+
+// Hops shows the messages of a client and of a server beside each other.
+function Hops({ detail: d }: { detail: Detail }) {
+	const other = d.other!;
+	const [front, back] = d.row.server === "" ? [d.sides, other.sides] : [other.sides, d.sides];
+	const messages = (list: Side[]) => list.filter((s) => (s.json ?? "") !== "");
+	return (
+		<>
+			<h3>What the translation changed</h3>
+			<Changes list={other.changed} none="Nothing: both hops have the same members." />
+			<div class="wire-hops">
+				<div>
+					<h3>Client</h3>
+					{messages(front).map((s) => (
+						<One key={s.n} side={s} body={s.json!} />
+					))}
+				</div>
+				<div>
+					<h3>Server</h3>
+					{messages(back).map((s) => (
+						<One key={s.n} side={s} body={s.json!} />
+					))}
+				</div>
+			</div>
+		</>
+	);
+}
+
+// Compared compares a call with the one before.
+function Compared({ detail: d }: { detail: Detail }) {
+	const [got, set] = useState<{ list?: Change[]; error?: string }>({});
+	useEffect(() => {
+		const stop = new AbortController();
+		get<Change[]>(`/ui/compare?from=${d.before}&to=${d.row.n}`, stop.signal).then(
+			(list) => set({ list }),
+			(err: Error) => stop.signal.aborted || set({ error: err.message }),
+		);
+		return () => stop.abort();
+	}, [d.row.n]);
+	if (got.error !== undefined) return <Failed>{got.error}</Failed>;
+	if (!got.list) return <p>Comparing…</p>;
+	return <Changes list={got.list} none="Nothing differs." />;
+}
+
+// Again has texts that make the call again.
+function Again({ detail: d }: { detail: Detail }) {
+	const texts: [string, string | undefined][] = [
+		["On the command line", d.cli],
+		["With curl", d.curl],
+		["In a Go test", d.test],
+	];
+	return (
+		<>
+			{texts.map(
+				([name, text]) =>
+					text !== undefined && (
+						<article class="wire-side" key={name}>
+							<h3>{name}</h3>
+							<pre tabIndex={0}>{text}</pre>
+							<Copy text={() => text} label={`Copy: ${name}`}>
+								Copy
+							</Copy>
+						</article>
+					),
+			)}
+		</>
 	);
 }
