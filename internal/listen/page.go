@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -82,12 +81,14 @@ func Loopback() ([]net.Listener, error) {
 			return nil, err
 		}
 		six, err := net.Listen("tcp", net.JoinHostPort("::1", strconv.Itoa(four.Addr().(*net.TCPAddr).Port)))
-		switch {
-		case err == nil:
+		if err == nil {
 			return []net.Listener{four, six}, nil
-		case !errors.Is(err, syscall.EADDRINUSE):
+		}
+		other, err := net.Listen("tcp", "[::1]:0") // systems have different errors for a port that is taken
+		if err != nil {
 			return []net.Listener{four}, nil // there is no IPv6
 		}
+		other.Close()
 		four.Close()
 	}
 	return nil, errors.New("no port is free at both 127.0.0.1 and ::1")
