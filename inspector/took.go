@@ -8,7 +8,8 @@ import (
 )
 
 // tookWriter tells the browser how long the program took for an answer: in the header Server-Timing or, at the end of a
-// stream of events, in a comment. A browser that measures itself adds the time until its own threads were free.
+// stream of events, in a comment. A browser that measures itself adds the time until its own threads were free. The time
+// that a person takes for an answer does not count: each round of a call is a request of its own.
 type tookWriter struct {
 	http.ResponseWriter
 	began  time.Time

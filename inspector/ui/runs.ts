@@ -116,7 +116,8 @@ function start(server: string, kind: Run["kind"], name: string, args: any, work:
 			update({ status: stopped ? "canceled" : "error", error: { ...rpc, message: err instanceof Declined || (stopped && !stop.signal.aborted) ? err.message : stopped ? "canceled" : err.message } });
 		},
 	).finally(() => {
-		update({ ms: run.ms ?? performance.now() - now, queries: [] });
+		// A task takes as long as the person waits; of another call the program's own time counts.
+		update({ ms: run.task || run.ms === undefined ? performance.now() - now : run.ms, queries: [] });
 		remember(run);
 		said.set(`${line(name)}: ${run.status}`);
 	});
