@@ -17,6 +17,8 @@
 //	GET  /ui/connect    lines by which hosts connect to the gateway
 //	GET  /ui/logs/NAME  the last lines of a server, and those that come
 //	POST /ui/restart/NAME, /ui/disable/NAME, /ui/enable/NAME
+//	GET  /ui/inbox      questions of servers that wait for other callers
+//	POST /ui/answer/ID  an answer beside the caller
 //	POST /ui/explain    what the gateway would do with a call, and why
 //	GET  /ui/audit      lines of the audit log; /ui/audit/verify: whether it is whole
 //	GET  /ui/events     one stream of server-sent events, in batches, that goes on where it broke

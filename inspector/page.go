@@ -95,6 +95,7 @@ type State struct {
 	Recording string          `json:"recording,omitempty"`
 	Can       map[string]bool `json:"can"`
 	Servers   []health.Server `json:"servers"`
+	Open      int             `json:"open"` // questions of other callers that the person may answer
 }
 
 // adminsOnly is what the page offers to administrators alone.
@@ -120,6 +121,9 @@ func (p *Page) state(ctx context.Context) *State {
 		s.Servers = []health.Server{}
 	}
 	p.Gateway.can(s.Can)
+	if ask := p.Gateway.Questions; ask != nil && who.Principal != nil {
+		_, s.Open = ask(who.Principal.ID, who.Admin)
+	}
 	for _, name := range adminsOnly {
 		s.Can[name] = s.Can[name] && who.Admin
 	}

@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,6 +26,11 @@ type Gateway struct {
 	// Explain says what the gateway would do with a call of a tool, as JSON. The error is for the person.
 	Explain func(ctx context.Context, a *Access) (any, error)
 
+	// Questions returns the questions that a person may answer beside the clients who have to, with all those of
+	// everybody, as JSON, and their number. Answer answers one; its error is for the person.
+	Questions func(by string, all bool) (list any, n int)
+	Answer    func(id, by string, all bool, answer json.RawMessage) error
+
 	// Connect returns lines by which hosts connect to the gateway: lines to paste begin with two spaces, and are below
 	// the names of their places.
 	Connect func() []string
@@ -43,6 +49,13 @@ func (p *Page) routeGateway() {
 		}
 		return map[string][]string{"lines": lines}, nil
 	}))
+	p.mux.Handle("GET /ui/inbox", answered(func(r *http.Request) (any, error) {
+		list, _ := p.questions(r)
+		return map[string]any{"questions": list}, nil
+	}))
+	p.mux.HandleFunc("POST /ui/answer/{question}", func(w http.ResponseWriter, r *http.Request) {
+		answered(func(r *http.Request) (any, error) { return struct{}{}, p.answer(w, r) }).ServeHTTP(w, r)
+	})
 	p.mux.HandleFunc("POST /ui/explain", func(w http.ResponseWriter, r *http.Request) {
 		answered(func(r *http.Request) (any, error) { return p.explain(w, r) }).ServeHTTP(w, r)
 	})
@@ -73,6 +86,30 @@ func (p *Page) admin(w http.ResponseWriter, r *http.Request, path string) {
 		to.URL.Path, to.URL.RawPath = adminPath+plain, adminPath+path
 	}
 	p.Gateway.Admin(by).ServeHTTP(w, to)
+}
+
+// questions returns the questions that the person of a request may answer.
+func (p *Page) questions(r *http.Request) (list any, n int) {
+	by, admin := callerOf(r)
+	if p.Gateway.Questions == nil {
+		return []struct{}{}, 0
+	}
+	return p.Gateway.Questions(by, admin)
+}
+
+const maxAnswer = 1 << 20 // bytes of the body of /ui/answer
+
+// answer answers a question for the person of a request: one of their own, or of everybody for an administrator.
+func (p *Page) answer(w http.ResponseWriter, r *http.Request) error {
+	if p.Gateway.Answer == nil {
+		return fail(http.StatusNotFound, "this page is not that of a gateway, so there are no questions")
+	}
+	var answer json.RawMessage
+	if err := readBody(w, r, maxAnswer, &answer); err != nil {
+		return err
+	}
+	by, admin := callerOf(r)
+	return p.Gateway.Answer(r.PathValue("question"), by, admin, answer)
 }
 
 // callerOf returns who makes a request, and whether that person may act on the gateway.

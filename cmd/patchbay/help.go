@@ -68,7 +68,7 @@ const helpExits = `Exit codes
      it ended or timed out before its first answer
   5  the server answered with an error: a tool error (the result is printed), or
      a protocol error
-  6  policy check, gateway explain: refused; policy replay, audit verify: differs
+  6  policy check, gateway explain: refused; policy replay, audit verify: differ
   7  run: the language model, or its provider, gave no answer
   8  run: not done within --max-steps or --within
   9  run: a call was not allowed, so not made (the answer is printed)

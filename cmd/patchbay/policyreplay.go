@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/explain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/verdict"
 	"github.com/patchbay-dev/patchbay/policy/rules"
 )
@@ -22,7 +23,7 @@ type policyReplayCmd struct{ verdict.Other }
 
 // Run prints the decisions.
 func (c *policyReplayCmd) Run(a *app) error {
-	r, err := c.Replay(a.ctx, a.stdin, a.Server, a.talk.Note)
+	r, err := c.Replay(a.ctx, a.stdin, a.Server, explain.Owners, a.talk.Note)
 	if bad := (rules.Problems)(nil); errors.As(err, &bad) {
 		return policyFault(err)
 	}

@@ -263,7 +263,8 @@ type upServer struct {
 	chain    *chain.Chain
 	views    *chain.Views
 	board    *board.Board
-	steers   *steer.Gateway // nil: a bridge
+	steers   *steer.Gateway   // nil: a bridge
+	asks     *steer.Questions // nil: nobody but clients answers
 	counters *metrics.Counters
 	ending   atomic.Bool
 	guarded  bool                         // callers need a credential that a person puts into their configuration

@@ -7,7 +7,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/explain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/protect"
-	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/inspector"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -33,16 +33,14 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 	}
 	page.Guard, page.Admits = w.Guard(), h.chain.Admits
 	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Audited: h.chain.AuditLog() != "", Connect: h.paste}
-	live := &explain.Live{Rules: h.chain.Rules, Tools: h.gateway.KeptToolsOf, Trusted: func(server string) bool { return h.known(server).Trusted }, Auth: auth}
-	if h.a.deployed != nil {
-		live.File = func() (*explain.Deployment, error) {
-			f, err := h.a.deployment(h.a.deployed.Path)
-			return &explain.Deployment{File: f, Servers: &config.File{Path: h.path, Servers: h.plan.servers}, Program: h.a.program(), Trusted: trustedServer}, err
-		}
-	}
-	page.Gateway.Explain = live.Explain
+	page.Gateway.Explain = (&explain.Live{
+		Rules: h.chain.Rules, Tools: h.gateway.KeptToolsOf, Trusted: func(server string) bool { return h.known(server).Trusted }, Auth: auth,
+		File: explain.Follow(h.a.program(), h.a.deployed, h.path, h.plan.servers, trustedServer),
+	}).Explain
 	page.Frames = &inspector.Frames{Redactor: h.a.secrets.Redactor()}
 	page.Watch = func() func() { return h.a.tee.Add(page.Frames.Record) }
+	h.asks = steer.NewQuestions(h.gateway.Owner, h.chain.Steered)
+	page.Gateway.Questions, page.Gateway.Answer = h.asks.All, h.asks.Answer
 	w.HandlePage(page, page.Close)
 	h.pageURL = page.URL
 	h.notes = append(h.notes, "page: "+page.URL+", opened by patchbay page")

@@ -33,6 +33,7 @@ func (h *upServer) steered() {
 // opened is called with each new session.
 func (h *upServer) opened(session context.Context) {
 	h.steers.Sessions.Add(session)
+	h.asks.Watch(session)
 	h.counters.Session(session)
 }
 

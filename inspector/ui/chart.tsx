@@ -76,7 +76,7 @@ export function Spark(p: { name: string; axis: Axis; points: Point[] }) {
 				const high = Math.max(2, (q.p95 / most) * 17);
 				return (
 					<g key={i}>
-						<rect class="bar" x={pct(i * wide + wide * 0.1)} width={pct(wide * 0.8)} y={30 - high} height={high} />
+						<rect class="column" x={pct(i * wide + wide * 0.1)} width={pct(wide * 0.8)} y={30 - high} height={high} />
 						<Marks x={(i + 0.5) * wide} point={q.slow > 0 && q.errors > 0 ? { ...q, slow: 0 } : q} />
 					</g>
 				);
@@ -176,7 +176,7 @@ export function Bars(p: { name: string; about: string; axis: Axis; points: Point
 				const bar = (cls: string, v: number): JSX.Element => <rect class={cls} x={pct(i * wide + wide * 0.1)} width={pct(wide * 0.8)} y={height - 4 - tall(v)} height={tall(v)} />;
 				return (
 					<g key={i}>
-						{bar("bar", p.value(q))}
+						{bar("column", p.value(q))}
 						{p.part && bar("part", p.part(q))}
 						{p.part && <Marks x={(i + 0.5) * wide} point={q} />}
 					</g>
@@ -202,7 +202,7 @@ export function Shares(p: { label: string; unit: string; list: { name: Component
 				<li key={s.key}>
 					<span class="mono">{s.name}</span>
 					<svg aria-hidden="true">
-						<rect class="bar" width={pct((s.value / most) * 100)} height="10" />
+						<rect class="column" width={pct((s.value / most) * 100)} height="10" />
 					</svg>
 					<span class="number">
 						{s.value} {p.unit}

@@ -7,13 +7,14 @@ import { watchKeys } from "./keys";
 import { Palette } from "./palette";
 import { Link } from "./parts";
 import { screens } from "./screens";
-import { connected, go, inbox, parts, path, said, state, use } from "./store";
+import { asking } from "./runs";
+import { connected, go, parts, path, said, state, use } from "./store";
 import type { State } from "./types";
 
 function Page() {
 	const now = use(state);
 	const at = use(path);
-	const open = use(inbox);
+	const open = use(asking).reduce((n, r) => n + r.queries.length, now?.open ?? 0);
 	const live = use(connected);
 	const words = parts(at);
 	const screen = screens.find((s) => s.path === (words[0] ?? "")) ?? screens.find((s) => s.path === (now?.home === "tools" ? "s" : ""))!;
@@ -38,7 +39,7 @@ function Page() {
 					{shown.map((s) => (
 						<Link key={s.path} to={s.path === "" ? "/" : "/" + s.path} current={s === screen}>
 							{s.name}
-							{s.path === "inbox" && open.length > 0 ? ` (${open.length})` : ""}
+							{s.path === "inbox" && open > 0 ? ` (${open})` : ""}
 						</Link>
 					))}
 				</nav>
@@ -83,7 +84,7 @@ async function start(): Promise<void> {
 			(err) => (err instanceof Refusal && err.status === 401 ? refuse(root, err) : setTimeout(lost, 1000)),
 		);
 	const follow = () => {
-		const stop = listen("/ui/events?want=state,inbox", { state: (s: State) => state.set(s), inbox: (q) => inbox.set(q) }, (is) => connected.set(is), () => {
+		const stop = listen("/ui/events?want=state", { state: (s: State) => state.set(s) }, (is) => connected.set(is), () => {
 			stop();
 			void lost();
 		});

@@ -50,6 +50,9 @@ export function history(server: string, kind: Run["kind"], name: string): Value<
 	return h;
 }
 
+// asking are the calls whose questions wait for a person.
+export const asking = new Value<Run[]>([]);
+
 let lastRun = 0;
 
 // start begins a call, and returns it. Its history has it until newer ones push it out.
@@ -65,6 +68,8 @@ function start(server: string, kind: Run["kind"], name: string, args: any, work:
 		drawn = 0;
 		const swap = (list: Run[]) => list.map((r) => (r.n === n ? run : r));
 		of.set(swap(of.now));
+		const others = asking.now.filter((r) => r.n !== n);
+		if (run.queries.length > 0 || others.length < asking.now.length) asking.set(run.queries.length > 0 ? [...others, run] : others);
 		if (run.task) tasks.set(tasks.now.some((r) => r.n === n) ? swap(tasks.now) : [run, ...tasks.now].slice(0, 200));
 	};
 	const update = (more: Partial<Run>) => {

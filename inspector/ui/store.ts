@@ -1,6 +1,6 @@
 // Values that several screens show, and the address of the page.
 import { useEffect, useState } from "preact/hooks";
-import type { Question, State } from "./types";
+import type { State } from "./types";
 
 // Value is a value that components follow.
 export class Value<T> {
@@ -30,7 +30,6 @@ export function use<T>(value: Value<T>): T {
 }
 
 export const state = new Value<State | undefined>(undefined);
-export const inbox = new Value<Question[]>([]);
 export const connected = new Value(true);
 
 // said is the last thing that happened, for people who do not see the page.

@@ -11,6 +11,7 @@ export interface State {
 	recording?: string; // the file that is shown instead of live traffic
 	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; apps: boolean };
 	servers: Server[];
+	open: number; // questions of other callers that the person may answer
 }
 
 // Server is a health.Server: the members that the page uses.
@@ -146,21 +147,16 @@ export interface Fault {
 	text: string;
 }
 
-// Question is an open question, from /ui/inbox and events.
+// Question is a question of a server that waits for another caller, from /ui/inbox.
 export interface Question {
 	id: string;
-	server: string;
-	kind: "form" | "url" | "sampling" | "approval";
-	about: string; // the call that it belongs to
-	who: string; // the client that has to answer
-	mine: boolean; // it belongs to a call of this page
+	server?: string;
+	about?: string; // the call that it belongs to
+	principal?: string; // who has to answer
+	client?: string;
+	method: string;
+	params: any;
 	since: string;
-	until?: string;
-	message: string;
-	form?: Form;
-	url?: string;
-	sampling?: unknown; // the params of sampling/createMessage
-	preview?: string;
 }
 
 // Point has the counts of a minute, or of another span, of a server or a tool; times are in milliseconds.

@@ -77,6 +77,9 @@ func (c *Call) Ask(ctx context.Context, qs ...Question) ([]json.RawMessage, erro
 	}
 	clock.Ask()
 	defer clock.Answered()
+	if c.session != nil && c.session.beside != nil {
+		return c.askBoth(ctx, fitting, c.session.beside)
+	}
 	return c.asker.ask(ctx, c, fitting)
 }
 

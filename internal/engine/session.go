@@ -28,6 +28,7 @@ type Session struct {
 	level   atomic.Pointer[string] // of log messages
 	opening atomic.Bool            // OnSession runs, and initialize is not answered
 	loose   bool                   // made by Loose
+	beside  Beside                 // nil: the client alone is asked
 
 	// Events gets the messages outside of requests. The transport sets it before the first
 	// request is served. If it has the method Idle, that returns how long the client has had no

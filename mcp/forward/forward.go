@@ -4,9 +4,11 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -94,6 +96,36 @@ func OnQuestion(ctx context.Context, f func()) context.Context {
 		asks()
 	}
 	return engine.With(ctx, c.OnAsk(asks))
+}
+
+// Asked is a request: a question of a server to the user of a client, or the call during which it asks. The params of a
+// question are those of 2026-07-28.
+type Asked struct {
+	Method string
+	Params json.RawMessage
+}
+
+// Beside lets somebody beside the client of a session answer the questions of servers: f gets them while the client is
+// asked, with the call that they belong to and its context. The first answers count, in the order of the questions, and
+// the client is notified that its own are not needed. An error of f, also that of its context, leaves the answer to the
+// client. It is for [mcp.Server.OnSession]. Callers without a session, those since 2026-07-28, are not affected.
+func Beside(session context.Context, f func(ctx context.Context, call Asked, questions []Asked) ([]json.RawMessage, error)) {
+	c := engine.From(session)
+	if c == nil || c.Session() == nil {
+		return
+	}
+	c.Session().SetBeside(func(ctx context.Context, qs []engine.Question) (answers []json.RawMessage, err error) {
+		var call Asked
+		if of := engine.From(ctx); of == nil || !of.While(func() { call = Asked{of.Method, bytes.Clone(of.Params)} }) {
+			return nil, engine.ErrOver
+		}
+		list := make([]Asked, len(qs))
+		for i, q := range qs {
+			list[i] = Asked{q.Method, q.Params}
+		}
+		ran := c.User().Run(ctx, "Beside", func() error { answers, err = f(ctx, call, list); return nil })
+		return answers, errors.Join(err, ran)
+	})
 }
 
 // WithTaskID returns a context for a call that may become a task: the caller gets the id that f

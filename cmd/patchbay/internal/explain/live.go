@@ -7,12 +7,16 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/verdict"
+	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/inspector"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/policy/rules"
@@ -186,4 +190,29 @@ func (l *Live) callers() []*auth.Principal {
 		}
 	}
 	return out
+}
+
+// Owners returns a function that finds the server of a name at a gateway with these servers.
+func Owners(servers []string) (func(name string) (server, own string), error) {
+	var list []launch.Offered
+	for _, name := range servers {
+		list = append(list, launch.Offered{Server: config.Server{Name: name}})
+	}
+	gw, err := owners(list)
+	if err != nil {
+		return nil, err
+	}
+	return gw.Owner, nil
+}
+
+// Follow returns a function that reads a gateway.yaml as it is now, with servers of the mcp.json at path, for [Live]; nil:
+// there was none at the start.
+func Follow(program chain.Program, begun *deploy.File, path string, servers []config.Server, trusted func(config.Server) bool) func() (*Deployment, error) {
+	if begun == nil {
+		return nil
+	}
+	return func() (*Deployment, error) {
+		f, err := program.Load(begun.Path)
+		return &Deployment{File: f, Servers: &config.File{Path: path, Servers: servers}, Program: program, Trusted: trusted}, err
+	}
 }

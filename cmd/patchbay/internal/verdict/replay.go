@@ -15,7 +15,6 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
-	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -32,6 +31,10 @@ type Replay struct {
 	Principal *auth.Principal // nil: anonymous
 	Server    string          // whose recording it is, if the recording is not that of a gateway; empty: unknown
 	Trusted   []string        // servers whose recorded hints of tools count
+
+	// Owners returns a function that finds the server of a name at a gateway with these servers, and its name there. Nil:
+	// names of calls that no server got are those at the gateway.
+	Owners func(servers []string) (func(name string) (server, own string), error)
 }
 
 // Other has the flags of [Other.Replay].
@@ -43,8 +46,8 @@ type Other struct {
 }
 
 // Replay decides about the calls of the recording. The argument server names the server of a recording that is not of a
-// gateway. What makes the decisions uncertain is a note.
-func (o *Other) Replay(ctx context.Context, stdin io.Reader, server string, note func(format string, args ...any)) (*Replayed, error) {
+// gateway, owners is as in [Replay]. The function note gets what makes the decisions uncertain.
+func (o *Other) Replay(ctx context.Context, stdin io.Reader, server string, owners func([]string) (func(string) (string, string), error), note func(format string, args ...any)) (*Replayed, error) {
 	if o.Policy == "" {
 		return nil, advice.Usagef("--policy is missing").Hint("--policy policy.yaml")
 	}
@@ -52,7 +55,7 @@ func (o *Other) Replay(ctx context.Context, stdin io.Reader, server string, note
 	if err != nil {
 		return nil, err
 	}
-	p := &Replay{Set: set, Server: server, Trusted: o.Trusted}
+	p := &Replay{Set: set, Server: server, Trusted: o.Trusted, Owners: owners}
 	if p.Principal, err = o.Caller.Of(); err != nil {
 		return nil, err
 	}
@@ -154,14 +157,17 @@ func (p *Replay) Run(ctx context.Context, in io.Reader) (*Replayed, error) {
 	if frames == 0 {
 		return nil, errors.New(cmp.Or(strings.Join(r.faults[:min(len(r.faults), 1)], ""), "the recording is empty"))
 	}
-	owner, err := r.owner()
-	if err != nil {
-		return nil, err
+	var owner func(name string) (server, own string)
+	if r.gateway && p.Owners != nil {
+		var err error
+		if owner, err = p.Owners(r.servers); err != nil {
+			return nil, err
+		}
 	}
 	out := &Replayed{Calls: []Recorded{}, Faults: r.faults[:min(len(r.faults), maxFaults)]}
 	for _, c := range r.front {
 		c.Reached = c.Reached || !r.gateway
-		if c.Server == "" && r.gateway {
+		if c.Server == "" && owner != nil {
 			if server, own := owner(c.Tool); server != "" && own != "" {
 				c.Server, c.Tool = server, own
 			}
@@ -296,18 +302,6 @@ func (r *recorded) listed(server string, result json.RawMessage) {
 			r.hints[[2]string{server, name}] = t
 		}
 	}
-}
-
-// owner returns a function that finds the server of a name at the gateway.
-func (r *recorded) owner() (func(name string) (server, own string), error) {
-	gw := new(gateway.Gateway)
-	none := mcp.HandlerFunc(func(context.Context, *mcp.Request) (mcp.Result, error) { return nil, errors.New("it is not called") })
-	for _, s := range r.servers {
-		if err := gw.Set(s, none); err != nil {
-			return nil, err
-		}
-	}
-	return gw.Owner, nil
 }
 
 // Hints returns the annotations in the definition of a tool.

@@ -2,6 +2,7 @@ package verdict_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,15 @@ rules:
 `)
 	words := func(p *verdict.Replay) string {
 		t.Helper()
+		p.Owners = func(servers []string) (func(string) (string, string), error) {
+			return func(name string) (string, string) {
+				server, own, _ := strings.Cut(name, "_")
+				if !slices.Contains(servers, server) {
+					return "", ""
+				}
+				return server, own
+			}, nil
+		}
 		got, err := p.Run(t.Context(), strings.NewReader(recording+"no frame\n"))
 		if err != nil {
 			t.Fatal(err)
