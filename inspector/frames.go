@@ -48,6 +48,7 @@ type Frames struct {
 	bytes   int64                   // guarded by mu
 	start   time.Time               // of the first frame of all; guarded by mu
 	conns   map[string]*conn        // guarded by mu
+	idle    int                     // of conns, without a row; guarded by mu
 	rows    map[key]int             // the rows that later frames may belong to, by their first frames; guarded by mu
 	keys    map[string]*trace.Lines // of standard error, by connection; guarded by mu
 	changed chan struct{}           // closed by the next frame; nil: nobody waits; guarded by mu

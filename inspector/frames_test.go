@@ -196,7 +196,7 @@ func TestRingIsBounded(t *testing.T) {
 	if n := f.next - f.first; n != 1000 || len(f.ring) > 1024 {
 		t.Errorf("%d frames are kept in a ring of %d", n, len(f.ring))
 	}
-	if len(f.rows) > 4*1000 || len(f.conns) > maxConns+1000 {
+	if len(f.rows) > 4*1000 || len(f.conns) > maxConns+1000 || f.idle != len(f.conns)-500 {
 		t.Errorf("%d keys and %d connections are kept", len(f.rows), len(f.conns))
 	}
 	if got := rowFrames(f); got != 1000 {

@@ -87,13 +87,15 @@ const (
 func (f *Frames) connOf(frame *trace.Frame) *conn {
 	c := f.conns[frame.Conn]
 	if c == nil {
-		if len(f.conns) >= maxConns {
+		if f.idle >= maxConns {
 			for name, old := range f.conns {
 				if old.rows == 0 {
 					delete(f.conns, name)
 				}
 			}
+			f.idle = 0
 		}
+		f.idle++
 		c = &conn{name: frame.Conn}
 		if server, _, ok := strings.Cut(frame.Conn, "/"); ok { // a gateway names its connections so
 			if i := strings.LastIndexByte(server, '#'); i > 0 {
@@ -123,7 +125,9 @@ func (f *Frames) place(e *kept) {
 	}
 	if r.lost += frame.Lost; r.n == e.n {
 		e.r = r
-		c.rows++
+		if c.rows++; c.rows == 1 {
+			f.idle--
+		}
 		if h := frame.HTTP; h != nil && h.Exchange > 0 && h.Method != "" {
 			if f.bind(r, key{frame.Conn, "", 'x', strconv.Itoa(h.Exchange)}); frame.Dir == trace.In {
 				f.bind(r, key{"", "", 'x', strconv.Itoa(h.Exchange)})
@@ -196,8 +200,8 @@ func (f *Frames) forget(r *row) {
 		}
 	}
 	delete(r.conn.open, r.n)
-	if r.conn.rows--; r.conn.rows == 0 && len(f.conns) >= maxConns {
-		delete(f.conns, r.conn.name)
+	if r.conn.rows--; r.conn.rows == 0 {
+		f.idle++
 	}
 }
 

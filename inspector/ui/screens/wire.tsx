@@ -8,7 +8,7 @@ import type { Row } from "../types";
 import { arrow, seconds, way, who, WireList } from "../wire";
 import { Details } from "./wiredetail";
 
-const spare = 8; // rows that are drawn above and below those that can be seen
+const spare = 1; // rows that are drawn above and below those that can be seen
 
 // hops are the choices of what is shown.
 const hops = [
@@ -243,17 +243,14 @@ function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number
 			<span role="gridcell" class="c-at">
 				{seconds(r)}
 			</span>
-			<span role="gridcell" class="c-who" title={r.conn}>
-				<span aria-hidden="true">{arrow(r)} </span>
-				<span class="sr">{way(r)}</span>
-				{who(r)}
+			<span role="gridcell" class="c-who" title={way(r) + r.conn}>
+				{arrow(r)} {who(r)}
 			</span>
-			<span role="gridcell" class="c-what">
-				<span class={"deep d" + Math.min(r.depth, 8)} />
+			<span role="gridcell" class={"c-what d" + Math.min(r.depth, 8)}>
 				{r.lost !== undefined && <span class="warn">{r.lost} frames are missing before this · </span>}
 				{r.method === undefined && <span class="dim">{r.kind} </span>}
-				{r.method} <b>{r.target}</b> {r.count !== undefined && r.kind !== "batch" && <span>×{r.count} </span>}
-				<span class="dim">{r.text}</span>
+				{r.method} {r.target !== undefined && <b>{r.target}</b>} {r.count !== undefined && r.kind !== "batch" && <span>×{r.count} </span>}
+				{r.text !== undefined && <span class="dim">{r.text}</span>}
 			</span>
 			<span role="gridcell" class="c-id">
 				{r.id}
