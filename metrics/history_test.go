@@ -125,8 +125,8 @@ func TestHistoryOfNobody(t *testing.T) {
 	}
 }
 
-// BenchmarkMinute measures what the first call of a minute costs beside others, with a hundred tools.
-func BenchmarkMinute(b *testing.B) {
+// BenchmarkMinutes measures the points of a server with a hundred tools; the first call of a minute adds up as much.
+func BenchmarkMinutes(b *testing.B) {
 	c := new(metrics.Counters)
 	h := c.Server("s")(answer(mcp.RawResult(`{}`), nil))
 	for n := range 100 {
