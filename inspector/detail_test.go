@@ -81,7 +81,7 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// What is downloaded is a trace: without a filter all of it, redacted.
+// A download is a trace: without a filter all of it, redacted.
 func TestDownload(t *testing.T) {
 	p := &Page{Frames: twoHops(t), Report: func() *health.Report { return new(health.Report) }}
 	p.once.Do(p.route)

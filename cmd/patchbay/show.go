@@ -9,31 +9,13 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/block"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // showResult prints the result of a tool. If output is not empty, it is the file for the first
 // bytes, or for the text if there are none.
 func (a *app) showResult(raw json.RawMessage, output string) error {
-	list, _ := jsonx.Lookup(raw, "content")
-	var blocks []*block.Block
-	hasText := false
-	for item := range jsonx.Elements(list) {
-		b, err := block.Decode(item)
-		if err != nil {
-			a.talk.Note("warning: invalid content block %d: %v", len(blocks), err)
-			b = &block.Block{Type: "unreadable", Raw: item}
-		}
-		if _, ok := b.Words(); ok {
-			hasText = true
-		}
-		blocks = append(blocks, b)
-	}
-	structured, _ := jsonx.Lookup(raw, "structuredContent")
-	if structured != nil && !hasText {
-		blocks = append(blocks, &block.Block{Type: "text", Text: indented(structured)})
-	}
+	blocks := block.Of(raw, func(i int, err error) { a.talk.Note("warning: invalid content block %d: %v", i, err) })
 	if len(blocks) == 0 {
 		a.talk.Note("the tool answered without content")
 	}

@@ -374,7 +374,9 @@ func (h *upServer) show(ctx context.Context) error {
 	}
 	h.board.Report() // later changes are not in the table
 	h.table()
-	h.warnOfProcesses()
+	for _, line := range board.PerSession(h.report().Servers, a.shown) {
+		a.print(line)
+	}
 	h.views.Warn()
 	a.print("(" + a.shown(h.from) + ")")
 	for _, note := range h.notes {

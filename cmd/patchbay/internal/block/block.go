@@ -27,6 +27,28 @@ type Block struct {
 	Raw         json.RawMessage `json:"-"`
 }
 
+// Of returns the blocks of the result of a tool: its content and, if that has no text, its structured content as
+// text. It calls bad for each block that cannot be read, which is then of the type "unreadable".
+func Of(result json.RawMessage, bad func(index int, err error)) (blocks []*Block) {
+	list, _ := jsonx.Lookup(result, "content")
+	hasText := false
+	for item := range jsonx.Elements(list) {
+		b, err := Decode(item)
+		if err != nil {
+			bad(len(blocks), err)
+			b = &Block{Type: "unreadable", Raw: item}
+		}
+		if _, ok := b.Words(); ok {
+			hasText = true
+		}
+		blocks = append(blocks, b)
+	}
+	if structured, _ := jsonx.Lookup(result, "structuredContent"); structured != nil && !hasText {
+		blocks = append(blocks, &Block{Type: "text", Text: screen.Indented(structured)})
+	}
+	return blocks
+}
+
 // Contents is the contents of a resource.
 type Contents struct {
 	URI      string  `json:"uri"`

@@ -45,9 +45,9 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 		say("%s", turns)
 	}
 	if s.Roots {
-		say("it asks for roots, so each session with roots has its own connection: %d processes%s", s.Processes, InMemory(s.Memory))
+		say("it asks for roots, so each session with roots has its own connection: %d processes%s", s.Processes, inMemory(s.Memory))
 	} else if perSession && s.Processes >= manyProcesses {
-		say(`%d processes%s, one per session; "share": "principal" or "shared" needs fewer`, s.Processes, InMemory(s.Memory))
+		say(`%d processes%s, one per session; "share": "principal" or "shared" needs fewer`, s.Processes, inMemory(s.Memory))
 	}
 	if s.Losses > 0 {
 		say("clients lost their state %d times, and got an error each time", s.Losses)
@@ -149,8 +149,28 @@ func Took(l metrics.Latency) string {
 	}
 }
 
-// InMemory describes the memory of processes, or "" if it is not known.
-func InMemory(bytes int64) string {
+// PerSession returns lines about the servers that run a process per session, with the memory of one process each;
+// none if no server does.
+func PerSession(servers []health.Server, shown func(string) string) []string {
+	var names []string
+	var memory int64
+	for _, s := range servers {
+		if s.Share == gateway.PerSession.String() && s.Processes > 0 && !s.Roots {
+			names = append(names, s.Name)
+			memory += s.Memory / int64(s.Processes)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("Each session that uses %s starts its own process%s. --share principal: one for", shown(strings.Join(names, ", ")), inMemory(memory)),
+		"each person; --share shared: one for all.",
+	}
+}
+
+// inMemory describes the memory of processes, or "" if it is not known.
+func inMemory(bytes int64) string {
 	if bytes == 0 {
 		return ""
 	}

@@ -92,7 +92,7 @@ func TestReplayOfClient(t *testing.T) {
 	}
 }
 
-// What is not a recording is an error, or has no calls, and nothing ends the program.
+// A file that is not a recording is an error, or has no calls, and nothing ends the program.
 func TestReplayOfNothing(t *testing.T) {
 	p := &verdict.Replay{Set: parse(t, "rules: []\n")}
 	for text, want := range map[string]string{"": "the recording is empty", "hello\n": "trace line 1"} {
