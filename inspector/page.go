@@ -194,8 +194,12 @@ func write(w http.ResponseWriter, status int, kind string, v any) {
 	_, _ = w.Write(append(body, '\n')) // the browser may have gone
 }
 
-// isScreen reports whether a path is that of a screen, whose document is the page.
+// screens are the first parts of the paths of screens, as ui/screens.ts has them.
+var screens = map[string]bool{"": true, "s": true, "tasks": true, "wire": true, "charts": true, "inbox": true, "policy": true, "audit": true, "help": true}
+
+// isScreen reports whether a path is that of a screen, whose document is the page. Nothing is at other paths: clients
+// that look for an authorization server there must not find a page.
 func isScreen(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return !strings.Contains(first, ".") // such as favicon.ico, robots.txt
+	return screens[first]
 }

@@ -1,8 +1,11 @@
 package inspector
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,9 +31,24 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s: HTTP %d, %d bytes, %v", name, w.Code, w.Body.Len(), w.Header())
 		}
 	}
-	for _, path := range []string{"/favicon.ico", "/assets/index.html", "/ui/nothing"} {
+	for _, path := range []string{"/favicon.ico", "/token", "/wires", "/assets/index.html", "/ui/nothing"} {
 		if w := get(path); w.Code != http.StatusNotFound {
 			t.Errorf("%s: HTTP %d", path, w.Code)
 		}
+	}
+}
+
+// The program knows the paths of the screens.
+func TestScreensAreKnown(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("ui", "screens.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^\t\{ path: "(\w*)"`).FindAllSubmatch(text, -1) {
+		listed[string(found[1])] = true
+	}
+	if !maps.Equal(listed, screens) {
+		t.Errorf("ui/screens.ts has the paths %v, the program %v", listed, screens)
 	}
 }
