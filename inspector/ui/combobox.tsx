@@ -4,9 +4,12 @@ import { Star } from "./form";
 import { client, type Obj } from "./mcp";
 import { line, visible } from "./text";
 
+// filled returns the arguments that have a value, without one of them.
+export const filled = (all: Record<string, string>, but?: string): Record<string, string> => Object.fromEntries(Object.entries(all).filter(([k, v]) => k !== but && v !== ""));
+
 // Combobox completes an argument of a prompt or a variable of a template. After the first answer without the capability
 // it is a plain field.
-export function Combobox(p: { server: string; about: Obj; name: string; label: string; value: string; set: (v: string) => void; others: Record<string, string>; required?: boolean; description?: string }) {
+export function Combobox(p: { server: string; about: Obj; name: string; label: string; value: string; set: (v: string) => void; all: Record<string, string>; required?: boolean; description?: string }) {
 	const id = useId();
 	const [options, setOptions] = useState<string[]>([]);
 	const [open, setOpen] = useState(false);
@@ -19,7 +22,7 @@ export function Combobox(p: { server: string; about: Obj; name: string; label: s
 		const own = (stop.current = new AbortController());
 		timer.current = setTimeout(() => {
 			client(p.server)
-				.complete(p.about, p.name, value, p.others, own.signal)
+				.complete(p.about, p.name, value, filled(p.all, p.name), own.signal)
 				.then(
 					(values) => {
 						if (own.signal.aborted) return;

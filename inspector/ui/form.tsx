@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "./api";
-import { isExact, parse, type Obj } from "./mcp";
+import { isExact, isObject, parse, type Obj } from "./mcp";
 import { Button, Failed, useLoad } from "./parts";
 import { line, visible } from "./text";
 import type { Fault, Field, Form } from "./types";
@@ -22,11 +22,14 @@ export interface Checked {
 export const check = (schema: unknown, value: unknown, form = false, signal?: AbortSignal): Promise<Checked> => post<Checked>("/ui/check", { schema, value, form }, signal);
 
 // initial returns the value that a field has at first; undefined: it is not set.
-export function initial(f: Field): any {
+function initial(f: Field): any {
 	if (f.default !== undefined) return f.default;
 	if (!f.required) return undefined;
 	return begun(f);
 }
+
+// fresh returns the value of a form at first.
+export const fresh = (f: Form): any => initial({ ...f, required: true }) ?? {};
 
 // begun returns the value that a field has when the person wants to fill it in.
 export function begun(f: Field): any {
@@ -65,8 +68,6 @@ function changed(o: unknown, name: string, value: unknown): Obj {
 	if (value !== undefined && !Object.hasOwn(old, name)) put(out, name, value);
 	return out;
 }
-
-const isObject = (v: unknown): v is Obj => typeof v === "object" && v !== null && !Array.isArray(v) && !isExact(v);
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 

@@ -15,6 +15,14 @@ export function bindKeys(keys: Record<string, () => void>): () => void {
 	return () => void bound.splice(bound.indexOf(keys), 1);
 }
 
+// onCtrlEnter returns what a part of the page does with keys: ctrl-Enter has an effect.
+export const onCtrlEnter = (run: () => unknown) => (e: KeyboardEvent): void => {
+	if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey)) return;
+	e.preventDefault();
+	e.stopPropagation();
+	void run();
+};
+
 // keysAreOn reports whether single keys work.
 export const keysAreOn = (): boolean => on;
 

@@ -71,6 +71,9 @@ const exact = JSON as unknown as { rawJSON?: (text: string) => unknown; isRawJSO
 // isExact reports whether a value is an integer that was kept as text.
 export const isExact = (v: unknown): v is { rawJSON: string } => exact.isRawJSON?.(v) ?? false;
 
+// isObject reports whether a value is an object of JSON.
+export const isObject = (v: unknown): v is Obj => typeof v === "object" && v !== null && !Array.isArray(v) && !isExact(v);
+
 // parse is JSON.parse with exact integers.
 export function parse(text: string): any {
 	if (!exact.rawJSON || !/\d{16}/.test(text)) return JSON.parse(text);

@@ -1,11 +1,12 @@
 // Questions of servers, and their answers: a form, a page to visit, a message that a model would write.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { check, focusFault, FormFields, initial, useForm } from "./form";
-import { Address } from "./markdown";
-import { Markdown } from "./markdown";
+import { check, focusFault, FormFields, fresh, useForm } from "./form";
+import { Address, Markdown } from "./markdown";
+import { onCtrlEnter } from "./keys";
 import type { Asked, Obj } from "./mcp";
 import { Button, Failed } from "./parts";
 import { Block } from "./result";
+import type { Run } from "./runs";
 import { line, shown, visible, webAddress } from "./text";
 import type { Fault } from "./types";
 
@@ -39,6 +40,11 @@ export function QuestionCard(p: { server: string; about: string; asked: Asked; a
 	);
 }
 
+// Questions shows what servers ask in calls.
+export const Questions = (p: { runs: Run[]; about?: string; focus?: boolean }) => (
+	<>{p.runs.flatMap((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i + q.asked.params.message} server={r.server} about={(p.about ?? "") + r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} focus={p.focus && i === 0} />))}</>
+);
+
 interface Card {
 	asked: Asked;
 	answer: (result: Obj) => void;
@@ -63,7 +69,7 @@ function Fill(p: Card) {
 	const card = useRef<HTMLDivElement>(null);
 	useEffect(() => {
 		if (!form) return;
-		setValue(initial({ ...form, required: true }) ?? {});
+		setValue(fresh(form));
 		card.current?.querySelector<HTMLElement>("input, textarea, select")?.focus();
 	}, [form]);
 	const accept = async (anyway: boolean) => {
@@ -80,13 +86,7 @@ function Fill(p: Card) {
 	return (
 		<div
 			ref={card}
-			onKeyDown={(e) => {
-				if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
-					e.preventDefault();
-					e.stopPropagation();
-					void accept(false);
-				}
-			}}
+			onKeyDown={onCtrlEnter(() => accept(false))}
 		>
 			<p class="message">{visible(params.message)}</p>
 			{error && <Failed>{error}</Failed>}

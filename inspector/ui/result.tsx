@@ -2,8 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { check, type Checked } from "./form";
 import { Markdown } from "./markdown";
-import { isExact, type Obj } from "./mcp";
-import { Button, Copy, Link, ms, size, Tabs } from "./parts";
+import { isObject, type Obj } from "./mcp";
+import { Button, Copy, Link, ms, size, Tabs, useLoad } from "./parts";
 import type { Run } from "./runs";
 import { join } from "./store";
 import { bytesOf, line, shown, visible } from "./text";
@@ -24,14 +24,8 @@ const kindOf = (mime: unknown): string => String(mime ?? "").split(";")[0]!.trim
 function ResultView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 	const { run } = p;
 	const r = run.result;
-	const [faults, setFaults] = useState<Checked>();
-	useEffect(() => {
-		setFaults(undefined);
-		if (!p.outputSchema || !r || r.isError) return;
-		const stop = new AbortController();
-		check(p.outputSchema, r.structuredContent, false, stop.signal).then(setFaults, () => undefined);
-		return () => stop.abort();
-	}, [r, p.outputSchema]);
+	const got = useLoad<{ of: Obj; checked: Checked } | undefined>(async (stop) => (p.outputSchema && r && !r.isError ? { of: r, checked: await check(p.outputSchema, r.structuredContent, false, stop) } : undefined), [r, p.outputSchema]).value;
+	const faults = got?.of === r ? got?.checked : undefined;
 	if (!r) return run.error ? <ErrorView error={run.error} status={run.status} /> : null;
 	const tabs = [{ name: "content", content: () => <Content result={r} server={run.server} /> }];
 	if (r.structuredContent !== undefined) tabs.push({ name: "structured", content: () => <Data value={r.structuredContent} /> });
@@ -39,7 +33,7 @@ function ResultView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 	if (p.before?.result) tabs.push({ name: "vs last", content: () => <Diff before={p.before!.result!} after={r} /> });
 	return (
 		<>
-			{p.outputSchema && faults && (
+			{faults && (
 				<div class="schema">
 					{faults.error ? (
 						<p class="warn">The output schema cannot be used: {visible(faults.error)}</p>
@@ -253,14 +247,13 @@ function Save(p: { data?: any; text?: any; name: string; mime: string }) {
 	);
 }
 
-const isRow = (v: unknown): v is Obj => typeof v === "object" && v !== null && !Array.isArray(v) && !isExact(v);
-const isTable = (v: unknown): v is Obj[] => Array.isArray(v) && v.length > 0 && v.every(isRow);
+const isTable = (v: unknown): v is Obj[] => Array.isArray(v) && v.length > 0 && v.every(isObject);
 
 // Data shows a JSON value: a list of objects as a table, an object with such lists with its tables.
 export function Data(p: { value: any }) {
 	const v = p.value;
 	if (isTable(v)) return <Table rows={v} name="Rows" />;
-	if (isRow(v)) {
+	if (isObject(v)) {
 		const tables = Object.entries(v).filter(([, part]) => isTable(part));
 		if (tables.length > 0 && tables.length <= 5) {
 			const rest = Object.fromEntries(Object.entries(v).filter(([, part]) => !isTable(part)));

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { get, post } from "../api";
 import type { Asked } from "../mcp";
 import { ago, Failed, useLoad } from "../parts";
-import { QuestionCard } from "../questions";
+import { QuestionCard, Questions } from "../questions";
 import { asking } from "../runs";
 import type { Shown } from "../screens";
 import { said, use } from "../store";
@@ -35,7 +35,7 @@ export function Inbox({ state }: Shown) {
 			<h1>Inbox</h1>
 			<h2>Questions to you</h2>
 			{mine.length === 0 && <p class="dim">No call of this page waits for you.</p>}
-			{mine.flatMap((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i} server={r.server} about={"your call of " + r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} />))}
+			<Questions runs={mine} about="your call of " />
 			<h2>Questions to other callers</h2>
 			{error && <Failed>{error}</Failed>}
 			{got.error && <Failed>{got.error}</Failed>}

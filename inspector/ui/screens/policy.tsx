@@ -23,6 +23,8 @@ const words = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);
 // marks of what a rule says about a call.
 const outcomes: Record<string, string> = { yes: "● matches", no: "○ does not match", perhaps: "◌ depends on what is not known", failed: "✖ failed" };
 
+const verdict = (allowed: boolean) => (allowed ? <span class="ok">● allowed</span> : <span class="bad">✖ refused</span>);
+
 export function Policy({ state, at }: Shown) {
 	const [server, setServer] = useState(query(at, "server") || (state.servers[0]?.name ?? ""));
 	const [text, setText] = useState<Record<string, string>>({ tool: query(at, "tool"), principal: "", roles: "", scopes: "", args: "" });
@@ -147,7 +149,7 @@ export function Policy({ state, at }: Shown) {
 								columns={["Path", "Name there", "This call", "Decided by"]}
 								rows={v.ways.map((w) => ({
 									key: w.path,
-									cells: [<code>{w.path}</code>, <Visible text={w.name} />, w.allowed ? <span class="ok">● allowed</span> : <span class="bad">✖ refused</span>, <Visible text={[w.by, w.why].filter(Boolean).join("; ")} />],
+									cells: [<code>{w.path}</code>, <Visible text={w.name} />, verdict(w.allowed), <Visible text={[w.by, w.why].filter(Boolean).join("; ")} />],
 								}))}
 							/>
 						</>
@@ -167,7 +169,7 @@ export function Policy({ state, at }: Shown) {
 						columns={["Caller", "Roles", "Sees it in lists", "This call", "Rule"]}
 						rows={v.known.map((k) => ({
 							key: k.id,
-							cells: [<Visible text={[k.id || "anonymous", k.name].filter(Boolean).join(", ")} />, <Visible text={(k.roles ?? []).join(", ")} />, k.listed ? "● yes" : "○ no", k.allowed ? <span class="ok">● allowed</span> : <span class="bad">✖ refused</span>, <Visible text={k.rule} />],
+							cells: [<Visible text={[k.id || "anonymous", k.name].filter(Boolean).join(", ")} />, <Visible text={(k.roles ?? []).join(", ")} />, k.listed ? "● yes" : "○ no", verdict(k.allowed), <Visible text={k.rule} />],
 						}))}
 					/>
 				</>

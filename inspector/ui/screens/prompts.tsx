@@ -1,9 +1,10 @@
 // The prompts of a server: arguments with completion, and the messages.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Combobox } from "../combobox";
+import { Combobox, filled } from "../combobox";
+import { onCtrlEnter } from "../keys";
 import { useList, type Prompt } from "../lists";
 import { Button } from "../parts";
-import { QuestionCard } from "../questions";
+import { Questions as Cards } from "../questions";
 import { CopyJSON, RunView } from "../result";
 import { getPrompt, history, type Run } from "../runs";
 import { join, use } from "../store";
@@ -36,7 +37,7 @@ function Get(p: { server: string; prompt: Prompt }) {
 		const lacks = list.filter((a) => a.required && !args[a.name]).map((a) => a.name);
 		setMissing(lacks.join(", "));
 		if (lacks.length > 0 && !anyway) return;
-		getPrompt(server, prompt.name, Object.fromEntries(Object.entries(args).filter(([, v]) => v !== "")));
+		getPrompt(server, prompt.name, filled(args));
 	};
 	return (
 		<>
@@ -44,9 +45,7 @@ function Get(p: { server: string; prompt: Prompt }) {
 				class="call"
 				ref={box}
 				aria-label={"Get " + line(prompt.name, 60)}
-				onKeyDown={(e) => {
-					if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) get();
-				}}
+				onKeyDown={onCtrlEnter(() => get())}
 			>
 				<h2>
 					{line(prompt.name, 120)} {prompt.title && <span class="dim">{line(prompt.title, 80)}</span>}
@@ -63,7 +62,7 @@ function Get(p: { server: string; prompt: Prompt }) {
 						required={a.required}
 						value={args[a.name] ?? ""}
 						set={(v) => setArgs({ ...args, [a.name]: v })}
-						others={Object.fromEntries(Object.entries(args).filter(([k, v]) => k !== a.name && v !== ""))}
+						all={args}
 					/>
 				))}
 				{list.length === 0 && <p class="dim">No arguments.</p>}
@@ -95,9 +94,7 @@ export function Questions(p: { runs: Run[] }) {
 				.filter((r) => r.status === "open")
 				.map((r) => (
 					<>
-						{r.queries.map((q, i) => (
-							<QuestionCard key={r.n + "." + i} server={r.server} about={r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} focus={i === 0} />
-						))}
+						<Cards runs={[r]} focus />
 						<Button onPress={r.cancel}>Cancel</Button>
 					</>
 				))}

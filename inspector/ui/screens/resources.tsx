@@ -1,6 +1,7 @@
 // The resources and the resource templates of a server.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Combobox } from "../combobox";
+import { onCtrlEnter } from "../keys";
 import { useList, watch, watched, watchKey, type Resource, type Template } from "../lists";
 import { ago, Button, Link, size } from "../parts";
 import { history, readResource } from "../runs";
@@ -99,9 +100,7 @@ function Expand(p: { server: string; template: Template }) {
 				class="call"
 				ref={box}
 				aria-label={"Expand " + line(template.uriTemplate, 60)}
-				onKeyDown={(e) => {
-					if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) readIt();
-				}}
+				onKeyDown={onCtrlEnter(readIt)}
 			>
 				<h2>{line(template.title || template.name, 120)}</h2>
 				<p>
@@ -117,7 +116,7 @@ function Expand(p: { server: string; template: Template }) {
 						label={name}
 						value={values[name] ?? ""}
 						set={(v) => setValues({ ...values, [name]: v })}
-						others={Object.fromEntries(Object.entries(values).filter(([k, v]) => k !== name && v !== ""))}
+						all={values}
 					/>
 				))}
 				<p>

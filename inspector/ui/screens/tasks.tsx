@@ -1,7 +1,7 @@
 // The tasks that calls of this page became.
 import { useEffect, useState } from "preact/hooks";
 import { ago, Button, Link } from "../parts";
-import { QuestionCard } from "../questions";
+import { Questions } from "../questions";
 import { ProgressView, RunView, Status } from "../result";
 import { resume, tasks, type Run } from "../runs";
 import { join, use } from "../store";
@@ -26,7 +26,7 @@ export function Tasks() {
 	return (
 		<>
 			<h1>Tasks</h1>
-			{list.flatMap((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i} server={r.server} about={r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} />))}
+			<Questions runs={list} />
 			<Table
 				label="Tasks"
 				empty="No call of this page has become a task."

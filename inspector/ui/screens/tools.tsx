@@ -3,13 +3,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../api";
-import { Arguments, check, focusFault, initial, useForm } from "../form";
-import { bindKeys } from "../keys";
+import { Arguments, check, focusFault, fresh, useForm } from "../form";
+import { bindKeys, onCtrlEnter } from "../keys";
 import { useChanges, useList, type Named, type Tool } from "../lists";
 import { Markdown } from "../markdown";
 import { written } from "../mcp";
-import { Button, Copy, Failed, Link, ms } from "../parts";
-import { QuestionCard } from "../questions";
+import { Button, Copy, Failed, Link, ms, useLoad } from "../parts";
+import { Questions } from "../questions";
 import { CopyJSON, RunView } from "../result";
 import { callTool, history, resume, type Run } from "../runs";
 import type { Shown } from "../screens";
@@ -220,7 +220,7 @@ function Call(p: { server: string; tool: Tool }) {
 		setValue(v);
 	};
 	useEffect(() => {
-		if (form && value === undefined) set(initial({ ...form, required: true }) ?? {});
+		if (form && value === undefined) set(fresh(form));
 	}, [form]);
 	useEffect(() => {
 		// The first field, or the button of a tool without one, has the focus as soon as there is a form.
@@ -265,12 +265,7 @@ function Call(p: { server: string; tool: Tool }) {
 				class="call"
 				ref={box}
 				aria-label={"Call " + line(tool.name, 60)}
-				onKeyDown={(e) => {
-					if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
-						e.preventDefault();
-						void call(false);
-					}
-				}}
+				onKeyDown={onCtrlEnter(() => call(false))}
 			>
 				<h2>
 					{line(tool.name, 120)} {tool.title && tool.title !== tool.name && <span class="dim">{line(tool.title, 80)}</span>}
@@ -299,7 +294,7 @@ function Call(p: { server: string; tool: Tool }) {
 					<Button onPress={() => setAsJSON(!asJSON)} disabled={!form || form.kind === "other"} title="e">
 						{asJSON ? "Form" : "JSON"}
 					</Button>
-					<Button onPress={() => set(form ? (initial({ ...form, required: true }) ?? {}) : {})} title="All fields as at first">
+					<Button onPress={() => set(form ? fresh(form) : {})} title="All fields as at first">
 						Reset
 					</Button>
 					{open.length > 0 && (
@@ -308,7 +303,7 @@ function Call(p: { server: string; tool: Tool }) {
 						</Button>
 					)}
 				</div>
-				{open.map((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i + q.asked.params.message} server={server} about={"call of " + tool.name} asked={q.asked} answer={q.answer} refuse={q.refuse} focus={i === 0} />))}
+				<Questions runs={open} about="call of " focus />
 				<details>
 					<summary>Schema</summary>
 					<pre class="code" tabIndex={0}>
@@ -348,12 +343,7 @@ function Outcome(p: { run: Run; runs: Run[]; tool: Tool; show: (n: number) => vo
 // Paste copies a call as text for other programs, which the program makes.
 function Paste(p: { run: Run; tool: Tool }) {
 	const { run, tool } = p;
-	const [texts, setTexts] = useState<{ cli: string; curl?: string; test: string }>();
-	useEffect(() => {
-		const stop = new AbortController();
-		post<{ cli: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, ...written(tool, run.args) }, stop.signal).then(setTexts, () => undefined);
-		return () => stop.abort();
-	}, [run.n]);
+	const texts = useLoad((stop) => post<{ cli: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, ...written(tool, run.args) }, stop), [run.n]).value;
 	return (
 		<p class="paste">
 			<span class="dim">copy: </span>

@@ -194,7 +194,7 @@ export function Wire({ state, at }: Shown) {
 						<span role="columnheader" class="c-status">status</span>
 					</div>
 				</div>
-				<div class="wire-box" role="rowgroup" ref={box} onScroll={scrolled} data-rows={rows.length}>
+				<div class="wire-box" role="rowgroup" tabIndex={0} ref={box} onScroll={scrolled} data-rows={rows.length}>
 					<div role="presentation" style={{ height: from * high + "px" }} />
 					{part.map((r, i) => (
 						<Line key={r.n} row={r} index={from + i + 2} chosen={r.n === chosen} span={span} onPick={() => (setFollow(false), setChosen(r.n), setOpen(true))} />

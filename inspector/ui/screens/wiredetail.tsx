@@ -1,23 +1,14 @@
 // The details of a row of the wire screen.
-import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
-import { Button, Copy, Failed, ms, size, Tabs } from "../parts";
+import { Button, Copy, Failed, ms, size, Tabs, useLoad } from "../parts";
+import { Table } from "../table";
 import type { Change, Detail, Row, Side } from "../types";
 import { arrow, who } from "../wire";
 
 export function Details(p: { row: Row; close: () => void; show: (n: number) => void }) {
-	const [got, set] = useState<{ n: number; detail?: Detail; error?: string }>({ n: 0 });
-	const key = `${p.row.n} ${p.row.status} ${p.row.count ?? 0}`;
-	useEffect(() => {
-		const stop = new AbortController();
-		get<Detail>("/ui/row/" + p.row.n, stop.signal).then(
-			(detail) => set({ n: p.row.n, detail }),
-			(err: Error) => stop.signal.aborted || set({ n: p.row.n, error: err.message }),
-		);
-		return () => stop.abort();
-	}, [key]);
 	const r = p.row;
-	const d = got.n === r.n ? got.detail : undefined;
+	const got = useLoad((stop) => get<Detail>("/ui/row/" + r.n, stop), [r.n, r.status, r.count]);
+	const d = got.value?.row.n === r.n ? got.value : undefined;
 	return (
 		<section class="wire-detail" aria-label="Details">
 			<div class="wire-title">
@@ -45,7 +36,7 @@ export function Details(p: { row: Row; close: () => void; show: (n: number) => v
 					</Button>
 				)}
 			</p>
-			{got.n === r.n && got.error !== undefined && <Failed>{got.error}</Failed>}
+			{got.error !== undefined && <Failed>{got.error}</Failed>}
 			{d && <Tabs key={r.n} label="Parts of the row" tabs={tabs(d)} />}
 		</section>
 	);
@@ -91,24 +82,13 @@ function Headers({ side: s }: { side: Side }) {
 			<h3>{label(s)}</h3>
 			<p class="mono">{h.method !== undefined ? `${h.method} ${h.path ?? ""}` : h.status !== undefined ? "HTTP " + h.status : "an event of a stream"}</p>
 			{Object.keys(h.headers ?? {}).length > 0 && (
-				<table>
-					<thead>
-						<tr>
-							<th scope="col">Header</th>
-							<th scope="col">Value</th>
-						</tr>
-					</thead>
-					<tbody>
-						{Object.entries(h.headers ?? {})
-							.sort(([a], [b]) => (a < b ? -1 : 1))
-							.map(([name, values]) => (
-								<tr key={name}>
-									<th scope="row">{name}</th>
-									<td class="mono">{values.join(", ")}</td>
-								</tr>
-							))}
-					</tbody>
-				</table>
+				<Table
+					label="Headers"
+					columns={["Header", "Value"]}
+					rows={Object.entries(h.headers ?? {})
+						.sort(([a], [b]) => (a < b ? -1 : 1))
+						.map(([name, values]) => ({ key: name, cells: [name, <span class="mono">{values.join(", ")}</span>] }))}
+				/>
 			)}
 		</article>
 	);
@@ -137,31 +117,8 @@ function Check({ side: s }: { side: Side }) {
 
 // Changes lists places that differ.
 function Changes({ list, none }: { list: Change[]; none: string }) {
-	if (list.length === 0) return <p>{none}</p>;
-	return (
-		<table class="wire-changes">
-			<thead>
-				<tr>
-					<th scope="col">Place</th>
-					<th scope="col">What</th>
-					<th scope="col">Before</th>
-					<th scope="col">After</th>
-				</tr>
-			</thead>
-			<tbody>
-				{list.map((c) => (
-					<tr key={c.path}>
-						<th scope="row" class="mono">
-							{c.path}
-						</th>
-						<td>{c.kind}</td>
-						<td class="mono">{c.from}</td>
-						<td class="mono">{c.to}</td>
-					</tr>
-				))}
-			</tbody>
-		</table>
-	);
+	const code = (text?: string) => <span class="mono">{text}</span>;
+	return <Table label="Changes" columns={["Place", "What", "Before", "After"]} empty={none} rows={list.map((c) => ({ key: c.path, cells: [code(c.path), c.kind, code(c.from), code(c.to)] }))} />;
 }
 
 // Hops shows the messages of a client and of a server beside each other.
@@ -193,18 +150,10 @@ function Hops({ detail: d }: { detail: Detail }) {
 
 // Compared compares a call with the one before.
 function Compared({ detail: d }: { detail: Detail }) {
-	const [got, set] = useState<{ list?: Change[]; error?: string }>({});
-	useEffect(() => {
-		const stop = new AbortController();
-		get<Change[]>(`/ui/compare?from=${d.before}&to=${d.row.n}`, stop.signal).then(
-			(list) => set({ list }),
-			(err: Error) => stop.signal.aborted || set({ error: err.message }),
-		);
-		return () => stop.abort();
-	}, [d.row.n]);
+	const got = useLoad((stop) => get<Change[]>(`/ui/compare?from=${d.before}&to=${d.row.n}`, stop), [d.row.n]);
 	if (got.error !== undefined) return <Failed>{got.error}</Failed>;
-	if (!got.list) return <p>Comparing…</p>;
-	return <Changes list={got.list} none="Nothing differs." />;
+	if (!got.value) return <p>Comparing…</p>;
+	return <Changes list={got.value} none="Nothing differs." />;
 }
 
 // Again has texts that make the call again.

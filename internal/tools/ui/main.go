@@ -38,12 +38,18 @@ func bundle(dir string) error {
 	files := map[string][]byte{}
 	names := map[string]string{} // entry to hashed file
 	for _, entry := range []string{"main.tsx", "style.css", "sandbox.ts"} {
+		var inject []string
+		if filepath.Ext(entry) == ".tsx" {
+			inject = []string{filepath.Join(ui, "jsx.ts")}
+		}
 		result := api.Build(api.BuildOptions{
 			EntryPoints: []string{filepath.Join(ui, entry)}, AbsWorkingDir: ui,
 			Bundle: true, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
-			Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
-			JSX: api.JSXAutomatic, JSXImportSource: "preact",
-			Alias: map[string]string{"preact/hooks": preact("hooks.mjs"), "preact/jsx-runtime": preact("jsxRuntime.mjs"), "preact": preact("preact.mjs")},
+			Format: api.FormatESModule, Target: api.ES2023, Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone,
+			// Calls with the children as arguments are 5 % shorter than those of the newer transformation, which tsconfig.json
+			// names for the types of it.
+			JSX: api.JSXTransform, JSXFactory: "element", JSXFragment: "fragment", Inject: inject, TsconfigRaw: "{}",
+			Alias: map[string]string{"preact/hooks": preact("hooks.mjs"), "preact": preact("preact.mjs")},
 		})
 		for _, e := range result.Errors {
 			where := ""
