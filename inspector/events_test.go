@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -268,20 +269,21 @@ func TestEventsAreBounded(t *testing.T) {
 // A document comes when it changes, at once if somebody rings.
 func TestEventsOfDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		servers := []health.Server{}
-		p := &Page{Report: func() *health.Report { return &health.Report{Servers: servers} }}
+		var report atomic.Pointer[health.Report] // the stream reads it in its own time
+		report.Store(new(health.Report))
+		p := &Page{Report: report.Load}
 		l := hear(t, p, "want=state", "")
 		defer l.close()
 		l.next()
 		synctest.Wait()
 		began := time.Now()
-		servers = []health.Server{{Name: "db"}}
+		report.Store(&health.Report{Servers: []health.Server{{Name: "db"}}})
 		p.bell.ring()
 		if e := l.next(); !strings.Contains(e.data, `"db"`) || time.Since(began) != 0 {
 			t.Errorf("after the bell, in %v: %+v", time.Since(began), e)
 		}
 		synctest.Wait()
-		servers = []health.Server{{Name: "web"}}
+		report.Store(&health.Report{Servers: []health.Server{{Name: "web"}}})
 		if e := l.next(); !strings.Contains(e.data, `"web"`) || time.Since(began) > beat {
 			t.Errorf("after a beat, in %v: %+v", time.Since(began), e)
 		}
