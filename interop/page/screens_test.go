@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/patchbay-dev/patchbay/interop/internal/browser"
 )
 
@@ -64,7 +66,41 @@ func fits(t *testing.T, p *browser.Person, where string) {
 // screensOf are the addresses of the screens for a server.
 var screensOf = map[string][]string{
 	"inspect": {"/s/everything", "/s/everything/resources", "/s/everything/templates", "/s/everything/prompts", "/wire"},
-	"up":      {"/", "/wire", "/charts", "/inbox", "/tasks"},
+	"up":      {"/", "/s/everything/tools/echo", "/wire", "/charts", "/inbox", "/tasks", "/policy?server=everything&tool=confirm_delete", "/audit", "/help"},
+}
+
+// begun is what people do first on a screen, by its address.
+var begun = map[string]func(p *browser.Person){
+	"/s/everything/tools/echo": func(p *browser.Person) {
+		focused(p, "message")
+		p.Keys("hello")
+		p.Keys(kb.Enter, ctrl)
+		p.Until(`!!document.querySelector("section.result .status.ok")`)
+	},
+	"/policy?server=everything&tool=confirm_delete": func(p *browser.Person) {
+		p.Press("button", "Explain")
+		p.Reads("Refused")
+	},
+	"/audit": func(p *browser.Person) {
+		p.Press("button", "Verify the log")
+		p.Reads("The log is whole.")
+		p.Reads("tools/call echo")
+	},
+}
+
+// gatewayFile writes a gateway.yaml with a policy and an audit log.
+func gatewayFile(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"gateway.yaml": "policy: policy.yaml\naudit: {file: audit.jsonl}\n",
+		"policy.yaml":  "rules:\n  - {name: nobody deletes, when: 'name == \"confirm_delete\"', effect: deny}\n  - {name: the rest, when: 'true', effect: allow}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "gateway.yaml")
 }
 
 // Every screen is usable for people who see little, or nothing: axe finds no fault, on any window and in both themes,
@@ -74,13 +110,16 @@ func TestScreens(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			args := []string{"inspect", "--no-open", "everything"}
 			if verb == "up" {
-				args = []string{"up", "--http", "127.0.0.1:0", "-s", "everything", "-s", "shop"}
+				args = []string{"up", "--http", "127.0.0.1:0", "--gateway", gatewayFile(t), "-s", "everything", "-s", "shop"}
 			}
 			p, origin := opened(t, args...)
 			loaded := p.Requests()
 			for _, path := range paths {
 				p.GoTo(origin + path)
 				p.Until(`!!document.querySelector("[data-ready]")`)
+				if first := begun[path]; first != nil {
+					first(p)
+				}
 				everyLook(p, func(look string) {
 					where := verb + " " + path + ", " + look
 					fits(t, p, where)
