@@ -26,14 +26,15 @@ type file interface {
 	Close() error
 }
 
-// chain is the end of a log, to which lines are added. It is used by one goroutine.
+// chain is the end of a log, to which lines are added. It is used by one goroutine at a time.
 type chain struct {
-	path string
-	log  *Log
-	file file
-	disk disk
-	sync func() error                // of file
-	stat func() (os.FileInfo, error) // of file
+	path  string
+	log   *Log
+	file  file
+	disk  disk
+	sync  func() error                // of file
+	start func() bool                 // asks for a sync of file, for which disk.wait waits; false: the kernel refuses
+	stat  func() (os.FileInfo, error) // of file
 	end
 	before   string    // name of the rotated file before an empty file
 	unsigned int       // lines since the last checkpoint
@@ -124,7 +125,8 @@ func (c *chain) recover() (detail map[string]any, err error) {
 
 // use makes f the file of the chain.
 func (c *chain) use(f *os.File) {
-	c.file, c.sync, c.stat, c.looked = f, func() error { return c.disk.sync(f) }, f.Stat, time.Now()
+	c.file, c.stat, c.looked = f, f.Stat, time.Now()
+	c.sync, c.start = func() error { return c.disk.sync(f) }, func() bool { return c.disk.start(f) }
 }
 
 // after finds the end of the log in the last rotated file.
@@ -250,14 +252,25 @@ func (c *chain) checkpoint() error {
 
 // write writes the group after the last whole line. After an error the chain is as it was at m.
 func (c *chain) write(m mark, wait bool) error {
-	err := c.mend()
-	if err == nil {
-		c.torn = true
-		_, err = c.file.WriteAt(c.buf, c.size)
-		if err == nil && wait {
-			err = c.sync()
-		}
+	err := c.put()
+	if err == nil && wait {
+		err = c.sync()
 	}
+	return c.wrote(m, err)
+}
+
+// put writes the group into the file. wrote must follow.
+func (c *chain) put() error {
+	if err := c.mend(); err != nil {
+		return err
+	}
+	c.torn = true
+	_, err := c.file.WriteAt(c.buf, c.size)
+	return err
+}
+
+// wrote ends what put has begun, and returns the error that it gets.
+func (c *chain) wrote(m mark, err error) error {
 	if err != nil {
 		c.end, c.unsigned = m.end, m.unsigned
 		_ = c.mend() // or before the next group

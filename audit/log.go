@@ -76,10 +76,11 @@ type Options struct {
 }
 
 const (
-	groupTime  = 2 * time.Millisecond // lines of Add wait for others as long
-	retryTime  = time.Second          // between attempts to write lines of Add
-	rotateTime = time.Minute          // between attempts to rotate
-	lockTime   = 5 * time.Second      // wait for the lock of a shared log
+	groupTime  = 2 * time.Millisecond  // lines of Add wait for others as long
+	retryTime  = time.Second           // between attempts to write lines of Add
+	leadTime   = 50 * time.Millisecond // a caller waits as long for the disk before the goroutine of the log does
+	rotateTime = time.Minute           // between attempts to rotate
+	lockTime   = 5 * time.Second       // wait for the lock of a shared log
 	maxQueued  = 1 << 16
 	maxGroup   = 4096
 
@@ -102,8 +103,17 @@ type Log struct {
 	closed bool     // guarded by mu
 	floods floods
 
+	writer *writer // that callers can lead; nil: its goroutine has not begun; guarded by mu
+	busy   bool    // a caller or the goroutine writes; guarded by mu
+	wanted bool    // the goroutine waits until a caller has written; guarded by mu
+
 	urgent chan struct{} // a line waits to be written now
 	late   *time.Timer   // makes lines of Add urgent after groupTime; nil: there was none; guarded by mu
+	timed  bool          // late runs; guarded by mu
+	slow   *time.Timer   // ends the wait of a caller that leads, see [writer.lead]; nil: there was none; guarded by mu
+	begun  time.Time     // when the last caller began to lead; guarded by mu
+	looks  bool          // slow runs; guarded by mu
+	events *os.File      // of the disk for which that caller waits; guarded by mu
 
 	stop  chan struct{}
 	done  chan struct{}
@@ -119,6 +129,7 @@ type Log struct {
 type queued struct {
 	line
 	done chan error // gets the outcome; nil: nobody waits
+	at   time.Time
 }
 
 // Open opens a log to add to, and creates the file and its folder if needed. An empty path means
@@ -231,15 +242,24 @@ func inUse(path string) error {
 }
 
 // Write adds a line and waits until it is written, see [Options.Sync]. If ctx ends first, the error
-// wraps its cause and the line may be in the log.
+// wraps its cause and the line may be in the log; Write may notice that up to 0.1 s late.
 func (l *Log) Write(ctx context.Context, e Entry) error {
 	line, err := l.checked(&e)
 	if err != nil {
 		return err
 	}
 	done := make(chan error, 1)
-	if err := l.enqueue(queued{line, done}); err != nil {
+	lead, err := l.enqueue(queued{line: line, done: done})
+	if err != nil {
 		return err
+	}
+	if lead != nil {
+		lead.lead()
+	}
+	select {
+	case err := <-done: // without ctx.Done, which makes a context of more parts
+		return err
+	default:
 	}
 	select {
 	case err := <-done:
@@ -265,7 +285,8 @@ func (l *Log) tryAdd(e Entry) error {
 		l.options.Logger.Error("line of the audit log is dropped", "err", err)
 		return err
 	}
-	return l.enqueue(queued{line, nil})
+	_, err = l.enqueue(queued{line: line})
+	return err
 }
 
 // checked returns the line of an entry that a program has made.
@@ -279,27 +300,52 @@ func (l *Log) checked(e *Entry) (out line, err error) {
 	return out, nil
 }
 
-func (l *Log) enqueue(q queued) error {
+// enqueue adds a line to the queue. The caller must lead the writer that it returns, if any.
+func (l *Log) enqueue(q queued) (lead *writer, err error) {
+	q.at = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	if len(l.queue) >= maxQueued || l.bytes+len(q.text) > maxQueuedBytes {
-		return fmt.Errorf("audit log: %d lines of %d MiB wait for %s; the disk is too slow for the calls", len(l.queue), l.bytes>>20, l.path)
+		return nil, fmt.Errorf("audit log: %d lines of %d MiB wait for %s; the disk is too slow for the calls", len(l.queue), l.bytes>>20, l.path)
 	}
 	l.queue = append(l.queue, q)
 	l.bytes += len(q.text)
 	switch {
-	case q.done != nil:
+	case q.done != nil && l.writer == nil:
 		l.wake()
-	case len(l.queue) > 1: // another line wakes the writer
+	case q.done != nil && l.busy: // it looks at the queue before it stops
+	case q.done != nil:
+		l.busy = true
+		l.writer.leads()
+		return l.writer, nil
+	case len(l.queue) > 1 || l.timed: // another line wakes the writer
 	case l.late == nil:
-		l.late = time.AfterFunc(groupTime, l.wake)
+		l.timed, l.late = true, time.AfterFunc(groupTime, l.grouped)
 	default:
+		l.timed = true
 		l.late.Reset(groupTime)
 	}
-	return nil
+	return nil, nil
+}
+
+// grouped wakes the writer if the first line has waited for groupTime. Otherwise the timer goes on: to stop it
+// and to set it again for each line costs a system call.
+func (l *Log) grouped() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timed = false
+	if len(l.queue) == 0 {
+		return
+	}
+	if rest := groupTime - time.Since(l.queue[0].at); rest > 0 {
+		l.timed = true
+		l.late.Reset(rest)
+		return
+	}
+	l.wake()
 }
 
 // signed calls OnCheckpoint.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,10 +13,11 @@ import (
 // disk waits until lines are on disk. It asks the kernel (io_submit, since Linux 4.18) and waits for the answer
 // as for that of a socket, since the Go runtime replaces a thread that waits in fdatasync, which costs more
 // than the disk does. Where the kernel refuses, as in some sandboxes, a thread waits. The zero value is
-// ready to use, by one goroutine.
+// ready to use, by one goroutine at a time.
 type disk struct {
 	context uintptr  // of the kernel
 	events  *os.File // an eventfd; nil: there is none yet
+	file    *os.File // of the request
 	request request
 	blocked bool // the kernel refuses
 }
@@ -46,12 +48,19 @@ const (
 
 // sync waits until the content of a file is on disk.
 func (d *disk) sync(f *os.File) error {
-	if d.open() {
-		submitted, err := d.submit(f)
-		if submitted {
-			return os.NewSyscallError("fdatasync", err)
+	if d.open() && d.start(f) {
+		for {
+			if there, err := d.wait(); there {
+				return err
+			}
+			d.patient()
 		}
 	}
+	return waitFor(f)
+}
+
+// waitFor waits in a thread until the content of a file is on disk.
+func waitFor(f *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
 			return os.NewSyscallError("fdatasync", err)
@@ -79,23 +88,28 @@ func (d *disk) open() bool {
 	return true
 }
 
-// submit makes the request and waits for its answer. Without submitted the file is as it was.
-func (d *disk) submit(f *os.File) (submitted bool, err error) {
-	d.request.file = uint32(f.Fd())
+// ready reports whether start may be called.
+func (d *disk) ready() bool { return d.events != nil && !d.blocked }
+
+// start makes the request for a file. If it reports true, wait must follow.
+func (d *disk) start(f *os.File) bool {
+	d.file, d.request.file = f, uint32(f.Fd())
 	list := [1]*request{&d.request}
 	for {
 		n, _, number := syscall.Syscall(unix.SYS_IO_SUBMIT, d.context, 1, uintptr(unsafe.Pointer(&list)))
-		if number == unix.EINTR {
-			continue
+		if number != unix.EINTR {
+			return number == 0 && n == 1
 		}
-		if number != 0 || n != 1 {
-			return false, nil
-		}
-		break
 	}
+}
+
+// wait waits for the answer to the request. If it reports false, another wait must follow.
+func (d *disk) wait() (there bool, err error) {
 	var count [8]byte
-	if _, err := d.events.Read(count[:]); err != nil {
-		return false, errors.Join(err, d.close()) // which waits for the request
+	if _, err := d.events.Read(count[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+		return false, nil
+	} else if err != nil {
+		return true, errors.Join(d.close(), waitFor(d.file)) // close waits for the request
 	}
 	var a answer
 	for {
@@ -104,15 +118,21 @@ func (d *disk) submit(f *os.File) (submitted bool, err error) {
 			continue
 		}
 		if number != 0 || n != 1 {
-			return false, d.close()
+			return true, errors.Join(d.close(), waitFor(d.file))
 		}
 		break
 	}
 	if a.result < 0 {
-		return true, syscall.Errno(-a.result)
+		return true, os.NewSyscallError("fdatasync", syscall.Errno(-a.result))
 	}
 	return true, nil
 }
+
+// hurry makes wait report false soon. Any goroutine may call it while ready.
+func hurry(events *os.File) { _ = events.SetReadDeadline(time.Unix(1, 0)) }
+
+// patient undoes hurry.
+func (d *disk) patient() { _ = d.events.SetReadDeadline(time.Time{}) }
 
 // close gives back what the kernel keeps.
 func (d *disk) close() error {
@@ -121,7 +141,7 @@ func (d *disk) close() error {
 	}
 	_, _, number := syscall.Syscall(unix.SYS_IO_DESTROY, d.context, 0, 0)
 	err := d.events.Close()
-	*d = disk{blocked: true}
+	*d = disk{blocked: true, file: d.file}
 	if number != 0 {
 		return os.NewSyscallError("io_destroy", number)
 	}

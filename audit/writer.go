@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// writer is the goroutine of a Log. It alone uses the file.
+// writer writes the lines of a Log: its goroutine, or in the usual case the caller of Write, see lead. The one that has
+// set busy uses the file alone.
 type writer struct {
 	*Log
 	chain
@@ -19,6 +20,8 @@ type writer struct {
 
 	unrotated time.Time      // the last attempt to rotate failed then
 	detail    map[string]any // of a log that was opened again, for a line
+
+	handed chan *flight // from a caller that has led, to the goroutine, which is busy then
 }
 
 // open begins to write.
@@ -122,26 +125,35 @@ func (w *writer) run() {
 	sign := time.NewTicker(w.options.Interval)
 	defer sign.Stop()
 	var again <-chan time.Time // lines wait after an error
+	w.lendable()
 	for stopping := false; !stopping; {
+		var rest *flight
+		handed := false
 		select {
 		case <-w.urgent:
 		case <-again:
 		case <-sign.C:
 		case <-w.stop:
 			stopping = true
+		case rest = <-w.handed:
+			handed = true
+		}
+		if !handed {
+			rest = w.acquireTurn()
 		}
 		again = nil
+		w.finish(rest)
 		for {
 			group, more := w.take()
 			err := w.commit(group, stopping && !more)
 			if err != nil {
-				if stopping {
-					w.final = err
-				}
 				again = time.After(retryTime)
+			}
+			if err != nil && stopping {
+				w.final = err
 				break
 			}
-			if !more {
+			if (!more || err != nil) && w.releaseTurn() {
 				break
 			}
 		}
@@ -176,9 +188,7 @@ func (w *writer) take() (group []queued, more bool) {
 		n++
 	}
 	group = slices.Clone(w.queue[:n])
-	if w.queue = slices.Delete(w.queue, 0, n); len(w.queue) == 0 && w.late != nil {
-		w.late.Stop()
-	}
+	w.queue = slices.Delete(w.queue, 0, n)
 	return group, len(w.queue) > 0
 }
 
@@ -193,7 +203,11 @@ func (w *writer) commit(group []queued, last bool) error {
 		return nil
 	}
 	begun := time.Now()
-	err := w.tryCommit(group, due, last)
+	return w.settle(group, begun, w.tryCommit(group, due, last))
+}
+
+// settle tells those that wait for a group.
+func (w *writer) settle(group []queued, begun time.Time, err error) error {
 	if err != nil {
 		err = explained(w.Log.path, err)
 	}
