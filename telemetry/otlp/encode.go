@@ -131,8 +131,13 @@ func (u unsigned) MarshalJSON() ([]byte, error) {
 	return append(strconv.AppendUint([]byte(`"`), uint64(u), 10), '"'), nil
 }
 
-// encodeSpans returns the body of a request with spans, by resource and scope.
+// encodeSpans returns the body of a request with spans.
 func encodeSpans(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
+	return requestOf(spans).encode()
+}
+
+// requestOf returns a request with spans, by resource and scope.
+func requestOf(spans []sdktrace.ReadOnlySpan) *traceRequest {
 	type group struct {
 		resource attribute.Distinct
 		scope    instrumentation.Scope
@@ -157,7 +162,7 @@ func encodeSpans(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
 		}
 		ss.Spans = append(ss.Spans, encodeSpan(s))
 	}
-	return json.Marshal(req)
+	return &req
 }
 
 func encodeSpan(s sdktrace.ReadOnlySpan) spanJSON {
