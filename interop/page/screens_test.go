@@ -84,7 +84,7 @@ var begun = map[string]func(p *browser.Person){
 	"/audit": func(p *browser.Person) {
 		p.Press("button", "Verify the log")
 		p.Reads("The log is whole.")
-		p.Reads("tools/call echo")
+		p.Reads("everything echo")
 	},
 }
 
