@@ -62,6 +62,7 @@ func (c *inspectCmd) Run(a *app) error {
 	h.servers = h.newServers("", false)
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
+	h.steered()
 	h.gateway.Middleware = made.Around(h.known)
 	ports, err := listen.Loopback()
 	if err != nil {
@@ -72,8 +73,9 @@ func (c *inspectCmd) Run(a *app) error {
 	for _, s := range p.servers {
 		fronts[s.Name] = &mcp.Server{Name: "patchbay inspect", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger(), OnFrame: onFrame, Watched: watched}
 	}
-	page.Title, page.Home, page.Server = strings.Join(slices.Sorted(maps.Keys(fronts)), ", "), "tools", func(name string) *mcp.Server { return fronts[name] }
-	page.Gateway.Counters, page.Frames = h.counters, frames
+	p.from = strings.Join(slices.Sorted(maps.Keys(fronts)), ", ")
+	page.Title, page.Home, page.Server = p.from, "tools", func(name string) *mcp.Server { return fronts[name] }
+	page.Gateway.Counters, page.Gateway.Admin, page.Frames = h.counters, h.steers.For, frames
 	w := listen.NewOwn(ports, page, page.Close, a.logger())
 	h.pageURL = page.URL
 	h.servers.Set(p.servers, p.faulty, p.share)

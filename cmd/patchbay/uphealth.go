@@ -27,7 +27,7 @@ func (h *upServer) report() *health.Report {
 	}
 	upreport.Fill(r, h.board, h.servers, h.gateway, h.counters, ready)
 	h.chain.Report(r)
-	r.Steers = h.steers != nil
+	r.Steers = h.steers != nil && h.views != nil // verbs act on up, not on inspect
 	r.Record = h.a.recordState()
 	if h.ending.Load() {
 		r.State = health.Ending

@@ -358,6 +358,14 @@ func TestPageOpens(t *testing.T) {
 	if res, err := v.open(t, "conjugate").Raw(t.Context(), "tools/list", nil); err != nil || !strings.Contains(string(res), `"conjugate"`) {
 		t.Errorf("the tools are %s, %v", res, err)
 	}
+	if status, text := v.ask(t, "/ui/restart/conjugate", map[string]string{}); status != http.StatusOK || !strings.Contains(text, "conjugate: restarted; it is ready") {
+		t.Errorf("a restart of a server of inspect: HTTP %d %s", status, text)
+	}
+	if state, _ := program(t, "status"); state != nil {
+		if text, err := state.Output(); err != nil || !strings.Contains(string(text), "the page "+at+"/") {
+			t.Errorf("the status of inspect is\n%s (%v)", text, err)
+		}
+	}
 	page, _ := program(t, "page")
 	if err := page.Run(); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ export interface Screen {
 }
 
 export const screens: Screen[] = [
-	{ path: "", name: "Servers", rail: true, when: (s) => s.home === "servers", show: Servers },
+	{ path: "", name: "Servers", rail: true, when: (s) => !s.recording, show: Servers },
 	{ path: "s", name: "Tools", rail: true, when: (s) => s.can.call, show: Tools },
 	{ path: "tasks", name: "Tasks", rail: true, when: (s) => s.can.call, show: Tasks },
 	{ path: "wire", name: "Wire", rail: true, when: () => true, show: Wire },

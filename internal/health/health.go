@@ -46,6 +46,17 @@ type Report struct {
 	Unapplied []string   `json:"unapplied,omitempty"` // changed files that are not in use, each with the first reason
 }
 
+// Where describes for people where the program is reached.
+func (r *Report) Where() string {
+	switch {
+	case r.URL != "":
+		return r.URL
+	case r.Page != "":
+		return "the page " + r.Page
+	}
+	return "over stdio"
+}
+
 // View is what clients see at one path of a gateway.
 type View struct {
 	Name   string `json:"name"`

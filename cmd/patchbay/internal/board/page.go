@@ -26,11 +26,7 @@ func (p *Page) Up(r *health.Report, now time.Time) {
 		p.Print("(patchbay status on its machine shows its servers)")
 		return
 	}
-	where := r.URL
-	if where == "" {
-		where = "over stdio"
-	}
-	p.Print(fmt.Sprintf("patchbay %s, %s: %s", p.Shown(r.Version), p.Shown(where), p.Shown(r.State)))
+	p.Print(fmt.Sprintf("patchbay %s, %s: %s", p.Shown(r.Version), p.Shown(r.Where()), p.Shown(r.State)))
 	p.Print(fmt.Sprintf("(pid %d for %s, %s)", r.PID, screen.Age(r.Since, now), p.Shown(r.From)))
 	for _, reason := range r.Unapplied {
 		p.Print(p.Shown(screen.OneLine(reason)))

@@ -107,11 +107,7 @@ func (w *Where) Dial(ctx context.Context, server string, header http.Header, tra
 func lines(list []health.Found) string {
 	var out []string
 	for _, u := range list {
-		at := u.URL
-		if at == "" {
-			at = "over stdio"
-		}
-		out = append(out, fmt.Sprintf("--pid %d: %s, %s", u.PID, at, u.From))
+		out = append(out, fmt.Sprintf("--pid %d: %s, %s", u.PID, u.Where(), u.From))
 	}
 	return strings.Join(out, "\n")
 }
