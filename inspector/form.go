@@ -1,31 +1,36 @@
 package inspector
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	texts "github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // Bounds of a form. Deeper parts are sent when the person opens them.
 const (
-	maxFormBytes  = 2 << 20 // of a schema, with the JSON around it
-	maxCheckBytes = 8 << 20 // of a schema and a value
-	maxFormDepth  = 5       // levels of one answer
-	maxFormFields = 300     // fields of one answer, except those of the first object
-	maxFormSteps  = 128     // from the root to a field that is opened
+	maxFormBytes  = 2 << 20  // of a schema, with the JSON around it
+	maxCheckBytes = 8 << 20  // of a schema and a value
+	maxFormDepth  = 5        // levels of one answer
+	maxFormFields = 300      // fields of one answer, except those of the first object
+	maxFormParts  = 16 << 20 // bytes of the schemas of these fields
+	maxFormSteps  = 128      // from the root to a field that is opened
+	maxStep       = 12       // bytes of a step
 )
 
 // routeForms adds the paths that fill in calls of tools, and write them elsewhere.
 func (p *Page) routeForms() {
-	p.mux.Handle("POST /ui/form", answered(p.form))
-	p.mux.Handle("POST /ui/check", answered(p.check))
-	p.mux.Handle("POST /ui/paste", answered(p.paste))
+	t := turns{all: make(chan struct{}, maxWaiting), work: make(chan struct{}, maxWorking)}
+	p.mux.Handle("POST /ui/form", t.answered(maxFormBytes, p.form))
+	p.mux.Handle("POST /ui/check", t.answered(maxCheckBytes, p.check))
+	p.mux.Handle("POST /ui/paste", t.answered(maxPaste, p.paste))
 }
 
 // form is a form as the page has it.
@@ -64,12 +69,12 @@ type formOption struct {
 }
 
 // form answers POST /ui/form: the form of a schema, or of a part of it.
-func (p *Page) form(r *http.Request) (any, error) {
+func (p *Page) form(ctx context.Context, body []byte) (any, error) {
 	var in struct {
 		Schema json.RawMessage `json:"schema"`
 		At     []string        `json:"at"` // the more of a field
 	}
-	if err := read(r, maxFormBytes, &in); err != nil {
+	if err := decode(body, &in); err != nil {
 		return nil, err
 	}
 	if len(in.At) > maxFormSteps {
@@ -81,15 +86,21 @@ func (p *Page) form(r *http.Request) (any, error) {
 	}
 	at := schema.Outline(in.Schema)
 	for i := range in.At {
+		if ctx.Err() != nil {
+			return nil, errGone
+		}
 		next := part(&at, in.At[i])
 		if next == nil {
-			return nil, fail(http.StatusNotFound, "the schema has nothing at %q", strings.Join(in.At, " "))
+			return nil, fail(http.StatusNotFound, "the schema has nothing at %q", texts.Clip(strings.Join(in.At, " "), 100))
 		}
 		at = *next
 	}
-	b := &formBuilder{left: maxFormFields}
+	b := &formBuilder{ctx: ctx, left: maxFormFields, bytes: maxFormParts}
 	f.Title, f.Description = at.Title, at.Description
 	f.formField = b.field(&at, in.At, maxFormDepth)
+	if ctx.Err() != nil {
+		return nil, errGone
+	}
 	f.formField.Title, f.formField.Description = "", "" // those of the form
 	if f.Kind == "other" && len(in.At) == 0 && slices.Equal(at.Types(), []string{"object"}) {
 		f.Kind = "object" // without properties
@@ -107,6 +118,8 @@ func part(f *schema.Field, step string) *schema.Field {
 		return &list[i]
 	}
 	switch {
+	case len(step) > maxStep:
+		return nil
 	case step == "[]":
 		return f.Elements()
 	case step == "{}":
@@ -123,8 +136,13 @@ func part(f *schema.Field, step string) *schema.Field {
 
 // formBuilder makes one answer.
 type formBuilder struct {
-	left int // fields that may still be added
+	ctx   context.Context // of the request
+	left  int             // fields that may still be added
+	bytes int             // of schemas, the same
 }
+
+// full reports whether nothing more may be added.
+func (b *formBuilder) full() bool { return b.left <= 0 || b.bytes <= 0 || b.ctx.Err() != nil }
 
 func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
 	out := formField{
@@ -137,26 +155,31 @@ func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
 	if f.Kind != schema.Other {
 		return out
 	}
-	members, types := f.Members(), f.Types()
-	variants := f.Variants()
+	if b.bytes -= len(f.Schema); depth == 0 || depth < maxFormDepth && b.full() {
+		return unopened(f, out, at)
+	}
+	members, variants, places, types := f.Members(), f.Variants(), []schema.Field(nil), f.Types()
+	if slices.Contains(types, "array") {
+		places = f.Places()
+	}
+	if b.left -= len(members) + len(variants) + len(places); depth < maxFormDepth && b.left < 0 {
+		return unopened(f, out, at)
+	}
 	step := func(s string) []string { return append(slices.Clone(at), s) }
 	list := func(of []schema.Field, kind string) []formField {
 		fields := make([]formField, 0, len(of))
 		for i := range of {
+			if b.ctx.Err() != nil {
+				break
+			}
 			fields = append(fields, b.field(&of[i], step(kind+strconv.Itoa(i)), depth-1))
 		}
 		return fields
 	}
-	if b.left -= len(members) + len(variants); depth == 0 || b.left < 0 && depth < maxFormDepth {
-		switch {
-		case variants != nil:
-			out.Kind, out.More = "choice", at
-		case len(members) > 0 || f.Others() != nil && slices.Contains(types, "object"):
-			out.Kind, out.More = "object", at
-		case slices.Contains(types, "array") && (f.Elements() != nil || f.Places() != nil):
-			out.Kind, out.More = "list", at
-		}
-		return out
+	one := func(of *schema.Field, kind string) *formField {
+		b.left--
+		field := b.field(of, step(kind), depth-1)
+		return &field
 	}
 	switch {
 	case variants != nil:
@@ -164,21 +187,42 @@ func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
 	case len(members) > 0 || slices.Contains(types, "object"):
 		out.Fields = list(members, ".")
 		if others := f.Others(); others != nil {
-			rest := b.field(others, step("{}"), depth-1)
-			out.Rest = &rest
+			out.Rest = one(others, "{}")
 		}
 		if len(out.Fields) > 0 || out.Rest != nil {
 			out.Kind = "object"
 		}
 	case slices.Contains(types, "array"):
-		out.Fields = list(f.Places(), "#")
+		out.Fields = list(places, "#")
 		if e := f.Elements(); e != nil {
-			element := b.field(e, step("[]"), depth-1)
-			out.Element, out.Kind = &element, "list"
+			out.Element, out.Kind = one(e, "[]"), "list"
 		}
 		if len(out.Fields) > 0 {
 			out.Kind = "list"
 		}
+	}
+	return out
+}
+
+// unopened returns a field without its parts. It looks only at the keywords of the field, because the parts are what takes
+// time: a choice may turn out to be an object when it is opened.
+func unopened(f *schema.Field, out formField, at []string) formField {
+	has := func(keyword string) bool {
+		value, _ := jsonx.LookupPath(f.Schema, keyword)
+		if len(value) < 2 || value[0] != '{' && value[0] != '[' {
+			return false
+		}
+		i := jsonx.SkipSpace(value, 1)
+		return value[i] != '}' && value[i] != ']'
+	}
+	types := slices.DeleteFunc(f.Types(), func(t string) bool { return t == "null" })
+	switch {
+	case has("anyOf") || has("oneOf") || len(types) > 1:
+		out.Kind, out.More = "choice", at
+	case has("properties") || has("additionalProperties") && slices.Contains(types, "object"):
+		out.Kind, out.More = "object", at
+	case slices.Contains(types, "array") && (has("items") || has("prefixItems")):
+		out.Kind, out.More = "list", at
 	}
 	return out
 }
@@ -258,13 +302,13 @@ type formFault struct {
 }
 
 // check answers POST /ui/check: the faults of a value.
-func (p *Page) check(r *http.Request) (any, error) {
+func (p *Page) check(_ context.Context, body []byte) (any, error) {
 	var in struct {
 		Schema json.RawMessage `json:"schema"`
 		Value  json.RawMessage `json:"value"` // absent: none, which is a fault
 		Form   bool            `json:"form"`  // formats count, as in the answer to a question
 	}
-	if err := read(r, maxCheckBytes, &in); err != nil {
+	if err := decode(body, &in); err != nil {
 		return nil, err
 	}
 	out := struct {
@@ -314,20 +358,4 @@ func checker(of json.RawMessage, isForm bool) (func(json.RawMessage) error, erro
 		}
 		return f.Check(members)
 	}, nil
-}
-
-// read decodes the body of a request.
-func read(r *http.Request, limit int64, into any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return fail(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", limit)
-	case err != nil:
-		return fail(http.StatusBadRequest, "the request cannot be read: %v", err)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fail(http.StatusBadRequest, "the request is not the expected JSON: %v", err)
-	}
-	return nil
 }

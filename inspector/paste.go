@@ -1,9 +1,9 @@
 package inspector
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,6 +11,9 @@ import (
 	"strings"
 	"unicode"
 )
+
+// maxPaste is the largest call in bytes that is written as text: quotes in it take several bytes.
+const maxPaste = 64 << 10
 
 // call is a call of a tool, as the page gives it to be written elsewhere.
 type call struct {
@@ -29,9 +32,9 @@ type pasted struct {
 }
 
 // paste answers POST /ui/paste: a call as text for other programs.
-func (p *Page) paste(r *http.Request) (any, error) {
+func (p *Page) paste(_ context.Context, body []byte) (any, error) {
 	var c call
-	if err := read(r, maxCheckBytes, &c); err != nil {
+	if err := decode(body, &c); err != nil {
 		return nil, err
 	}
 	if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
