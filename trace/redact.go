@@ -122,7 +122,10 @@ func NewRedactor(opts *RedactorOptions) *Redactor {
 	if opts != nil {
 		o = *opts
 	}
-	r := &Redactor{own: newRules(o)}
+	r := new(Redactor)
+	if o.Names != nil || len(o.Headers) > 0 { // else the defaults, which are compiled once, when they are first used
+		r.own = newRules(o)
+	}
 	r.Learn(o.Values...)
 	return r
 }
