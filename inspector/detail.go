@@ -242,37 +242,23 @@ func (f *Frames) commands(d *detail, s *snapshot, url string) {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
-	if name == "" || len(arguments) > 16<<10 {
+	if name == "" || len(arguments) > 16<<10 || arguments[0] != '{' {
 		return
 	}
 	tool := name
 	if s.server != "" && s.server != s.conn.name {
 		tool = s.server + "/" + name
 	}
-	line := string(jsonx.Compact(nil, arguments))
-	d.CLI = visibly("patchbay call " + quoted(tool) + " " + quoted(line))
-	if url != "" && s.server == "" {
+	line := string(plainJSON(arguments))
+	if typable(tool, name) {
+		d.CLI = "patchbay call " + shellWord(tool) + " " + shellWord(line)
+	}
+	if url != "" && s.server == "" && typable(name) {
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":` + string(jsonx.AppendString(nil, name)) + `,"arguments":` + line +
 			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"curl","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-		d.Curl = visibly("curl " + quoted(url) + " -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H " + quoted("Mcp-Name: "+name) + " --data-raw " + quoted(body))
+		d.Curl = visibly("curl " + shellWord(url) + " -H 'Content-Type: application/json' -H 'Accept: application/json, text/event-stream' -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/call' -H " + shellWord("Mcp-Name: "+name) + " --data-raw " + shellWord(body))
 	}
-	d.Test = visibly("res, err := session.Call(t.Context(), " + strconv.Quote(name) + ", json.RawMessage(" + goQuoted(line) + "))\nif err != nil {\n\tt.Fatal(err)\n}\n")
-}
-
-// quoted writes a word for a POSIX shell.
-func quoted(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// goQuoted writes a string of Go.
-func goQuoted(s string) string {
-	if strconv.CanBackquote(s) {
-		return "`" + s + "`"
-	}
-	return strconv.Quote(s)
+	d.Test = visibly("res, err := session.Call(t.Context(), " + strconv.Quote(name) + ", json.RawMessage(" + goString(line) + "))\nif err != nil {\n\tt.Fatal(err)\n}\n")
 }
 
 // details answers with what is known of a row.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	texts "github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // maxPaste is the largest call in bytes that is written as text: quotes in it take several bytes.
@@ -26,8 +31,8 @@ type call struct {
 
 // pasted is a call as text.
 type pasted struct {
-	CLI  string `json:"cli"`
-	Curl string `json:"curl,omitempty"` // absent: there is no endpoint
+	CLI  string `json:"cli,omitempty"`  // absent: a name must not stand in a command
+	Curl string `json:"curl,omitempty"` // absent: the same, or there is no endpoint
 	Test string `json:"test"`           // a test of Go
 }
 
@@ -40,18 +45,30 @@ func (p *Page) paste(_ context.Context, body []byte) (any, error) {
 	if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
 		c.Arguments = json.RawMessage("{}")
 	}
+	c.Arguments, c.Meta = plainJSON(c.Arguments), plainJSON(c.Meta)
+	if c.Arguments[0] != '{' || len(c.Meta) > 0 && c.Meta[0] != '{' {
+		return nil, fail(http.StatusBadRequest, "the arguments or the meta are not an object")
+	}
 	return &pasted{CLI: c.cli(), Curl: c.curl(p.Report().URL), Test: c.test()}, nil
 }
 
 // cli is the command that makes the call.
 func (c *call) cli() string {
+	if !typable(c.Server, c.Tool) {
+		return ""
+	}
 	return "patchbay call " + shellWord(c.Tool) + " " + shellWord(string(c.Arguments)) + " -s " + shellWord(c.Server)
 }
 
 // curl is the request to an endpoint that makes the call.
 func (c *call) curl(endpoint string) string {
-	if endpoint == "" {
+	if endpoint == "" || !typable(c.Server, c.Tool) {
 		return ""
+	}
+	for name, value := range c.Headers {
+		if strings.Trim(name, headerLetters) != "" || !typable(name) || !printable(value) {
+			return ""
+		}
 	}
 	meta := c.Meta
 	if len(meta) == 0 {
@@ -85,6 +102,30 @@ func (c *call) test() string {
 `, testName(c.Tool), goString("testdata/"+fileName(c.Tool)+".txt"), goString(c.Tool), goString(string(c.Arguments)))
 }
 
+const headerLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+// typable reports whether names may stand in a command that people paste into a terminal. Servers choose the names of
+// their tools: a control character would be typed, even between quotes; a name that begins with - would be an option, and
+// one that is a URL another server.
+func typable(names ...string) bool {
+	for _, name := range names {
+		if name == "" || strings.HasPrefix(name, "-") || strings.Contains(name, "://") || !printable(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// printable reports whether a text has neither control characters nor characters that hide or turn it.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || texts.Obeyed(r) })
+}
+
+// plainJSON returns JSON on one line, without characters that a terminal obeys.
+func plainJSON(raw json.RawMessage) json.RawMessage {
+	return texts.Escape(nil, strings.ToValidUTF8(string(jsonx.Compact(nil, raw)), "\uFFFD"))
+}
+
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 // shellWord quotes a text for a POSIX shell.
@@ -102,7 +143,7 @@ func jsonString(s string) string {
 
 // goString is a string of Go, without quotes inside where that is possible.
 func goString(s string) string {
-	if strings.ContainsAny(s, `"\`) && strconv.CanBackquote(s) {
+	if strings.ContainsAny(s, `"\`) && strconv.CanBackquote(s) && printable(s) {
 		return "`" + s + "`"
 	}
 	return strconv.Quote(s)

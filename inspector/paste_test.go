@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"fmt"
 	"go/format"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 // A call is written for a shell, for curl and as a Go test, whatever its texts are.
@@ -46,6 +48,49 @@ func TestPasteOfOddNames(t *testing.T) {
 		}
 		if strings.Contains(c.cli(), "call -") {
 			t.Errorf("%q is a flag in %s", tool, c.cli())
+		}
+	}
+}
+
+// A name that a terminal would obey, or a program take for an option, does not come into a command, wherever commands are made.
+func TestPasteOfHostileNames(t *testing.T) {
+	for _, tool := range []string{"x'\x03\ntouch PWN\n", "--trace=/home/me/.bashrc", "-", "a\tb", "a\u009bb", "a\u202eb", "\xff", "http://127.0.0.1:1/x"} {
+		headers := map[string]string{"Mcp-Name": "n"}
+		for _, c := range []call{{Server: "s", Tool: tool, Headers: headers}, {Server: tool, Tool: "t", Headers: headers}} {
+			c.Arguments = []byte(`{}`)
+			if cli, curl := c.cli(), c.curl("http://127.0.0.1:7420/mcp"); cli != "" || curl != "" {
+				t.Errorf("%q and %q are written as %q and %q", c.Server, c.Tool, cli, curl)
+			}
+		}
+		if !utf8.ValidString(tool) {
+			continue // no JSON has it
+		}
+		f := recorded(t, fmt.Sprintf(`{"dir":"in","conn":"http-1","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%s,"arguments":{}}}}`, jsonString(tool)))
+		if d, ok := f.detail(1, "http://127.0.0.1:7420/mcp"); !ok || d.Row.Method != "tools/call" || d.CLI+d.Curl != "" {
+			t.Errorf("%q on the wire: %t, %+v is written as %q and %q", tool, ok, d.Row, d.CLI, d.Curl)
+		}
+	}
+	for name, value := range map[string]string{"-H": "x", "@file": "x", "Mcp-Name": "a\x03", "Mcp-Param-X": "a\n"} {
+		c := call{Server: "s", Tool: "t", Arguments: []byte(`{}`), Headers: map[string]string{name: value}}
+		if curl := c.curl("http://127.0.0.1:7420/mcp"); curl != "" {
+			t.Errorf("the header %q: %q is written as %q", name, value, curl)
+		}
+	}
+}
+
+// Arguments come into commands on one line, without characters that a terminal obeys.
+func TestPasteOfHostileArguments(t *testing.T) {
+	var got pasted
+	post(t, "/ui/paste", "{\"server\":\"s\",\"tool\":\"t\",\"arguments\":{\"q\":\n\t\"a\u202eb\u009bc\"},\"meta\":{\t\"v\":\"\u2066\"}}", &got)
+	if want := `patchbay call t '{"q":"a\u202eb\u009bc"}' -s s`; got.CLI != want {
+		t.Errorf("the command is %q, not %q", got.CLI, want)
+	}
+	if !printable(strings.ReplaceAll(got.Curl, "\n", "")) || !strings.Contains(got.Curl, `"_meta":{"v":"\u2066"}`) {
+		t.Errorf("the request is %q", got.Curl)
+	}
+	for _, arguments := range []string{`-1`, `"--help"`, `[]`} {
+		if code := post(t, "/ui/paste", `{"server":"s","tool":"t","arguments":`+arguments+`}`, nil); code != http.StatusBadRequest {
+			t.Errorf("arguments %s: HTTP %d", arguments, code)
 		}
 	}
 }

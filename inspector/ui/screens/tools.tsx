@@ -343,15 +343,17 @@ function Outcome(p: { run: Run; runs: Run[]; tool: Tool; show: (n: number) => vo
 // Paste copies a call as text for other programs, which the program makes.
 function Paste(p: { run: Run; tool: Tool }) {
 	const { run, tool } = p;
-	const texts = useLoad((stop) => post<{ cli: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, ...written(tool, run.args) }, stop), [run.n]).value;
+	const texts = useLoad((stop) => post<{ cli?: string; curl?: string; test: string }>("/ui/paste", { server: run.server, tool: run.name, arguments: run.args, ...written(tool, run.args) }, stop), [run.n]).value;
 	return (
 		<p class="paste">
 			<span class="dim">copy: </span>
 			{texts && (
 				<>
-					<Copy label="CLI: copy the call as a command" text={() => texts.cli}>
-						CLI
-					</Copy>
+					{texts.cli && (
+						<Copy label="CLI: copy the call as a command" text={() => texts.cli!}>
+							CLI
+						</Copy>
+					)}
 					{texts.curl && (
 						<Copy label="curl: copy the call" text={() => texts.curl!}>
 							curl
