@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -18,12 +18,46 @@ const (
 	pace = 30 * time.Second      // that a browser may take for an event
 
 	maxStreams = 100      // that are open at the same time
+	maxOwn     = 25       // the same of one person
 	maxEvent   = 64 << 10 // bytes
 	maxChanges = 512      // frames in an event
 )
 
 // streams counts the streams that are open.
-type streams struct{ n atomic.Int64 }
+type streams struct {
+	mu  sync.Mutex
+	all int            // guarded by mu
+	own map[string]int // by the ID of the principal; guarded by mu
+}
+
+// enter counts a stream, until leave is called. Those of all links are streams of the same person.
+func (s *streams) enter(who person) (leave func(), err error) {
+	id := ""
+	if who.Principal != nil {
+		id = who.Principal.ID
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.all >= maxStreams:
+		return nil, fail(http.StatusServiceUnavailable, "%d streams of events are open already; close some pages", maxStreams)
+	case s.own[id] >= maxOwn:
+		return nil, fail(http.StatusServiceUnavailable, "%d streams of events of yours are open already; close some pages", maxOwn)
+	}
+	if s.own == nil {
+		s.own = map[string]int{}
+	}
+	s.all++
+	s.own[id]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		if s.own[id]--; s.own[id] == 0 {
+			delete(s.own, id)
+		}
+	}, nil
+}
 
 // documents are sent whole whenever they change, by the names of their events.
 func (p *Page) documents(ctx context.Context) map[string]func() any {
@@ -52,12 +86,12 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		refuse(w, errAdmins)
 		return
 	}
-	if p.open.n.Add(1) > maxStreams {
-		p.open.n.Add(-1)
-		refuse(w, fail(http.StatusServiceUnavailable, "%d streams of events are open already; close some pages", maxStreams))
+	leave, err := p.open.enter(personOf(r.Context()))
+	if err != nil {
+		refuse(w, err)
 		return
 	}
-	defer p.open.n.Add(-1)
+	defer leave()
 	s := &stream{w: w, control: http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

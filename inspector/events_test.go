@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -48,7 +49,12 @@ func (w pipeWriter) Flush()              {}
 
 // hear opens the events of a page.
 func hear(t testing.TB, p *Page, query, lastID string) *listened {
-	ctx, stop := context.WithCancel(asAdmin(t.Context()))
+	return hearAs(asAdmin(t.Context()), t, p, query, lastID)
+}
+
+// hearAs is hear with the context of a person.
+func hearAs(ctx context.Context, t testing.TB, p *Page, query, lastID string) *listened {
+	ctx, stop := context.WithCancel(ctx)
 	in, out := io.Pipe()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/ui/events?"+query, nil)
 	if lastID != "" {
@@ -303,13 +309,24 @@ func TestEventsAreRefused(t *testing.T) {
 			t.Errorf("a wrong filter: HTTP %d %s", w.Code, w.Body)
 		}
 		var open []*listened
-		for range maxStreams {
-			l := hear(t, p, "want=state", "")
+		for i := range maxStreams {
+			if i == maxOwn { // they are bob's
+				w := httptest.NewRecorder()
+				p.events(w, httptest.NewRequestWithContext(asPerson(t.Context(), bob), http.MethodGet, "http://127.0.0.1/ui/events?want=state", nil))
+				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "25 streams of events of yours") {
+					t.Errorf("one stream of a person too many: HTTP %d %s", w.Code, w.Body)
+				}
+			}
+			by := bob
+			if i >= maxOwn {
+				by = &auth.Principal{ID: fmt.Sprint("as#", i/maxOwn)}
+			}
+			l := hearAs(asPerson(t.Context(), by), t, p, "want=state", "")
 			l.next()
 			open = append(open, l)
 		}
-		if w := get("want=rows"); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("one stream too many: HTTP %d", w.Code)
+		if w := get("want=rows"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "100 streams") {
+			t.Errorf("one stream too many: HTTP %d %s", w.Code, w.Body)
 		}
 		for _, l := range open {
 			l.close()

@@ -57,6 +57,8 @@ func (p *Page) metrics(r *http.Request) (any, error) {
 		return nil, fail(http.StatusBadRequest, "tool=%s needs a server", tool)
 	case tool != "" && name != "1h":
 		return nil, fail(http.StatusBadRequest, "range=%s is not known of a tool, only 1h", name)
+	case tool != "" && !personOf(r.Context()).Admin:
+		return nil, fail(http.StatusForbidden, "only administrators see the calls of a single tool, because they are those of other callers too")
 	case server != "" && names == nil:
 		return nil, fail(http.StatusNotFound, "there is no server %q", server)
 	}

@@ -111,7 +111,7 @@ func (p *Page) state(ctx context.Context) *State {
 	if !who.Admin {
 		s.Servers = slices.Clone(s.Servers)
 		for i := range s.Servers {
-			s.Servers[i].Said, s.Servers[i].Debug = nil, nil // what only the owner of the servers is meant to see
+			s.Servers[i] = forOthers(s.Servers[i])
 		}
 	}
 	if s.Home == "" {
@@ -126,6 +126,23 @@ func (p *Page) state(ctx context.Context) *State {
 	}
 	for _, name := range adminsOnly {
 		s.Can[name] = s.Can[name] && who.Admin
+	}
+	return s
+}
+
+// forOthers returns what people who are not administrators see of a server. Reasons have paths and addresses of the machine,
+// and the tools of a server and their calls may be those of other callers.
+func forOthers(s health.Server) health.Server {
+	s.Said, s.Debug, s.Largest, s.Shadowed = nil, nil, nil, nil
+	s.Reason, s.Lost, s.Asked, s.Tokens = "", "", "", 0
+	if s.Minute != nil {
+		minute := *s.Minute
+		minute.Tools = nil
+		s.Minute = &minute
+	}
+	s.Replicas = slices.Clone(s.Replicas)
+	for i := range s.Replicas {
+		s.Replicas[i].Reason, s.Replicas[i].Differs, s.Replicas[i].Out = "", "", ""
 	}
 	return s
 }

@@ -126,7 +126,7 @@ func TestMetrics(t *testing.T) {
 			{"?range=1h&server=db&tool=query", "600000: db query 1 1"},
 			{"?range=1h&server=db&tool=other", "600000: db other"},
 		} {
-			w := get("GET", "/ui/metrics"+tt.query, bob)
+			w := get("GET", "/ui/metrics"+tt.query, ada)
 			var out traffic
 			if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != http.StatusOK {
 				t.Fatalf("%s: HTTP %d %s, %v", tt.query, w.Code, w.Body, err)
@@ -154,6 +154,7 @@ func TestMetrics(t *testing.T) {
 			{"?rnge=1h", `no parameter \"rnge\"; it has: range, server, tool`, 400},
 			{"?tool=query", "tool=query needs a server", 400},
 			{"?server=db&tool=query&range=24h", "range=24h is not known of a tool, only 1h", 400},
+			{"?range=1h&server=db&tool=query", "only administrators see the calls of a single tool", 403},
 			{"?server=removed", `there is no server \"removed\"`, 404},
 		} {
 			if w := get("GET", "/ui/metrics"+tt.query, bob); w.Code != tt.code || !strings.Contains(w.Body.String(), tt.want) {
@@ -164,4 +165,28 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("without counters: HTTP %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// The state that other people get has nothing of the machine of the owner, and nothing of the calls of others.
+func TestStateForOthers(t *testing.T) {
+	one := health.Server{
+		Name: "db", State: "failed", Reason: "secret reason", Said: []string{"secret line"}, Debug: []string{"secret address"}, Asked: "secret caller", Tokens: 77777,
+		Largest: []health.Tool{{Name: "secret tool"}}, Lost: "secret loss", Shadowed: []string{"secret://uri"},
+		Replicas: []health.Replica{{Name: "one", Reason: "secret", Differs: "secret", Out: "secret"}},
+		Minute:   &metrics.Server{Name: "db", Tools: []metrics.Tool{{Name: "secret tool"}}},
+	}
+	p := &Page{Report: func() *health.Report { return &health.Report{Servers: []health.Server{one}} }}
+	read := func(by *auth.Principal) string {
+		out, err := json.Marshal(p.state(asPerson(t.Context(), by)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if got := read(bob); strings.Contains(got, "secret") || strings.Contains(got, "77777") || !strings.Contains(got, `"lastMinute"`) {
+		t.Errorf("others see %s", got)
+	}
+	if got := read(ada); strings.Count(got, "secret") != 11 || !strings.Contains(got, "77777") {
+		t.Errorf("administrators see %s", got)
+	}
 }
