@@ -152,6 +152,9 @@ func (b *formBuilder) field(f *schema.Field, at []string, depth int) formField {
 	for _, o := range f.Options {
 		out.Options = append(out.Options, formOption{o.Value, o.Title})
 	}
+	if null, err := f.Parse("null"); f.Kind == schema.Enum && err == nil && string(null) == "null" {
+		out.Options = append(out.Options, formOption{null, "null"})
+	}
 	if f.Kind != schema.Other {
 		return out
 	}

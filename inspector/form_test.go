@@ -76,6 +76,8 @@ func TestForm(t *testing.T) {
 			"object\n  pay choice\n    | pay object\n      kind enum * card\n    | pay string\n"},
 		{"several types", `{"type":"object","properties":{"id":{"type":["integer","string","null"]}}}`,
 			"object\n  id choice\n    | id integer\n    | id string\n"},
+		{"choices with null", `{"type":"object","properties":{"a":{"type":["string","null"],"enum":["x","y",null]},"b":{"anyOf":[{"type":"string","enum":["x"]},{"type":"null"}]}}}`,
+			"object\n  a enum x y null\n  b enum x null\n"},
 		{"choice of the whole", `{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"properties":{"b":{"type":"number"}},"required":["b"]},{"properties":{"c":{"type":"boolean"}}}]}`,
 			"choice\n  | object\n    b number *\n    a string\n  | object\n    c boolean\n    a string\n"},
 		{"alternatives that only exclude", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`,

@@ -229,8 +229,8 @@ function Absent(p: Shown & { add?: () => void }) {
 	);
 }
 
-const Unset = (p: Shown) =>
-	p.field.required || p.value === undefined || p.bare ? null : (
+const Unset = (p: Shown & { open?: boolean }) =>
+	p.field.required || (p.value === undefined && !p.open) || p.bare ? null : (
 		<Button kind="plain" label={"Unset " + (p.label ?? title(p.field))} onPress={() => p.set(undefined)}>
 			unset
 		</Button>
@@ -357,7 +357,7 @@ function Choice(p: Shown) {
 	if (p.value === undefined && !open) return <Absent {...p} add={() => setOpen(true)} />;
 	const chosen = list[at] ?? list[0]!;
 	return (
-		<Frame {...p} buttons={<Unset {...p} />}>
+		<Frame {...p} buttons={<Unset {...p} set={() => (setOpen(false), p.set(undefined))} open />}>
 			<div class="row">
 				<label for={id}>Form of {p.bare ? "the arguments" : (p.label ?? title(p.field))}</label>
 				<select

@@ -17,12 +17,12 @@ function Page() {
 	const open = use(asking).reduce((n, r) => n + r.queries.length, now?.open ?? 0);
 	const live = use(connected);
 	const words = parts(at);
-	const screen = screens.find((s) => s.path === (words[0] ?? "")) ?? screens.find((s) => s.path === (now?.home === "tools" ? "s" : ""))!;
+	const shown = screens.filter((s) => !now || s.when(now));
+	const screen = shown.find((s) => s.path === (words[0] ?? "")) ?? shown[0]!;
 	useEffect(() => {
 		document.title = `${screen.name} – ${now?.title ?? ""} – Patchbay`;
 	}, [screen, now?.title]);
 	if (!now) return <p class="loading">Loading…</p>;
-	const shown = screens.filter((s) => s.rail && s.when(now));
 	return (
 		<>
 			<a class="skip" href="#main">

@@ -56,6 +56,7 @@ export interface Task {
 // Options are what a request may be accompanied by.
 export interface Options {
 	signal?: AbortSignal;
+	keepalive?: boolean; // it is sent also when the page goes
 	headers?: Record<string, string>;
 	progress?: (p: Progress) => void;
 	log?: (l: Log) => void;
@@ -171,6 +172,7 @@ export class Client {
 		const res = await fetch("/ui/mcp/" + encodeURIComponent(this.server), {
 			method: "POST",
 			signal: o.signal ?? null,
+			keepalive: o.keepalive ?? false,
 			headers: { ...standardHeaders(method, named), "Patchbay-Page": "1", ...o.headers },
 			body: JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta: { ...params._meta, ...envelope(o) } } }),
 		});
@@ -217,7 +219,14 @@ export class Client {
 			more = r.requestState === undefined ? {} : { requestState: r.requestState };
 			if (r.inputRequests) {
 				if (!o.ask) throw new Error("the server asks a question, which cannot be answered here");
-				more.inputResponses = await o.ask(r.inputRequests);
+				try {
+					more.inputResponses = await o.ask(r.inputRequests);
+				} catch (err) {
+					// The call of the server would wait on: the answers end it.
+					const inputResponses = Object.fromEntries(Object.keys(r.inputRequests).map((key) => [key, { action: "cancel" }]));
+					this.request(method, { ...params, ...more, inputResponses }, { headers: o.headers, keepalive: true }).catch(() => undefined);
+					throw err;
+				}
 			}
 		}
 	}

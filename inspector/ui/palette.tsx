@@ -15,7 +15,7 @@ const most = 12;
 function targets(): Target[] {
 	const now = state.now;
 	if (!now) return [];
-	const out: Target[] = screens.filter((s) => s.rail && s.when(now)).map((s) => ({ name: s.name, kind: "screen", to: s.path === "" ? "/" : "/" + s.path }));
+	const out: Target[] = screens.filter((s) => s.when(now)).map((s) => ({ name: s.name, kind: "screen", to: s.path === "" ? "/" : "/" + s.path }));
 	out.push({ name: "Help", kind: "screen", to: "/help" });
 	for (const s of now.servers) {
 		if (now.can.call) out.push({ name: s.name, kind: "server", to: join("s", s.name) });

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { check, type Checked } from "./form";
 import { Markdown } from "./markdown";
-import { isObject, type Obj } from "./mcp";
+import { isExact, isObject, parse, type Obj } from "./mcp";
 import { Button, Copy, Link, ms, size, Tabs, useLoad } from "./parts";
 import type { Run } from "./runs";
 import { join } from "./store";
@@ -26,7 +26,12 @@ function ResultView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 	const r = run.result;
 	const got = useLoad<{ of: Obj; checked: Checked } | undefined>(async (stop) => (p.outputSchema && r && !r.isError ? { of: r, checked: await check(p.outputSchema, r.structuredContent, false, stop) } : undefined), [r, p.outputSchema]).value;
 	const faults = got?.of === r ? got?.checked : undefined;
-	if (!r) return run.error ? <ErrorView error={run.error} status={run.status} /> : null;
+	if (!r) {
+		if (!run.error) return null;
+		const view = () => <ErrorView error={run.error!} status={run.status} />;
+		if (run.error.code === undefined) return view();
+		return <Tabs key={run.n} label="Result" tabs={[{ name: "error", content: view }, { name: "raw", content: () => <Long text={shown(run.error)} code /> }]} />;
+	}
 	const tabs = [{ name: "content", content: () => <Content result={r} server={run.server} /> }];
 	if (r.structuredContent !== undefined) tabs.push({ name: "structured", content: () => <Data value={r.structuredContent} /> });
 	tabs.push({ name: "raw", content: () => <Long text={shown(r)} code /> });
@@ -71,11 +76,11 @@ function ErrorView(p: { error: NonNullable<Run["error"]>; status?: string }) {
 	const { code, message, data } = p.error;
 	return (
 		<div class="error" role={p.status === "canceled" ? undefined : "alert"}>
-			<p class={p.status === "canceled" ? "dim" : "bad"}>
+			<p class={"message " + (p.status === "canceled" ? "dim" : "bad")}>
 				{code !== undefined && <code>{code} </code>}
 				{visible(message)}
 			</p>
-			{data !== undefined && data !== null && <pre>{shown(data)}</pre>}
+			{data !== undefined && data !== null && <pre>{typeof data === "string" ? visible(data) : shown(data)}</pre>}
 		</div>
 	);
 }
@@ -96,17 +101,17 @@ function Content(p: { result: Obj; server: string }) {
 		);
 	}
 	if (Array.isArray(contents)) return <>{contents.map((c: any) => <ResourceView resource={c} />)}</>;
-	if (Array.isArray(content) && content.length > 0) return <>{content.map((c: any) => <Block block={c} server={p.server} />)}</>;
+	if (Array.isArray(content) && content.length > 0) return <>{content.map((c: any) => <Block block={c} server={p.server} plain={!!p.result.isError} />)}</>;
 	return <p class="dim">No content.</p>;
 }
 
 // Block shows a block of content.
-export function Block(p: { block: any; server?: string }) {
+export function Block(p: { block: any; server?: string; plain?: boolean }) {
 	const b = p.block;
 	const mime = kindOf(b?.mimeType);
 	switch (b?.type) {
 		case "text":
-			return <TextView text={String(b.text)} />;
+			return <TextView text={String(b.text)} plain={p.plain} />;
 		case "image":
 			return <Picture data={b.data} mime={mime} />;
 		case "audio":
@@ -127,13 +132,13 @@ export function Block(p: { block: any; server?: string }) {
 	return <pre>{shown(b)}</pre>;
 }
 
-// TextView shows a text: JSON as data, anything else as Markdown, or as it is.
-export function TextView(p: { text: string; mime?: string }) {
-	const [plain, setPlain] = useState(false);
+// TextView shows a text: JSON as data, anything else as Markdown, or, at first with plain, as it is.
+export function TextView(p: { text: string; mime?: string; plain?: boolean }) {
+	const [plain, setPlain] = useState(!!p.plain);
 	const data = useMemo(() => {
 		if (!/^\s*[[{]/.test(p.text)) return undefined;
 		try {
-			return JSON.parse(p.text);
+			return parse(p.text);
 		} catch {
 			return undefined;
 		}
@@ -313,7 +318,7 @@ function Table(p: { rows: Obj[]; name: string }) {
 					{rows.slice(0, most).map((r) => (
 						<tr>
 							{names.map((n) => (
-								<td class={typeof r[n] === "number" ? "number" : ""}>{Object.hasOwn(r, n) ? cell(r[n]) : ""}</td>
+								<td class={typeof r[n] === "number" || isExact(r[n]) ? "number" : ""}>{Object.hasOwn(r, n) ? cell(r[n]) : ""}</td>
 							))}
 						</tr>
 					))}
@@ -369,6 +374,8 @@ export function diff(a: string[], b: string[]): [" " | "+" | "-", string][] | un
 	return out;
 }
 
+const methods = { tool: "tools/call", prompt: "prompts/get", resource: "resources/read" };
+
 // RunView shows a call: how it ended, its progress, its log messages, and what came of it.
 export function RunView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 	const { run } = p;
@@ -380,6 +387,11 @@ export function RunView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 			<ProgressView run={run} />
 			<Logs run={run} />
 			<ResultView {...p} />
+			{run.status !== "open" && (
+				<p>
+					<Link to={"/wire?q=" + encodeURIComponent(`method:${methods[run.kind]} target:"${run.name}"`)}>on the wire</Link>
+				</p>
+			)}
 		</>
 	);
 }

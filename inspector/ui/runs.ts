@@ -53,6 +53,11 @@ export function history(server: string, kind: Run["kind"], name: string): Value<
 // asking are the calls whose questions wait for a person.
 export const asking = new Value<Run[]>([]);
 
+// A page that goes ends its calls that wait for an answer: nobody could give it later. Tasks go on.
+addEventListener("pagehide", () => {
+	for (const r of asking.now) if (!r.task) r.cancel();
+});
+
 let lastRun = 0;
 
 // start begins a call, and returns it. Its history has it until newer ones push it out.

@@ -21,19 +21,21 @@ export interface Shown {
 export interface Screen {
 	path: string; // first part of its address
 	name: string;
-	rail: boolean; // in the navigation
 	when: (s: State) => boolean; // it has something to show
 	show: (p: Shown) => JSX.Element;
 }
 
+// live reports whether there is traffic that goes on.
+const live = (s: State): boolean => s.recording === undefined;
+
 export const screens: Screen[] = [
-	{ path: "", name: "Servers", rail: true, when: (s) => !s.recording, show: Servers },
-	{ path: "s", name: "Tools", rail: true, when: (s) => s.can.call, show: Tools },
-	{ path: "tasks", name: "Tasks", rail: true, when: (s) => s.can.call, show: Tasks },
-	{ path: "wire", name: "Wire", rail: true, when: () => true, show: Wire },
-	{ path: "charts", name: "Charts", rail: true, when: () => true, show: Charts },
-	{ path: "inbox", name: "Inbox", rail: true, when: () => true, show: Inbox },
-	{ path: "policy", name: "Policy", rail: true, when: (s) => s.admin && s.can.policy, show: Policy },
-	{ path: "audit", name: "Audit", rail: true, when: (s) => s.admin && s.can.audit, show: Audit },
-	{ path: "help", name: "Help", rail: true, when: () => true, show: Help },
+	{ path: "", name: "Servers", when: live, show: Servers },
+	{ path: "s", name: "Tools", when: (s) => s.can.call, show: Tools },
+	{ path: "tasks", name: "Tasks", when: (s) => s.can.call, show: Tasks },
+	{ path: "wire", name: "Wire", when: () => true, show: Wire },
+	{ path: "charts", name: "Charts", when: live, show: Charts },
+	{ path: "inbox", name: "Inbox", when: live, show: Inbox },
+	{ path: "policy", name: "Policy", when: (s) => s.admin && s.can.policy, show: Policy },
+	{ path: "audit", name: "Audit", when: (s) => s.admin && s.can.audit, show: Audit },
+	{ path: "help", name: "Help", when: () => true, show: Help },
 ];

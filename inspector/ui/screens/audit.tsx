@@ -100,7 +100,7 @@ export function Audit({ at }: Shown) {
 						rows={[...lines].reverse().map((e) => ({
 							key: String(e.seq),
 							cells: [
-								new Date(e.time).toLocaleString([], { hourCycle: "h23" }),
+								new Date(e.time).toLocaleString("sv") /* as ISO 8601, in local time */,
 								<Visible text={[e.principal?.id, e.team].filter(Boolean).join(", ")} />,
 								<Visible text={[e.server?.name, e.method, e.tool ?? e.name ?? e.event].filter(Boolean).join(" ")} />,
 								<Outcome of={e} />,

@@ -29,6 +29,7 @@ export function Charts({ state, at }: Shown) {
 	const axis = got.value && axisOf(got.value);
 	const all = sum(points);
 	const minutes = got.value ? got.value.stepMs / 60_000 : 1;
+	const costly = state.servers.filter((s) => s.tokens);
 	return (
 		<>
 			<h1>Charts</h1>
@@ -95,11 +96,15 @@ export function Charts({ state, at }: Shown) {
 					/>
 				</div>
 			)}
-			<h2>What definitions of tools cost a model</h2>
-			<p class="dim">Tokens are an estimate from bytes. A host sends them with each question, unless it searches for tools.</p>
-			<h3>Lists of servers</h3>
-			<Shares label="Tokens of the tools of each server" unit="tokens" list={state.servers.filter((s) => s.tokens).map((s) => ({ key: s.name, name: <Visible text={`${s.name} (${s.tools} tools)`} />, value: s.tokens! }))} />
-			{about?.largest && (
+			{costly.length > 0 && (
+				<>
+					<h2>What definitions of tools cost a model</h2>
+					<p class="dim">Tokens are an estimate from bytes. A host sends them with each question, unless it searches for tools.</p>
+					<h3>Lists of servers</h3>
+					<Shares label="Tokens of the tools of each server" unit="tokens" list={costly.map((s) => ({ key: s.name, name: <Visible text={`${s.name} (${s.tools} tools)`} />, value: s.tokens! }))} />
+				</>
+			)}
+			{about?.largest && about.largest.length > 0 && (
 				<>
 					<h3>
 						Tools of <Visible text={server} />

@@ -19,7 +19,7 @@ export function Inbox({ state }: Shown) {
 	const [error, setError] = useState("");
 	const others = got.value?.questions ?? [];
 	const known = new Set(others.map((q) => q.server));
-	const waiting = state.servers.filter((s) => s.questionSince && !known.has(s.name));
+	const waiting = state.servers.filter((s) => s.questionSince && !known.has(s.name) && (s.waiting ?? 1) > mine.filter((r) => r.server === s.name).length);
 	const answer = async (q: Question, result: unknown) => {
 		try {
 			await post("/ui/answer/" + q.id, result);

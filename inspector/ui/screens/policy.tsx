@@ -1,6 +1,7 @@
 // What the policy does with a call, and why, without making it.
 import { useState } from "preact/hooks";
 import { post } from "../api";
+import { parse } from "../mcp";
 import { Failed } from "../parts";
 import type { Shown } from "../screens";
 import { query } from "../store";
@@ -37,7 +38,7 @@ export function Policy({ state, at }: Shown) {
 			let args: unknown;
 			if (text.args!.trim() !== "") {
 				try {
-					args = JSON.parse(text.args!);
+					args = parse(text.args!);
 				} catch (err) {
 					throw new Error("The arguments are not JSON: " + (err as Error).message);
 				}
@@ -91,7 +92,8 @@ export function Policy({ state, at }: Shown) {
 				<p>
 					<button type="submit" class="main" disabled={busy || text.tool === ""}>
 						Explain
-					</button>
+					</button>{" "}
+					{text.tool === "" && <span class="dim">Name a tool first.</span>}
 				</p>
 			</form>
 			{got.error && <Failed>{got.error}</Failed>}

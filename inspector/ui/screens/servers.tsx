@@ -43,7 +43,7 @@ export function Servers({ state, at }: Shown) {
 			{state.servers.length === 0 && <p>The configuration has no servers. A server that is added to it appears here.</p>}
 			<Table
 				label="Servers"
-				columns={["Server", "State", "Since", "#p50 / p95", "Last 15 min", "#Calls", "#Slow", "#Failed", "#Restarts", "Share · revision", ...(steers ? ["Actions"] : [])]}
+				columns={["Server", "State", "Since", "#p50 / p95, 1 min", "Last 15 min", "#Calls", "#Slow", "#Failed", "#Restarts", "Share · revision", ...(steers ? ["Actions"] : [])]}
 				rows={state.servers.map((s) => {
 					const points = traffic.value?.series.find((t) => t.server === s.name)?.points ?? [];
 					const all = sum(points);
@@ -72,7 +72,7 @@ export function Servers({ state, at }: Shown) {
 											<Button kind="plain" label={"Log of " + s.name} pressed={open === s.name} onPress={() => toggle(s.name)}>
 												Log
 											</Button>
-											{runs(s) && <Actions server={s} act={act} kind="plain" />}
+											<Actions server={s} act={act} />
 										</span>,
 									]
 								: []),
@@ -80,7 +80,7 @@ export function Servers({ state, at }: Shown) {
 					};
 				})}
 			/>
-			<p class="dim">Calls, slow (over 1 s) and failed ones are those of the last 15 minutes. The bars are the p95 of each minute.</p>
+			<p class="dim">Calls, slow (over 1 s) and failed ones are those of the last 15 minutes. p50 and p95 are those of the last minute. The bars are the p95 of each minute.</p>
 			{traffic.error && <Failed>{traffic.error}</Failed>}
 			{below.map((s) => (
 				<Panel key={s.name} server={s} state={state} act={act} log={open === s.name} toggle={() => toggle(s.name)} did={did?.server === s.name ? did : undefined} now={now} />
@@ -91,11 +91,12 @@ export function Servers({ state, at }: Shown) {
 }
 
 // Actions are the buttons that act on a server.
-function Actions(p: { server: Server; act: (action: string, server: string) => Promise<void>; kind?: "plain" }) {
+function Actions(p: { server: Server; act: (action: string, server: string) => Promise<void> }) {
 	const name = p.server.name;
+	const [sure, setSure] = useState(false);
 	if (p.server.state === "left out") return null;
-	const button = (action: string, text: string) => (
-		<Button kind={p.kind} label={`${text} ${name}`} onPress={() => p.act(action, name)}>
+	const button = (action: string, text: string, press = () => p.act(action, name) as unknown) => (
+		<Button kind="plain" label={`${text} ${name}`} onPress={press}>
 			{text}
 		</Button>
 	);
@@ -104,7 +105,12 @@ function Actions(p: { server: Server; act: (action: string, server: string) => P
 	) : (
 		<>
 			{button("restart", "Restart")}
-			{button("disable", "Disable")}
+			{sure
+				? button("disable", "Really disable")
+				: button("disable", "Disable", () => {
+						setSure(true);
+						setTimeout(() => setSure(false), 5000);
+					})}
 		</>
 	);
 }
@@ -146,7 +152,6 @@ function Panel(p: { server: Server; state: State; act: (action: string, server: 
 			)}
 			{p.log && <Log server={s.name} />}
 			<p class="actions">
-				{steers && !runs(s) && <Actions server={s} act={p.act} />}
 				{steers && (
 					<Button label={(p.log ? "Hide the log of " : "All lines, live, of ") + s.name} onPress={p.toggle}>
 						{p.log ? "Hide the log" : "All lines, live"}

@@ -238,13 +238,18 @@ function extent(rows: Row[]): Span {
 function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number; chosen: boolean; span: Span; onPick: () => void }) {
 	const left = span.length > 0 ? ((r.at - span.from) / span.length) * 100 : 0;
 	const wide = span.length > 0 ? ((r.ms ?? 0) / span.length) * 100 : 0;
+	// The number of a connection stays when its name is cut.
+	const [, name, number] = /^(.*?)(\W?\d*)$/s.exec(who(r))!;
 	return (
 		<div role="row" id={"wire-" + r.n} aria-rowindex={index} aria-selected={chosen} class={"wire-row" + (chosen ? " chosen" : "") + (r.status === "error" || r.status === "tool error" ? " wrong" : "")} onClick={onPick}>
 			<span role="gridcell" class="c-at">
 				{seconds(r)}
 			</span>
 			<span role="gridcell" class="c-who" title={way(r) + r.conn}>
-				{arrow(r)} {who(r)}
+				<span>
+					{arrow(r)} {name}
+				</span>
+				{number}
 			</span>
 			<span role="gridcell" class={"c-what d" + Math.min(r.depth, 8)}>
 				{r.lost !== undefined && <span class="warn">{r.lost} frames are missing before this · </span>}
@@ -262,7 +267,7 @@ function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number
 				{r.ms === undefined ? "" : r.ms.toFixed(2)}
 			</span>
 			<span role="gridcell" class="c-bar">
-				<span class={"bar " + r.status.replace(" ", "-")} style={{ marginLeft: Math.min(left, 99.5) + "%", width: `max(2px, ${Math.min(wide, 100 - Math.min(left, 99.5))}%)` }} />
+				<span class={"wire-time " + r.status.replace(" ", "-")} style={{ marginLeft: Math.min(left, 99.5) + "%", width: `max(2px, ${Math.min(wide, 100 - Math.min(left, 99.5))}%)` }} />
 			</span>
 			<span role="gridcell" class={"c-status " + (r.status === "ok" ? "ok" : r.status === "" ? "" : r.status === "open" || r.status === "canceled" ? "warn" : "bad")}>
 				{r.status}
