@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/recording"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/inspector"
+	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -96,6 +98,8 @@ func (c *inspectCmd) show(a *app, file string) error {
 		return usagef("%w", err).Hint(shell([]string{"patchbay", "trace", file}))
 	}
 	defer w.End(a.ctx, drainTime)
+	report := &health.Report{State: health.Ready, Version: Version, PID: os.Getpid(), Page: page.URL, From: file, Since: time.Now()}
+	defer a.openSocket(func() *health.Report { return report }, links(page, map[string]http.Handler{})).Close()
 	return c.until(a, page, w.Serve())
 }
 
