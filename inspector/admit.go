@@ -1,11 +1,9 @@
 package inspector
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -104,7 +102,10 @@ func (p *Page) ownHost(host string) bool {
 	} else if strings.EqualFold(u.Host, host) {
 		return true
 	}
-	name, _, err := net.SplitHostPort(host)
+	name, port, err := net.SplitHostPort(host)
+	if err == nil && (port == "" || strings.Trim(port, "0123456789") != "") {
+		return false
+	}
 	for _, own := range p.Hosts {
 		if strings.EqualFold(own, host) || err == nil && strings.EqualFold(own, name) {
 			return host != ""
@@ -343,9 +344,7 @@ func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value string, err 
 		return "", fail(http.StatusBadRequest, "the body cannot be read, or has more than %d bytes", maxCredential)
 	}
 	var body entry
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&body); err != nil {
+	if err := strictly(raw, &body, "code", "key", "user", "password"); err != nil {
 		return "", fail(http.StatusBadRequest, "the body is not an object with the member code, with key, or with user and password")
 	}
 	if body.Code != "" {

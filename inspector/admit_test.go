@@ -168,6 +168,9 @@ func TestAttacks(t *testing.T) {
 		{"a code in the address", func() *http.Request { return asked(http.MethodGet, "/ui/in?code="+codeOf(p), "") }, 405, "POST"},
 		{"a credential where there is no guard", func() *http.Request { return in(entry{Key: "x"}) }, 401, "patchbay page"},
 		{"a body without an end", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"code":"`+strings.Repeat("x", 1<<20)) }, 400, ""},
+		{"a member in another case", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"Code":"`+codeOf(p)+`"}`) }, 400, ""},
+		{"two members of a name", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"code":"x","code":"`+codeOf(p)+`"}`) }, 400, ""},
+		{"a second value", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"code":"`+codeOf(p)+`"} {}`) }, 400, ""},
 		{"a body with other members", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"code":"x","role":"admin"}`) }, 400, ""},
 		{"a WebSocket", state(func(r *http.Request) {
 			r.URL.Path, r.RequestURI = "/ui/mcp/who", "/ui/mcp/who"
@@ -230,7 +233,7 @@ func TestHosts(t *testing.T) {
 	p := newPage()
 	p.Hosts = []string{"page.example", "other.example:8443"}
 	cookie := cookieFor(t, p)
-	for host, want := range map[string]int{"page.example": 200, "PAGE.example:443": 200, "other.example:8443": 200, "other.example": 403, "page.example.evil": 403, "127.0.0.1:7420": 200} {
+	for host, want := range map[string]int{"page.example": 200, "PAGE.example:443": 200, "other.example:8443": 200, "other.example": 403, "page.example.evil": 403, "page.example:x": 403, "page.example:": 403, "page.example:-1": 403, "127.0.0.1:7420": 200} {
 		r := asked(http.MethodGet, "/ui/state", "")
 		r.Host = host
 		r.AddCookie(cookie)

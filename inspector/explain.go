@@ -1,11 +1,12 @@
 package inspector
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
+	"slices"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Access is a call of a tool that a page asks about. Nothing calls the tool.
@@ -30,7 +31,7 @@ func (p *Page) explain(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, fail(http.StatusForbidden, "%s does not have the role %q, which this needs", by, "admin")
 	}
 	var a Access
-	if err := readBody(w, r, maxAccess, &a); err != nil {
+	if err := readBody(w, r, maxAccess, &a, "principal", "roles", "scopes", "server", "tool", "arguments"); err != nil {
 		return nil, err
 	}
 	known := false
@@ -55,20 +56,31 @@ func (p *Page) explain(w http.ResponseWriter, r *http.Request) (any, error) {
 	return out, nil
 }
 
-// readBody reads a JSON object of at most max bytes, with members of into alone.
-func readBody(w http.ResponseWriter, r *http.Request, max int64, into any) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return fail(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", max)
-	case err != nil:
-		return fail(http.StatusBadRequest, "the body cannot be read: %v", err)
+// readBody reads a JSON value of at most max bytes: with names an object that has these members alone.
+func readBody(w http.ResponseWriter, r *http.Request, max int64, into any, names ...string) error {
+	raw, err := readAll(w, r, max)
+	if err != nil {
+		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	return strictly(raw, into, names...)
+}
+
+// strictly decodes exactly one JSON value, without members of the same name: with names an object that has these members
+// alone, in their exact case.
+func strictly(raw []byte, into any, names ...string) error {
+	if err := jsonx.Unmarshal(raw, into); err != nil {
 		return fail(http.StatusBadRequest, "the body cannot be used: %v", err)
+	}
+	if names == nil {
+		return nil
+	}
+	if jsonx.KindOf(raw) != '{' {
+		return fail(http.StatusBadRequest, "the body cannot be used: it is not an object")
+	}
+	for name := range jsonx.Members(raw) {
+		if !slices.Contains(names, string(name)) {
+			return fail(http.StatusBadRequest, "the body cannot be used: unknown field %q", text.Clip(string(name), 100))
+		}
 	}
 	return nil
 }
