@@ -19,7 +19,8 @@ export function Inbox({ state }: Shown) {
 	const [error, setError] = useState("");
 	const others = got.value?.questions ?? [];
 	const known = new Set(others.map((q) => q.server));
-	const waiting = state.servers.filter((s) => s.questionSince && !known.has(s.name) && (s.waiting ?? 1) > mine.filter((r) => r.server === s.name).length);
+	// While a server asks here, its open question is that of the own call.
+	const waiting = state.servers.filter((s) => s.questionSince && !known.has(s.name) && !mine.some((r) => r.server === s.name));
 	const answer = async (q: Question, result: unknown) => {
 		try {
 			await post("/ui/answer/" + q.id, result);
