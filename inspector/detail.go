@@ -64,7 +64,7 @@ const (
 )
 
 // detail returns what is known of a row; false: it is not kept.
-func (f *Frames) detail(n int, url string) (*detail, bool) {
+func (f *Frames) detail(n int, url string, words ...string) (*detail, bool) {
 	f.mu.Lock()
 	f.init()
 	e := f.at(n)
@@ -85,7 +85,7 @@ func (f *Frames) detail(n int, url string) (*detail, bool) {
 	if twinFrames != nil {
 		d.Other = &other{Row: f.wireRow(&twin), Sides: f.sides(&twin, twinFrames), Changed: f.translation(&s, &twin)}
 	}
-	f.commands(d, &s, url)
+	f.commands(d, &s, url, words)
 	return d, true
 }
 
@@ -232,7 +232,7 @@ func revisionOf(frame *trace.Frame, s *snapshot) string {
 }
 
 // commands adds what makes a call again: for a terminal, and for a test.
-func (f *Frames) commands(d *detail, s *snapshot, url string) {
+func (f *Frames) commands(d *detail, s *snapshot, url string, words []string) {
 	if s.kind != rowRequest || s.method != revision.MethodCall || s.first == nil {
 		return
 	}
@@ -246,12 +246,12 @@ func (f *Frames) commands(d *detail, s *snapshot, url string) {
 		return
 	}
 	tool := name
-	if s.server != "" && s.server != s.conn.name {
+	if s.server != "" && s.server != s.conn.name && len(words) == 0 {
 		tool = s.server + "/" + name
 	}
 	line := string(plainJSON(arguments))
-	if typable(tool, name) {
-		d.CLI = "patchbay call " + shellWord(tool) + " " + shellWord(line)
+	if typable(name) {
+		d.CLI = commandLine(tool, json.RawMessage(line), words)
 	}
 	if url != "" && s.server == "" && typable(name) {
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":` + string(jsonx.AppendString(nil, name)) + `,"arguments":` + line +
@@ -271,7 +271,7 @@ func (p *Page) details(r *http.Request) (any, error) {
 	if p.Report != nil {
 		url = p.Report().URL
 	}
-	d, ok := p.Frames.detail(n, url)
+	d, ok := p.Frames.detail(n, url, p.Words...)
 	if !ok {
 		return nil, fail(http.StatusNotFound, "row %d is not kept any more, or never was a row", n)
 	}

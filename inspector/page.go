@@ -30,6 +30,10 @@ type Page struct {
 	// Server returns the server of a name with the whole chain in front, "*" all of them; nil: there is none.
 	Server func(name string) *mcp.Server
 
+	// Words name the only server on the command line, such as -- and a command; nil: servers are in the configuration, under
+	// their names.
+	Words []string
+
 	// Gateway is what the page offers beside that at a gateway.
 	Gateway Gateway
 

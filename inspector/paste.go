@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	texts "github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // maxPaste is the largest call in bytes that is written as text: quotes in it take several bytes.
@@ -49,15 +50,38 @@ func (p *Page) paste(_ context.Context, body []byte) (any, error) {
 	if c.Arguments[0] != '{' || len(c.Meta) > 0 && c.Meta[0] != '{' {
 		return nil, fail(http.StatusBadRequest, "the arguments or the meta are not an object")
 	}
-	return &pasted{CLI: c.cli(), Curl: c.curl(p.Report().URL), Test: c.test()}, nil
+	return &pasted{CLI: c.cli(p.Words...), Curl: c.curl(p.Report().URL), Test: c.test()}, nil
 }
 
-// cli is the command that makes the call.
-func (c *call) cli() string {
-	if !typable(c.Server, c.Tool) {
+// cli is the command that makes the call; words name the server, without words its own name does.
+func (c *call) cli(words ...string) string {
+	if len(words) == 0 {
+		if !typable(c.Server) {
+			return ""
+		}
+		words = []string{"-s", c.Server}
+	}
+	return commandLine(c.Tool, c.Arguments, words)
+}
+
+// commandLine is the command that calls a tool, with words of the owner behind it that name the server. It is empty if a
+// name must not stand in a command, or if the words have a secret.
+func commandLine(tool string, arguments json.RawMessage, words []string) string {
+	if !typable(tool) || !slices.Equal(new(trace.Redactor).Frame(trace.Frame{Args: words}).Args, words) {
 		return ""
 	}
-	return "patchbay call " + shellWord(c.Tool) + " " + shellWord(string(c.Arguments)) + " -s " + shellWord(c.Server)
+	line := "patchbay call " + shellWord(tool) + " " + shellWord(string(arguments))
+	for _, word := range words {
+		if !printable(word) {
+			return ""
+		}
+		if plainWord.MatchString(word) { // also an option
+			line += " " + word
+		} else {
+			line += " " + shellWord(word)
+		}
+	}
+	return line
 }
 
 // curl is the request to an endpoint that makes the call.

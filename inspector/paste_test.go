@@ -78,6 +78,24 @@ func TestPasteOfHostileNames(t *testing.T) {
 	}
 }
 
+// A server without a name in the configuration is named by its command.
+func TestPasteOfACommand(t *testing.T) {
+	c := call{Server: "./bin/python3", Tool: "t", Arguments: []byte(`{}`)}
+	words := []string{"--", "./bin/python3", "-m", "my server"}
+	if got, want := c.cli(words...), `patchbay call t '{}' -- ./bin/python3 -m 'my server'`; got != want {
+		t.Errorf("the command is %q, not %q", got, want)
+	}
+	f := recorded(t, `{"dir":"in","conn":"http-1","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}}`)
+	if d, _ := f.detail(1, "", words...); d.CLI != c.cli(words...) {
+		t.Errorf("on the wire the command is %q", d.CLI)
+	}
+	for _, words := range [][]string{{"--", "server", "--token", "s3cr3t-value"}, {"--", "a\x03"}} {
+		if got := c.cli(words...); got != "" {
+			t.Errorf("%q is written as %q", words, got)
+		}
+	}
+}
+
 // Arguments come into commands on one line, without characters that a terminal obeys.
 func TestPasteOfHostileArguments(t *testing.T) {
 	var got pasted

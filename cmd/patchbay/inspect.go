@@ -78,6 +78,11 @@ func (c *inspectCmd) Run(a *app) error {
 	p.from = strings.Join(slices.Sorted(maps.Keys(fronts)), ", ")
 	page.Title, page.Home, page.Server = p.from, "tools", func(name string) *mcp.Server { return fronts[name] }
 	page.Gateway.Counters, page.Gateway.Admin, page.Frames = h.counters, h.steers.For, frames
+	if a.dashed {
+		page.Words = append([]string{"--"}, a.command...)
+	} else if len(a.Servers) == 1 && isServerURL(a.Servers[0]) {
+		page.Words = []string{"-s", a.Servers[0]}
+	}
 	w := listen.NewOwn(ports, page, page.Close, a.logger())
 	h.pageURL = page.URL
 	h.servers.Set(p.servers, p.faulty, p.share)

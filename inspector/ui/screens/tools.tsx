@@ -347,23 +347,15 @@ function Paste(p: { run: Run; tool: Tool }) {
 	return (
 		<p class="paste">
 			<span class="dim">copy: </span>
-			{texts && (
-				<>
-					{texts.cli && (
-						<Copy label="CLI: copy the call as a command" text={() => texts.cli!}>
-							CLI
-						</Copy>
-					)}
-					{texts.curl && (
-						<Copy label="curl: copy the call" text={() => texts.curl!}>
-							curl
-						</Copy>
-					)}
-					<Copy label="Go test: copy the call" text={() => texts.test}>
-						Go test
-					</Copy>
-				</>
-			)}
+			{texts &&
+				([["CLI", texts.cli], ["curl", texts.curl], ["Go test", texts.test]] as const).map(
+					([name, text]) =>
+						text && (
+							<Copy label={name + ": copy the call"} text={() => text}>
+								{name}
+							</Copy>
+						),
+				)}
 			<CopyJSON run={run} />
 		</p>
 	);
