@@ -395,3 +395,28 @@ func TestPageOpens(t *testing.T) {
 		t.Error("the file is there after the end of the program")
 	}
 }
+
+// A call that is copied from the page of a command names the command, as the program was given it.
+func TestCopiedCallNamesTheCommand(t *testing.T) {
+	runtimeFolder(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, _ := program(t, "inspect", "--no-open", "--", self, "serve", "conjugate")
+	out := new(transcript)
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	until(t, "inspect serves", func() bool { return strings.Contains(out.String(), "ctrl-C ends it.") })
+	status, text := enter(t).ask(t, "/ui/paste", map[string]any{"server": "x", "tool": "conjugate", "arguments": map[string]any{}})
+	var got struct{ CLI string }
+	if err := json.Unmarshal([]byte(text), &got); err != nil || status != http.StatusOK {
+		t.Fatalf("HTTP %d %s", status, text)
+	}
+	if want := "patchbay call conjugate '{}' -- " + shell([]string{self, "serve", "conjugate"}); got.CLI != want {
+		t.Errorf("the command is %q, not %q", got.CLI, want)
+	}
+}
