@@ -16,16 +16,18 @@ import (
 // A small schema whose parts are many is answered in bounded time and size, however its parts lead back to it.
 func TestFormOfManyParts(t *testing.T) {
 	twenty := func(s string) string { return strings.TrimSuffix(strings.Repeat(s+",", 20), ",") }
-	many := func(s string) string {
+	several := func(n int, s string) string {
 		var b strings.Builder
-		for i := range 300 {
+		for i := range n {
 			b.WriteString(`,"p` + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/26) + `":` + s)
 		}
 		return b.String()[1:]
 	}
+	many := func(s string) string { return several(300, s) }
 	for name, of := range map[string]string{
 		"places":   `{"type":"object","$defs":{"a":{"type":"array","prefixItems":[` + twenty(`{"$ref":"#/$defs/a"}`) + `]}},"properties":{"q":{"$ref":"#/$defs/a"}}}`,
 		"elements": `{"type":"object","$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/b"}},"b":{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"additionalProperties":{"$ref":"#/$defs/b"}}},"properties":{` + many(`{"$ref":"#/$defs/b"}`) + `}}`,
+		"chains":   `{"type":"object","$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}},"properties":{` + several(200, `{"$ref":"#/$defs/a"}`) + `}}`,
 		"itself":   `{"type":"object","properties":{` + many(`{"$ref":"#"}`) + `}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,6 +38,10 @@ func TestFormOfManyParts(t *testing.T) {
 			}
 			if n := fieldsOf(&f.formField); n > 2*maxFormFields+2 {
 				t.Errorf("the form has %d fields", n)
+			}
+			allocated := testing.AllocsPerRun(1, func() { post(t, "/ui/form", `{"schema":`+of+`}`, nil) })
+			if allocated > 100_000 {
+				t.Errorf("the form takes %.0f allocations", allocated)
 			}
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("the form took %v", took)
