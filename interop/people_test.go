@@ -256,7 +256,7 @@ func TestPeopleByDocument(t *testing.T) {
 	}()
 	p.opens(pages)
 	host, _, _ := strings.Cut(strings.TrimPrefix(at, "https://"), "/")
-	p.reads("as published at " + host)
+	p.Reads("as published at " + host)
 	p.agrees("Till")
 	if err := <-ended; err != nil || len(tools) != 1 || !strings.Contains(tools[0], "orders") {
 		t.Fatalf("tools %q, error %v", tools, err)
