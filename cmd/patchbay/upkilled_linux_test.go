@@ -55,11 +55,10 @@ func TestUpKilled(t *testing.T) {
 		r.cmd.Wait()
 		callers.Wait()
 	}
-	begun, files := map[string]bool{}, []string{log}
-	if all, err := audit.Files(log); err != nil || len(all) == 0 {
-		t.Fatal(all, err)
-	} else {
-		files = all
+	begun := map[string]bool{}
+	files, err := audit.Files(log)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
 	}
 	for e, err := range audit.Read(files...) {
 		if err != nil {
