@@ -19,7 +19,7 @@ import (
 func TestMetricsParse(t *testing.T) {
 	odd := "a\"b\\c\nd\xffé"
 	c := &metrics.Counters{Version: "1.0", Upstreams: func() []metrics.Upstream {
-		return []metrics.Upstream{{Name: odd, State: "needs login", Connections: 1, Restarts: 3, MemoryBytes: 1 << 40, Breakers: []metrics.Breaker{{Replica: odd, Open: true}}}}
+		return []metrics.Upstream{{Name: odd, State: "needs login", Connections: 1, Restarts: 3, MemoryBytes: 1 << 40, Breakers: []metrics.Breaker{{Replica: odd, Open: true, Failures: map[string]int{"lost": 2}}}}}
 	}}
 	c.Audit = func() metrics.AuditLog { return metrics.AuditLog{} }
 	c.Faults = func() int { return 1 }
