@@ -20,8 +20,11 @@ func (s schemaObject) shapes() bool {
 
 // joined returns s with the schemas of its allOf in it; true and false, and references that lead nowhere, stay there.
 func (r *references) joined(s schemaObject, depth int) schemaObject {
+	if s.get("allOf") == nil || depth == maxJoined { // the form of each question comes here
+		return s
+	}
 	list := s.list("allOf")
-	if len(list) == 0 || depth == maxJoined {
+	if len(list) == 0 {
 		return s
 	}
 	var rest []json.RawMessage
