@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,9 +99,10 @@ func TestPasteIsBounded(t *testing.T) {
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn := turns{all: make(chan struct{}, maxWaiting), work: make(chan struct{}, maxWorking)}
-		working, end := 0, make(chan struct{})
+		var working atomic.Int32
+		end := make(chan struct{})
 		h := turn.answered(100, func(context.Context, []byte) (any, error) {
-			working++
+			working.Add(1)
 			<-end
 			return health.Report{}, nil
 		})
@@ -124,8 +126,8 @@ func TestTurns(t *testing.T) {
 			go ask(ctx, strings.NewReader("{}"))
 		}
 		synctest.Wait()
-		if working != maxWorking {
-			t.Errorf("%d requests are answered at the same time", working)
+		if n := working.Load(); n != maxWorking {
+			t.Errorf("%d requests are answered at the same time", n)
 		}
 		ask(t.Context(), strings.NewReader("{}"))
 		if code := <-codes; code != http.StatusServiceUnavailable {

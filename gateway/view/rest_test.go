@@ -77,8 +77,11 @@ func TestRestIsTheCallers(t *testing.T) {
 		} {
 			time.Sleep(step.sleep)
 			synctest.Wait()
-			if a, b := reads(t, k, "ada", ada), reads(t, k, "bob", bob); a != step.ada || b != step.bob || len(k.list) != step.kept {
-				t.Errorf("after %v: ada reads %v, bob reads %v, %d rests are kept; want %+v", step.sleep, a, b, len(k.list), step)
+			k.mu.Lock()
+			kept := len(k.list)
+			k.mu.Unlock()
+			if a, b := reads(t, k, "ada", ada), reads(t, k, "bob", bob); a != step.ada || b != step.bob || kept != step.kept {
+				t.Errorf("after %v: ada reads %v, bob reads %v, %d rests are kept; want %+v", step.sleep, a, b, kept, step)
 			}
 		}
 		again := cutFor(t, k, "ada", 1000)
