@@ -166,7 +166,7 @@ func TestAttacks(t *testing.T) {
 			return r
 		}, 403, ""},
 		{"a code in the address", func() *http.Request { return asked(http.MethodGet, "/ui/in?code="+codeOf(p), "") }, 405, "POST"},
-		{"a credential where there is no guard", func() *http.Request { return in(entry{Key: "x"}) }, 401, "patchbay page"},
+		{"a credential without a guard", func() *http.Request { return in(entry{Key: "x"}) }, 401, "patchbay page"},
 		{"a body without an end", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"code":"`+strings.Repeat("x", 1<<20)) }, 400, ""},
 		{"a member in another case", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"Code":"`+codeOf(p)+`"}`) }, 400, ""},
 		{"two members of a name", func() *http.Request { return asked(http.MethodPost, "/ui/in", `{"code":"x","code":"`+codeOf(p)+`"}`) }, 400, ""},

@@ -128,7 +128,7 @@ func TestFilter(t *testing.T) {
 		{"cause:7", "[7 8]"},
 		{"status:ok", "[2 3 7 8]"},
 		{"status:open", "[]"},
-		{"colour:red", `there is no word "colour"`},
+		{"colour:red", `"colour" is not a word of filters`},
 		{"status:wrong", `"wrong" is none of`},
 		{"dur:fast", `the term dur:fast: "fast" is not a time`},
 		{"method:[", "is not a pattern"},

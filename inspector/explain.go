@@ -26,7 +26,7 @@ func (p *Page) explain(w http.ResponseWriter, r *http.Request) (any, error) {
 	by, admin := callerOf(r)
 	switch {
 	case p.Gateway.Explain == nil:
-		return nil, fail(http.StatusNotFound, "this page is not that of a gateway, so there is no policy")
+		return nil, fail(http.StatusNotFound, "only a gateway has a policy, and this page is not that of a gateway")
 	case !admin:
 		return nil, fail(http.StatusForbidden, "%s does not have the role %q, which this needs", by, "admin")
 	}
@@ -40,7 +40,7 @@ func (p *Page) explain(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	switch {
 	case !known:
-		return nil, fail(http.StatusNotFound, "there is no server %q", a.Server)
+		return nil, fail(http.StatusNotFound, "no server has the name %q", a.Server)
 	case a.Tool == "":
 		return nil, fail(http.StatusBadRequest, "the tool is missing")
 	case len(a.Arguments) > 0 && string(a.Arguments) != "null" && a.Arguments[0] != '{':

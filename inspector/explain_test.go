@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"a call", `{"principal":"apikey#ada","roles":["x"],"server":"shop","tool":"refund","arguments":{"amount":5}}`, 200, `{"got":"apikey#ada[x] [] shop refund {\"amount\":5}"}`},
 		{"no arguments", `{"server":"shop","tool":"refund","arguments":null}`, 200, `shop refund "}`},
-		{"an unknown server", `{"server":"shp","tool":"refund"}`, 404, `there is no server \"shp\"`},
+		{"an unknown server", `{"server":"shp","tool":"refund"}`, 404, `no server has the name \"shp\"`},
 		{"an unknown tool", `{"server":"shop","tool":"nothing"}`, 400, `has no tool \"nothing\"`},
 		{"no tool", `{"server":"shop"}`, 400, "the tool is missing"},
 		{"a list of arguments", `{"server":"shop","tool":"refund","arguments":[1]}`, 400, "not an object"},

@@ -119,7 +119,7 @@ func (t *term) take(value string, quoted bool) error {
 		for _, w := range filterWords {
 			words = append(words, w.word+":")
 		}
-		return fmt.Errorf("there is no word %q, only %s; put text with a colon in quotes", t.word, strings.Join(words, " "))
+		return fmt.Errorf("%q is not a word of filters, which are %s; put text with a colon in quotes", t.word, strings.Join(words, " "))
 	}
 	switch t.word {
 	case "text":

@@ -60,7 +60,7 @@ func (p *Page) metrics(r *http.Request) (any, error) {
 	case tool != "" && !personOf(r.Context()).Admin:
 		return nil, fail(http.StatusForbidden, "only administrators see the calls of a single tool, because they are those of other callers too")
 	case server != "" && names == nil:
-		return nil, fail(http.StatusNotFound, "there is no server %q", server)
+		return nil, fail(http.StatusNotFound, "no server has the name %q", server)
 	}
 	now := time.Now()
 	out := &traffic{From: now.Truncate(span.step).Add(span.step - span.all), To: now, StepMs: span.step.Milliseconds(), Series: []Series{}}

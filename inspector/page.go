@@ -159,7 +159,7 @@ func (p *Page) mcp(w http.ResponseWriter, r *http.Request) {
 		srv = p.Server(name)
 	}
 	if srv == nil {
-		refuse(w, fail(http.StatusNotFound, "there is no server %q", name))
+		refuse(w, fail(http.StatusNotFound, "no server has the name %q", name))
 		return
 	}
 	took := &tookWriter{ResponseWriter: w, began: time.Now()}

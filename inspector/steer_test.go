@@ -155,7 +155,7 @@ func TestMetrics(t *testing.T) {
 			{"?tool=query", "tool=query needs a server", 400},
 			{"?server=db&tool=query&range=24h", "range=24h is not known of a tool, only 1h", 400},
 			{"?range=1h&server=db&tool=query", "only administrators see the calls of a single tool", 403},
-			{"?server=removed", `there is no server \"removed\"`, 404},
+			{"?server=removed", `no server has the name \"removed\"`, 404},
 		} {
 			if w := get("GET", "/ui/metrics"+tt.query, bob); w.Code != tt.code || !strings.Contains(w.Body.String(), tt.want) {
 				t.Errorf("%s: HTTP %d %s, want %d %s", tt.query, w.Code, w.Body, tt.code, tt.want)

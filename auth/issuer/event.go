@@ -8,7 +8,7 @@ import (
 // States of an [Event].
 const (
 	EventDone    = "done"    // a host has its first tokens
-	EventRefused = "refused" // there is no login: of the person, of the identity provider, by Require, or by a rule of this package
+	EventRefused = "refused" // the person, the identity provider, Require or a rule of this package has refused the login
 	EventEnded   = "ended"   // before its time: revoked by the host, by EndLogins, or since a code or refresh token was used twice
 )
 

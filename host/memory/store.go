@@ -101,7 +101,7 @@ func (s *Store) Close() error {
 
 // Errors of an id, and of a conversation that is written. They are wrapped.
 var (
-	ErrNone      = errors.New("memory: there is no such conversation")
+	ErrNone      = errors.New("memory: no conversation has this id")
 	ErrMany      = errors.New("memory: several conversations have ids that begin like this")
 	ErrElsewhere = errors.New("memory: the conversation was continued elsewhere")
 )
