@@ -24,6 +24,13 @@ func pair(t *testing.T) (f *Servers, a, b *httptest.Server, nameA, nameB string)
 		return len(list) == 2 && list[0].Conns > 0 && list[1].Conns > 0
 	})
 	soon(t, "the server is ready", func() bool { return f.Gateway.Status()[1].State == gateway.Ready })
+	answered := map[string]bool{} // a connection is counted a moment before it gets calls
+	soon(t, "both replicas get calls", func() bool {
+		if name, err := ask(t, f.Gateway, "work_which"); err == nil {
+			answered[name] = true
+		}
+		return len(answered) == 2
+	})
 	return f, a, b, strings.TrimPrefix(a.URL, "http://"), strings.TrimPrefix(b.URL, "http://")
 }
 
