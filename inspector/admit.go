@@ -38,7 +38,10 @@ func (p *Page) Link(over func()) string {
 }
 
 // Close ends all sessions, with their streams and calls. Nobody comes in any more.
-func (p *Page) Close() { p.door.shut() }
+func (p *Page) Close() {
+	p.release(true)
+	p.door.shut()
+}
 
 // secure sets the headers of every answer.
 func (p *Page) secure(h http.Header) {

@@ -69,6 +69,7 @@ type Page struct {
 	mux   *http.ServeMux
 	door  door
 	watch watch
+	lease lease
 	open  streams
 	bell  bell // rings when a document of events has changed
 }

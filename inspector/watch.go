@@ -28,3 +28,10 @@ func (p *Page) looks() (done func()) {
 		}
 	}
 }
+
+// looked reports whether somebody looks.
+func (w *watch) looked() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open > 0
+}

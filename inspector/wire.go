@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -33,21 +34,22 @@ func (p *Page) adminOnly(h http.Handler) http.Handler {
 }
 
 // rows answers with rows: the newest, or with before or after those next to a row.
-func (p *Page) rows(r *http.Request) (any, error) {
-	query := r.URL.Query()
+func (p *Page) rows(r *http.Request) (any, error) { return p.rowsOf(r.Context(), r.URL.Query()) }
+
+func (p *Page) rowsOf(ctx context.Context, query url.Values) (list rowPage, err error) {
 	q, err := parseFilter(query.Get("q"))
 	if err != nil {
-		return nil, fail(http.StatusBadRequest, "%v", err)
+		return list, fail(http.StatusBadRequest, "%v", err)
 	}
 	before, err1 := count(query, "before", 0)
 	after, err2 := count(query, "after", -1)
 	limit, err3 := count(query, "limit", 200)
 	for _, err := range []error{err1, err2, err3} {
 		if err != nil {
-			return nil, err
+			return list, err
 		}
 	}
-	return p.Frames.page(q, before, after, min(max(limit, 1), maxRows), func() bool { return r.Context().Err() != nil }), nil
+	return p.Frames.page(q, before, after, min(max(limit, 1), maxRows), func() bool { return ctx.Err() != nil }), nil
 }
 
 // count returns a parameter that is a number.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/observe"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -126,6 +127,10 @@ func (a *app) help(topic []string) error {
 
 // helpServer prints the help of a built-in server: its flags, and a pointer to the flags of the verb serve.
 func (a *app) helpServer(name string) error {
+	if name == observe.Name {
+		a.out.WriteString(observe.Usage)
+		return nil
+	}
 	usage := servers.Usage(name)
 	if usage == "" {
 		names := servers.Names()

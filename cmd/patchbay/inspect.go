@@ -86,7 +86,7 @@ func (c *inspectCmd) Run(a *app) error {
 	w := listen.NewOwn(ports, page, page.Close, a.logger())
 	h.pageURL = page.URL
 	h.servers.Set(p.servers, p.faulty, p.share)
-	defer a.openSocket(h.report, links(page, map[string]http.Handler{})).Close()
+	defer a.openSocket(h.report, pagelink.Add(page, map[string]http.Handler{})).Close()
 	err = c.until(a, page, w.Serve())
 	a.leave()
 	h.ending.Store(true)
@@ -104,7 +104,7 @@ func (c *inspectCmd) show(a *app, file string) error {
 	}
 	defer w.End(a.ctx, drainTime)
 	report := &health.Report{State: health.Ready, Version: Version, PID: os.Getpid(), Page: page.URL, From: file, Since: time.Now()}
-	defer a.openSocket(func() *health.Report { return report }, links(page, map[string]http.Handler{})).Close()
+	defer a.openSocket(func() *health.Report { return report }, pagelink.Add(page, map[string]http.Handler{})).Close()
 	return c.until(a, page, w.Serve())
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/observe"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -26,8 +27,8 @@ var serveVerb = verb{
 	examples: []string{"patchbay serve everything --http 127.0.0.1:7420", "patchbay serve files --read-only docs src"},
 	server:   wordsBehindDashes | foreignFlags,
 	details: `Serves stdio, or with --http Streamable HTTP at http://ADDR/mcp; port 0 is any
-free port. Passes arguments after -- to the server unchanged.
-Servers (help serve NAME): ` + strings.Join(servers.Names(), ", "),
+free port. Passes arguments after -- on unchanged. Servers (help serve NAME):
+` + strings.Join(servers.Names(), ", ") + ", " + observe.Name,
 	command: func() command { return new(serveCmd) },
 }
 
@@ -58,6 +59,9 @@ func (c *serveCmd) Run(a *app) error {
 		return err
 	}
 	srv, err := newBuiltin(c.Name, append(c.Args, a.command...), a.logger())
+	if c.Name == observe.Name {
+		srv, err = observe.New(Version, append(c.Args, a.command...), c.HTTP, a.logger())
+	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
@@ -177,7 +178,7 @@ func (c *upCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
-		links(page, further)
+		pagelink.Add(page, further)
 		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)
 	}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/explain"
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/protect"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/inspector"
@@ -50,12 +48,4 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 // basicPage makes a page at an address.
 func (h *upServer) basicPage(at string) *inspector.Page {
 	return &inspector.Page{URL: at, Title: h.from, Version: Version, Local: localPerson(), Report: h.report, Logger: h.a.logger()}
-}
-
-// links returns what makes links to a page, for the socket of the program.
-func links(page *inspector.Page, further map[string]http.Handler) map[string]http.Handler {
-	if page != nil {
-		further[pagelink.Path] = pagelink.Handler(page)
-	}
-	return further
 }

@@ -24,12 +24,24 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
+	"github.com/patchbay-dev/patchbay/inspector"
 	"github.com/patchbay-dev/patchbay/internal/browser"
 	"github.com/patchbay-dev/patchbay/internal/health"
 )
 
-// Path is where the socket of a program makes links to its page.
-const Path = "/page/link"
+// Path is where the socket of a program makes links to its page, and below Feed it says what the page shows.
+const (
+	Path = "/page/link"
+	Feed = "/page/feed"
+)
+
+// Add adds the paths of a page to those of the socket of its program; a nil page has none.
+func Add(page *inspector.Page, paths map[string]http.Handler) map[string]http.Handler {
+	if page != nil {
+		paths[Path], paths[Feed+"/"] = Handler(page), http.StripPrefix(Feed, page.Feed())
+	}
+	return paths
+}
 
 const (
 	pattern   = "page-*.html"
