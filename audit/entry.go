@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -303,14 +303,14 @@ func clipped(s string, limit int) string {
 }
 
 // query matches a URI with a query.
-var query = regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*:[^\s?]+)\?[^\s"'<>]+`)
+var query = pattern.Lazy(`\b([A-Za-z][A-Za-z0-9+.-]*:[^\s?]+)\?[^\s"'<>]+`)
 
 // withoutQueries removes the queries of URIs from a text.
 func withoutQueries(s string) string {
 	if !strings.Contains(s, "?") {
 		return s
 	}
-	return query.ReplaceAllString(s[:min(len(s), 4*maxText)], "$1")
+	return query().ReplaceAllString(s[:min(len(s), 4*maxText)], "$1")
 }
 
 // chosen appends the texts of an entry that a client chooses freely to list.

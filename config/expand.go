@@ -3,12 +3,13 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // expander replaces variables in the values of one file.
 type expander struct {
@@ -83,7 +84,7 @@ func (e *expander) variable(ref string) (p piece, wrong *unreplaced) {
 	if strings.Contains(fallback, "${") {
 		return p, &unreplaced{text: "a variable inside the default of ${" + bare(name) + "}", fix: "write a plain default after :-"}
 	}
-	if name == "" || !prefixed && !variableName.MatchString(name) {
+	if name == "" || !prefixed && !variableName().MatchString(name) {
 		return p, &unreplaced{text: "unknown variable " + form(name), fix: "write ${NAME}, ${NAME:-default}, ${input:ID}, ${userHome} or ${workspaceFolder}"}
 	}
 	value, set := e.env(name)
@@ -100,7 +101,7 @@ func (e *expander) variable(ref string) (p piece, wrong *unreplaced) {
 // secret and is not shown.
 func form(name string) string {
 	kind, _, ok := strings.Cut(name, ":")
-	if ok && variableName.MatchString(kind) {
+	if ok && variableName().MatchString(kind) {
 		return "${" + bare(kind) + ":...}"
 	}
 	return "${...}"

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	texts "github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -75,7 +75,7 @@ func commandLine(tool string, arguments json.RawMessage, words []string) string 
 		if !printable(word) {
 			return ""
 		}
-		if plainWord.MatchString(word) { // also an option
+		if plainWord().MatchString(word) { // also an option
 			line += " " + word
 		} else {
 			line += " " + shellWord(word)
@@ -150,11 +150,11 @@ func plainJSON(raw json.RawMessage) json.RawMessage {
 	return texts.Escape(nil, strings.ToValidUTF8(string(jsonx.Compact(nil, raw)), "\uFFFD"))
 }
 
-var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+var plainWord = pattern.Lazy(`^[\w@%+=:,./-]+$`)
 
 // shellWord quotes a text for a POSIX shell.
 func shellWord(s string) string {
-	if plainWord.MatchString(s) && !strings.HasPrefix(s, "-") {
+	if plainWord().MatchString(s) && !strings.HasPrefix(s, "-") {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -173,12 +173,12 @@ func goString(s string) string {
 	return strconv.Quote(s)
 }
 
-var separators = regexp.MustCompile(`[^\pL\pN]+`)
+var separators = pattern.Lazy(`[^\pL\pN]+`)
 
 // testName makes the name of a test of that of a tool.
 func testName(tool string) string {
 	var b strings.Builder
-	for _, part := range separators.Split(tool, -1) {
+	for _, part := range separators().Split(tool, -1) {
 		for i, r := range part {
 			if i == 0 {
 				r = unicode.ToUpper(r)
@@ -193,7 +193,7 @@ func testName(tool string) string {
 }
 
 func fileName(tool string) string {
-	name := strings.Trim(separators.ReplaceAllString(strings.ToLower(tool), "-"), "-")
+	name := strings.Trim(separators().ReplaceAllString(strings.ToLower(tool), "-"), "-")
 	if name == "" {
 		return "call"
 	}

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -50,7 +51,7 @@ var volatileHeaders = map[string]string{
 	"lasteventid":  "event",
 }
 
-var loopbackPort = regexp.MustCompile(`(127\.0\.0\.1|localhost|\[::1\]):\d+`)
+var loopbackPort = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(127\.0\.0\.1|localhost|\[::1\]):\d+`) })
 
 // Normalise returns copies of frames with volatile values replaced by stable
 // placeholders, for golden tests. The same frames give the same result in any
@@ -138,7 +139,7 @@ func (n *normaliser) http(h *HTTP) *HTTP {
 		}
 		list := make([]string, len(values))
 		for i, v := range values {
-			list[i] = loopbackPort.ReplaceAllString(v, "$1:PORT")
+			list[i] = loopbackPort().ReplaceAllString(v, "$1:PORT")
 			if prefix := volatileHeaders[folded]; prefix != "" {
 				list[i] = n.placeholder(prefix, v)
 			} else if num, ok := n.seen["task"][v]; ok && folded == "mcpname" {

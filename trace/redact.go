@@ -110,10 +110,12 @@ func (r *Redactor) rules() *rules {
 }
 
 var (
-	authScheme = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+`)
+	authScheme = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]+`) })
 	// In prose "bearer" and "basic" are words; a token after them is long, or the name of the header stands before.
-	bearerText = regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}|(authorization:\s*basic\s+)[A-Za-z0-9+/=_-]+`)
-	userInfo   = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#"@]+@`)
+	bearerText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}|(authorization:\s*basic\s+)[A-Za-z0-9+/=_-]+`)
+	})
+	userInfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#"@]+@`) })
 )
 
 // NewRedactor returns a redactor; opts may be nil.
@@ -346,7 +348,7 @@ func (r *Redactor) http(h *HTTP) *HTTP {
 			if secret {
 				list[i] = Redacted
 			} else {
-				list[i] = r.Text(authScheme.ReplaceAllString(r.url(v), "$1 "+Redacted))
+				list[i] = r.Text(authScheme().ReplaceAllString(r.url(v), "$1 "+Redacted))
 			}
 		}
 		out.Headers[name] = list
@@ -437,7 +439,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 		}
 	} else {
 		if out = r.url(s); maybeAuth || maybeURL {
-			out = bearerText.ReplaceAllString(out, "$1$2"+Redacted)
+			out = bearerText().ReplaceAllString(out, "$1$2"+Redacted)
 		}
 		if line {
 			out = r.inLines(out)
@@ -453,7 +455,7 @@ func (r *Redactor) str(value jsontext.Value, nested int) []byte {
 // URL or text with URLs in it.
 func (r *Redactor) url(s string) string {
 	if strings.Contains(s, "@") {
-		s = userInfo.ReplaceAllString(s, "${1}"+Redacted+"@")
+		s = userInfo().ReplaceAllString(s, "${1}"+Redacted+"@")
 	}
 	if r.rules().query != nil && strings.ContainsAny(s, "=%") {
 		s = r.rules().query.ReplaceAllString(s, "${1}"+Redacted)
@@ -465,10 +467,10 @@ func (r *Redactor) url(s string) string {
 func (r *Redactor) free(b []byte) []byte {
 	scheme, name := r.mayHave(b)
 	if scheme {
-		b = authScheme.ReplaceAll(b, []byte("$1 "+Redacted))
+		b = authScheme().ReplaceAll(b, []byte("$1 "+Redacted))
 	}
 	if bytes.Contains(b, []byte("://")) {
-		b = userInfo.ReplaceAll(b, []byte("${1}"+Redacted+"@"))
+		b = userInfo().ReplaceAll(b, []byte("${1}"+Redacted+"@"))
 	}
 	if name && r.rules().text != nil {
 		b = r.rules().text.ReplaceAll(b, []byte("${1}"+Redacted))

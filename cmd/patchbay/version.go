@@ -1,11 +1,11 @@
 package main
 
 import (
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -20,11 +20,11 @@ var Version = func() string {
 }()
 
 // pseudo matches the end of a pseudo-version, which names a commit and not a release.
-var pseudo = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}`)
+var pseudo = pattern.Lazy(`[-.]\d{14}-[0-9a-f]{12}`)
 
 // versionOf returns the version of a build; info is nil if it is unknown.
 func versionOf(info *debug.BuildInfo) string {
-	if info == nil || !strings.HasPrefix(info.Main.Version, "v") || pseudo.MatchString(info.Main.Version) {
+	if info == nil || !strings.HasPrefix(info.Main.Version, "v") || pseudo().MatchString(info.Main.Version) {
 		return nextVersion + "-dev"
 	}
 	return strings.TrimPrefix(info.Main.Version, "v")

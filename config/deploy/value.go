@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
 )
 
@@ -92,7 +92,7 @@ func (r *reader) content(path string) (string, error) {
 	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
-var variable = regexp.MustCompile(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-[^{}]*)?\}|)`)
+var variable = pattern.Lazy(`\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(:-[^{}]*)?\}|)`)
 
 // scalar returns a scalar with its variables replaced. It is empty after a fault, too.
 func (r *reader) scalar(n *yaml.Node, member string) string {
@@ -104,8 +104,8 @@ func (r *reader) scalar(n *yaml.Node, member string) string {
 		r.Fault(n, "write a value, or remove the member", "%s is empty", member)
 	}
 	ok := true
-	text := variable.ReplaceAllStringFunc(n.Value, func(ref string) string {
-		m := variable.FindStringSubmatch(ref)
+	text := variable().ReplaceAllStringFunc(n.Value, func(ref string) string {
+		m := variable().FindStringSubmatch(ref)
 		value := os.Getenv(m[1])
 		switch {
 		case m[1] == "":

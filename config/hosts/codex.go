@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,14 +12,15 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // Codex lists servers in TOML. It does not replace variables. Instead it has separate members for
 // the names of variables to pass on or send.
 
 var (
-	wholeVariable  = regexp.MustCompile(`^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$`)
-	bearerVariable = regexp.MustCompile(`^Bearer \$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$`)
+	wholeVariable  = pattern.Lazy(`^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$`)
+	bearerVariable = pattern.Lazy(`^Bearer \$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$`)
 )
 
 func readCodex(_ Host, data []byte, from From) (*Listing, error) {
@@ -65,7 +65,7 @@ func takeHeaders(o *object) {
 	if jsonx.KindOf(o.get("env_http_headers")) == '{' {
 		rest := new(object)
 		for _, f := range objectOf(o.get("env_http_headers")).fields {
-			if name, err := jsonx.Unquote(f.value); err == nil && !headers.has(f.name) && wholeVariable.MatchString("${"+name+"}") {
+			if name, err := jsonx.Unquote(f.value); err == nil && !headers.has(f.name) && wholeVariable().MatchString("${"+name+"}") {
 				headers.setText(f.name, "${"+name+"}")
 			} else {
 				rest.set(f.name, f.value)
@@ -76,7 +76,7 @@ func takeHeaders(o *object) {
 			o.remove("env_http_headers")
 		}
 	}
-	if name := o.text("bearer_token_env_var"); !headers.has("Authorization") && wholeVariable.MatchString("${"+name+"}") {
+	if name := o.text("bearer_token_env_var"); !headers.has("Authorization") && wholeVariable().MatchString("${"+name+"}") {
 		headers.setText("Authorization", "Bearer ${"+name+"}")
 		o.remove("bearer_token_env_var")
 	}
@@ -93,7 +93,7 @@ func giveHeaders(o *object, note func(string)) {
 	plain, env := new(object), new(object)
 	for _, f := range objectOf(o.get("headers")).fields {
 		text, err := jsonx.Unquote(f.value)
-		bearer := bearerVariable.FindStringSubmatch(text)
+		bearer := bearerVariable().FindStringSubmatch(text)
 		switch {
 		case err == nil && strings.EqualFold(f.name, "Authorization") && bearer != nil:
 			o.setText("bearer_token_env_var", bearer[1])

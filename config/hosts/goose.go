@@ -175,7 +175,7 @@ func variable(raw json.RawMessage) string {
 	if err != nil {
 		return ""
 	}
-	m := wholeVariable.FindStringSubmatch(text)
+	m := wholeVariable().FindStringSubmatch(text)
 	if m == nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // spelling is the syntax of a host for variables in a server's entry.
@@ -69,7 +70,7 @@ func each(o *object, change func(text string) string) {
 	}
 }
 
-var bareVariable = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+var bareVariable = pattern.Lazy(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // check notes the variables of a converted server that Patchbay reads differently.
 func (s spelling) check(o *object, note func(string)) {
@@ -80,7 +81,7 @@ func (s spelling) check(o *object, note func(string)) {
 			note("a value has ${, which its host keeps and Patchbay replaces")
 		}
 		if s.bare {
-			return bareVariable.ReplaceAllString(text, "$${$1}")
+			return bareVariable().ReplaceAllString(text, "$${$1}")
 		}
 		return text
 	})
@@ -107,7 +108,7 @@ func (s spelling) text(text string, note func(string)) string {
 		rest = end
 	}
 	got := out.String()
-	if s.bare && strings.HasPrefix(got, "${") && strings.IndexByte(got, '}') == len(got)-1 && bareVariable.MatchString("$"+got[2:len(got)-1]) {
+	if s.bare && strings.HasPrefix(got, "${") && strings.IndexByte(got, '}') == len(got)-1 && bareVariable().MatchString("$"+got[2:len(got)-1]) {
 		return "$" + got[2:len(got)-1]
 	}
 	return got

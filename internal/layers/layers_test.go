@@ -42,7 +42,7 @@ var forbidden = []struct {
 	{"trace", []string{"./"}, "a recorder sees bytes, and everything may be recorded"},
 	{"auth", []string{"./mcp", "./jsonrpc", "./schema", "./internal/engine", "./internal/revision", "./internal/transport", "./gateway", "./config", "./servers", "./cmd"}, "logging in is about HTTP, whatever is said over it"},
 	{"auth/.", []string{"./auth/login", "./auth/issuer", "./auth/vault"}, "a server knows its callers without a browser, a keyring or a token of its own"},
-	{"auth/issuer", []string{"./auth/login", "./auth/vault", "./store"}, "an authorization server sees browsers and hosts over HTTP, and is no client of MCP"},
+	{"auth/issuer", []string{"./auth/login", "./auth/vault", "./store"}, "an authorization server sees browsers and hosts over HTTP, and is not a client of MCP"},
 	{"auth/login", []string{"./auth/.", "./auth/issuer", "./auth/vault"}, "a client logs in without the verifiers of a server; where it keeps tokens is up to its program"},
 	{"config", []string{"./mcp", "./internal/engine", "./internal/transport", "./gateway"}, "a configuration is data"},
 	{"config/deploy", []string{"./auth", "./policy", "./limit", "./launch", "./host", "./cmd", "./config/."}, "a deployment is read, and the program that uses it knows what its values mean"},

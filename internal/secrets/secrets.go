@@ -18,7 +18,6 @@ import (
 	"encoding/base64"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	clip "github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -196,7 +196,7 @@ func URL(text string) (out []string) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		if m := badUserInfo.FindStringSubmatch(text); m != nil {
+		if m := badUserInfo().FindStringSubmatch(text); m != nil {
 			out = append(out, m[1])
 		}
 		return out
@@ -215,13 +215,13 @@ func URL(text string) (out []string) {
 }
 
 // badUserInfo matches a password that is not escaped as a URL requires.
-var badUserInfo = regexp.MustCompile(`://[^\s:/?#@]*:([^\s@]+)@`)
+var badUserInfo = pattern.Lazy(`://[^\s:/?#@]*:([^\s@]+)@`)
 
 // secretFlag matches an argument that is a flag, with or without its value.
-var secretFlag = regexp.MustCompile(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
+var secretFlag = pattern.Lazy(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
 
 // variableSet matches an argument that sets a variable, as docker run -e accepts it.
-var variableSet = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.+)$`)
+var variableSet = pattern.Lazy(`^([A-Za-z_][A-Za-z0-9_]*)=(.+)$`)
 
 // Part returns the part of an argument that is a secret according to its name: that of the argument
 // before it, or of its own beginning. An argument with a reference to a variable has none.
@@ -229,16 +229,16 @@ func Part(before, arg string) string {
 	if strings.Contains(arg, "${") {
 		return ""
 	}
-	if m := secretFlag.FindStringSubmatch(arg); m != nil {
+	if m := secretFlag().FindStringSubmatch(arg); m != nil {
 		if m[2] == "" || Name(m[1]) {
 			return m[2]
 		}
 		return Part("", m[2]) // --env=TOKEN=...
 	}
-	if m := secretFlag.FindStringSubmatch(before); m != nil && !strings.Contains(before, "=") && Name(m[1]) {
+	if m := secretFlag().FindStringSubmatch(before); m != nil && !strings.Contains(before, "=") && Name(m[1]) {
 		return arg
 	}
-	if m := variableSet.FindStringSubmatch(arg); m != nil && Name(m[1]) {
+	if m := variableSet().FindStringSubmatch(arg); m != nil && Name(m[1]) {
 		return m[2]
 	}
 	if name, value, ok := strings.Cut(arg, ":"); ok && !strings.ContainsAny(name, " /") && Header(name) {
@@ -255,9 +255,9 @@ func Lookalikes(text string) string {
 var lookalikes = trace.NewRedactor(nil)
 
 // IsCode reports whether an argument is a flag that takes code to run, for instance a line of a shell.
-func IsCode(arg string) bool { return code.MatchString(arg) }
+func IsCode(arg string) bool { return code().MatchString(arg) }
 
-var code = regexp.MustCompile(`^(-[A-Za-z]*c|/[cCkK]|-e|--eval|-Command)$`)
+var code = pattern.Lazy(`^(-[A-Za-z]*c|/[cCkK]|-e|--eval|-Command)$`)
 
 // ShownArgs returns arguments without their secrets.
 func ShownArgs(args []string) []string {
@@ -305,7 +305,7 @@ func ShownURL(text string) string {
 	}
 	query, fragment, marked := strings.Cut(rest, "#")
 	if strings.HasPrefix(query, "?") {
-		query = queryPart.ReplaceAllStringFunc(query, func(part string) string {
+		query = queryPart().ReplaceAllStringFunc(query, func(part string) string {
 			name, value, ok := strings.Cut(part, "=")
 			switch {
 			case strings.Contains(part, "${"):
@@ -322,7 +322,7 @@ func ShownURL(text string) string {
 	return base + query + fragment
 }
 
-var queryPart = regexp.MustCompile(`[^?&;]+`)
+var queryPart = pattern.Lazy(`[^?&;]+`)
 
 // ShownURI returns the URI of a resource for a log: without its user, the values of its query, its
 // fragment and what looks like a secret.
@@ -346,7 +346,7 @@ func headerSecrets(name, value string) []string {
 	switch {
 	case Header(name):
 		return credentials(value)
-	case openHeader(name), len(value) < 8, strings.Contains(value, " "), plainWord.MatchString(value):
+	case openHeader(name), len(value) < 8, strings.Contains(value, " "), plainWord().MatchString(value):
 		return nil
 	}
 	return []string{value}
@@ -354,7 +354,7 @@ func headerSecrets(name, value string) []string {
 
 // plainWord matches a value that does not look like a secret: one kind of letters, or just a
 // version.
-var plainWord = regexp.MustCompile(`^(?:[A-Z]?[a-z]{1,19}(?:[-_./][a-z]{1,19})*|[A-Z]{1,19}|[0-9.-]{1,10})$`)
+var plainWord = pattern.Lazy(`^(?:[A-Z]?[a-z]{1,19}(?:[-_./][a-z]{1,19})*|[A-Z]{1,19}|[0-9.-]{1,10})$`)
 
 // openHeader reports whether a header of HTTP or of the protocol never holds a secret.
 func openHeader(name string) bool {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
@@ -224,7 +224,7 @@ func (c *Checker) message(sender side, pointer string, value any) error {
 	return c.error(m)
 }
 
-var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+var integer = pattern.Lazy(`^-?(0|[1-9][0-9]*)$`)
 
 // idKey returns a key of the kind and value of an id, or "" if v is not an id.
 func idKey(v any) string {
@@ -232,7 +232,7 @@ func idKey(v any) string {
 	case string:
 		return "string " + v
 	case json.Number:
-		if integer.MatchString(v.String()) {
+		if integer().MatchString(v.String()) {
 			return "number " + v.String()
 		}
 	}

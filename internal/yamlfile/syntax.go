@@ -3,19 +3,20 @@ package yamlfile
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 var (
-	atLine   = regexp.MustCompile(`^line (\d+): `)
-	dashes   = regexp.MustCompile(`^(?:- +)*`)
-	member   = regexp.MustCompile(`^(?:- +)*[^\s"'#:\[{-][^\s"'#:]*:(?: +|$)`)
-	unspaced = regexp.MustCompile(`^([A-Za-z_][\w.-]*):([^\s/].*)$`)
-	block    = regexp.MustCompile(`(?:^|[:-] +)[|>][-+0-9]*\s*(?:#.*)?$`) // the beginning of a text of several lines
+	atLine   = pattern.Lazy(`^line (\d+): `)
+	dashes   = pattern.Lazy(`^(?:- +)*`)
+	member   = pattern.Lazy(`^(?:- +)*[^\s"'#:\[{-][^\s"'#:]*:(?: +|$)`)
+	unspaced = pattern.Lazy(`^([A-Za-z_][\w.-]*):([^\s/].*)$`)
+	block    = pattern.Lazy(`(?:^|[:-] +)[|>][-+0-9]*\s*(?:#.*)?$`) // the beginning of a text of several lines
 )
 
 // hints are corrections of mistakes that the parser names well enough.
@@ -33,7 +34,7 @@ var hints = []struct{ text, fix string }{
 // and a correction, else in the words of the parser.
 func (r *Reader) syntax(err error) {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
-	if m := atLine.FindStringSubmatch(text); m != nil {
+	if m := atLine().FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
@@ -87,11 +88,11 @@ func sources(lines [][]byte) (list []source) {
 		if inside = -1; s.text[0] == '#' || s.text == "---" {
 			continue
 		}
-		if block.MatchString(s.text) {
+		if block().MatchString(s.text) {
 			inside = len(s.spaces)
 		}
-		s.name = len(member.FindString(s.text))
-		s.dashes = len(dashes.FindString(s.text))
+		s.name = len(member().FindString(s.text))
+		s.dashes = len(dashes().FindString(s.text))
 		list = append(list, s)
 	}
 	return list
@@ -165,7 +166,7 @@ func colon(list []source, line int) *Problem {
 // spaced returns the correction of a text that is a name and a value with no space between them, or "".
 // The correction is without the value, which may be a secret.
 func spaced(text string) string {
-	if m := unspaced.FindStringSubmatch(text); m != nil && !strings.Contains(m[2], ": ") {
+	if m := unspaced().FindStringSubmatch(text); m != nil && !strings.Contains(m[2], ": ") {
 		return "write a space after " + Quote(m[1]+":")
 	}
 	return ""

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/yamlfile"
 )
 
@@ -93,11 +93,11 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 }
 
 var (
-	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
-	noField    = regexp.MustCompile(`^undefined field '([^']*)'`)
-	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '\(?(.*?)\)?'$`)
-	expecting  = regexp.MustCompile(`^Syntax error: (.*?)(?: expecting .*)?$`)
-	operator   = regexp.MustCompile(`^_(.+)_$|^@(in)$|^(!)_$`)
+	undeclared = pattern.Lazy(`^undeclared reference to '([^']*)'`)
+	noField    = pattern.Lazy(`^undefined field '([^']*)'`)
+	noOverload = pattern.Lazy(`^found no matching overload for '([^']*)' applied to '\(?(.*?)\)?'$`)
+	expecting  = pattern.Lazy(`^Syntax error: (.*?)(?: expecting .*)?$`)
+	operator   = pattern.Lazy(`^_(.+)_$|^@(in)$|^(!)_$`)
 )
 
 // reword rewrites an error of CEL in the style of this program.
@@ -105,20 +105,20 @@ func reword(message string) (text, fix string) {
 	if strings.Contains(message, "token recognition error at: '=") {
 		return "= is not an operator", "write == to compare"
 	}
-	if m := undeclared.FindStringSubmatch(message); m != nil {
+	if m := undeclared().FindStringSubmatch(message); m != nil {
 		return "there is no " + yamlfile.Quote(m[1]), yamlfile.Nearest(m[1], variables)
 	}
-	if m := noField.FindStringSubmatch(message); m != nil {
+	if m := noField().FindStringSubmatch(message); m != nil {
 		return "there is no field " + yamlfile.Quote(m[1]), yamlfile.Nearest(m[1], fields())
 	}
-	if m := noOverload.FindStringSubmatch(message); m != nil {
+	if m := noOverload().FindStringSubmatch(message); m != nil {
 		name := m[1]
-		if op := operator.FindStringSubmatch(name); op != nil {
+		if op := operator().FindStringSubmatch(name); op != nil {
 			name = op[1] + op[2] + op[3]
 		}
 		return yamlfile.Quote(name) + " does not apply to " + m[2], ""
 	}
-	if m := expecting.FindStringSubmatch(message); m != nil {
+	if m := expecting().FindStringSubmatch(message); m != nil {
 		if strings.Contains(m[1], "'<EOF>'") {
 			return "the expression ends too early", ""
 		}

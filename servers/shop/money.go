@@ -3,8 +3,9 @@ package shop
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
+
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 const currency = "EUR"
@@ -12,7 +13,7 @@ const currency = "EUR"
 // money is an amount in cents, at least 0. People and models see "24.90 EUR".
 type money int64
 
-var amount = regexp.MustCompile(`^([0-9]{1,6})(?:\.([0-9]{2}))?(?: ` + currency + `)?$`)
+var amount = pattern.Lazy(`^([0-9]{1,6})(?:\.([0-9]{2}))?(?: ` + currency + `)?$`)
 
 func (m money) String() string { return fmt.Sprintf("%d.%02d %s", m/100, m%100, currency) }
 
@@ -22,7 +23,7 @@ func (m money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 // UnmarshalText reads the form of MarshalText, also without currency or cents, up to
 // 999999.99.
 func (m *money) UnmarshalText(text []byte) error {
-	parts := amount.FindSubmatch(text)
+	parts := amount().FindSubmatch(text)
 	if parts == nil {
 		return errors.New("must be an amount such as 24.90, at most 999999.99")
 	}

@@ -17,7 +17,7 @@ func Files(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if ours.MatchString(e.Name()) {
+		if ours().MatchString(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -244,7 +245,9 @@ func (s *sink) end() error {
 	return file.Close()
 }
 
-var ours = regexp.MustCompile(`^trace-\d{4}-\d\d-\d\d-\d{6}-[a-z0-9]{6}-\d{4,}\.jsonl$`)
+var ours = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^trace-\d{4}-\d\d-\d\d-\d{6}-[a-z0-9]{6}-\d{4,}\.jsonl$`)
+})
 
 // prune deletes files that are too old, and the oldest until there is room for another. A file
 // that cannot be deleted, for instance because another program has it open on Windows, stays.
@@ -256,7 +259,7 @@ func (s *sink) prune(now time.Time) {
 	var files []fs.FileInfo
 	total := s.MaxFile
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours.MatchString(e.Name()) {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours().MatchString(e.Name()) {
 			files = append(files, info)
 			total += info.Size()
 		}

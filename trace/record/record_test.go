@@ -60,7 +60,7 @@ func TestRecord(t *testing.T) {
 	}
 	f.Record(frame(4)) // does nothing
 	names, frames := files(t, dir)
-	if len(names) != 1 || !ours.MatchString(names[0]) || len(frames) != 3 {
+	if len(names) != 1 || !ours().MatchString(names[0]) || len(frames) != 3 {
 		t.Fatalf("files %q with %d frames, want one with 3", names, len(frames))
 	}
 	if raw, _ := os.ReadFile(filepath.Join(dir, names[0])); strings.Contains(string(raw), "s3cr3t") {

@@ -1,11 +1,11 @@
 package chat
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // stream shows Markdown while it arrives. Text that later text cannot change moves above the frame
@@ -20,7 +20,7 @@ type stream struct {
 // maxTail bounds an unfinished paragraph, in bytes.
 const maxTail = 4 << 10
 
-var fenceLine = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
+var fenceLine = pattern.Lazy("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 
 // settled returns the lines to move above now. If all is set, the text is complete.
 func (s *stream) settled(text string, all bool, l *look) []string {
@@ -62,7 +62,7 @@ func (s *stream) cut(text string) (n int, fence string) {
 		}
 		at += len(line)
 		bare := strings.TrimRight(line, "\r\n")
-		switch f := fenceLine.FindStringSubmatch(bare); {
+		switch f := fenceLine().FindStringSubmatch(bare); {
 		case inside == "" && f != nil:
 			inside = f[1]
 		case inside == "" && strings.TrimSpace(bare) == "":

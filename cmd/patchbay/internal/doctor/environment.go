@@ -4,13 +4,13 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
@@ -29,7 +29,7 @@ func (e *Exam) wanted() []string {
 	}
 	said := strings.Join(e.stderr, "\n")
 	about := longWords(append([]string{s.Name, path.Base(s.Command)}, s.Args...))
-	network := networkTrouble.MatchString(said)
+	network := networkTrouble().MatchString(said)
 	var named, likely []string
 	given := slices.Collect(maps.Keys(s.Env))
 	for _, v := range os.Environ() {
@@ -53,18 +53,18 @@ func (e *Exam) wanted() []string {
 }
 
 var (
-	networkTrouble = regexp.MustCompile(`(?i)\b(ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|proxy|certificate|network|getaddrinfo|connection refused|timed out)\b`)
+	networkTrouble = pattern.Lazy(`(?i)\b(ENOTFOUND|ECONNREFUSED|ETIMEDOUT|EAI_AGAIN|proxy|certificate|network|getaddrinfo|connection refused|timed out)\b`)
 
 	networkVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"}
 
-	wordBreaks = regexp.MustCompile(`[^A-Za-z0-9]+`)
+	wordBreaks = pattern.Lazy(`[^A-Za-z0-9]+`)
 )
 
 // longWords returns the words of names and arguments, in lower case, that are long enough to be
 // distinctive.
 func longWords(texts []string) (words []string) {
 	for _, text := range texts {
-		for _, w := range wordBreaks.Split(strings.ToLower(text), -1) {
+		for _, w := range wordBreaks().Split(strings.ToLower(text), -1) {
 			if len(w) >= 3 {
 				words = append(words, w)
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
@@ -112,7 +112,7 @@ func started(s *config.Server) string {
 func shownCommand(words []string) []string {
 	out := slices.Clone(words)
 	for i := 1; i < len(words); i++ {
-		if !plainWord.MatchString(words[i]) || secrets.IsCode(words[i-1]) && !assignment.MatchString(words[i]) {
+		if !plainWord().MatchString(words[i]) || secrets.IsCode(words[i-1]) && !assignment().MatchString(words[i]) {
 			continue
 		}
 		out[i] = secrets.Lookalikes(secrets.ShownArg(words[i-1], words[i]))
@@ -121,11 +121,11 @@ func shownCommand(words []string) []string {
 }
 
 // plainWord matches words that a shell does not evaluate and that do not name a file by a path.
-var plainWord = regexp.MustCompile(`^[\pL\pN_@%+-][\pL\pN_@%+=:,/.?&-]*$`)
+var plainWord = pattern.Lazy(`^[\pL\pN_@%+-][\pL\pN_@%+=:,/.?&-]*$`)
 
 // assignment matches code that only sets a variable, and the value of "docker run -e", in front of
 // the value, which is a plain word.
-var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+var assignment = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
 // given collects the variables and headers that a server gets: their names, and the values that a
 // person may see.
@@ -149,7 +149,7 @@ func (g *given) add(member, name, written string) {
 // shown, because the file does not hold their values; so are variables that change which program
 // runs. Any other value may be a secret, whatever its name.
 func (*given) shown(member, name, written string) (value string, show bool) {
-	if m := reference.FindStringSubmatch(written); m != nil {
+	if m := reference().FindStringSubmatch(written); m != nil {
 		if m[2] != "" {
 			return "${" + m[1] + ":-…}", true
 		}
@@ -165,7 +165,7 @@ func (*given) shown(member, name, written string) (value string, show bool) {
 }
 
 // reference matches a value that is only a reference, and its default.
-var reference = regexp.MustCompile(`^\$\{([^{}]*?)(:-[^{}]*)?\}$`)
+var reference = pattern.Lazy(`^\$\{([^{}]*?)(:-[^{}]*)?\}$`)
 
 // runChanging are variables, in lower case, that change which program runs, what it loads, or which
 // host it contacts; a "*" stands for any end.
@@ -219,12 +219,12 @@ func asWritten(raw json.RawMessage) string {
 // next one, and long runs of blanks as their number, because they push text off the screen.
 func inOneLine(s string) string {
 	s = strings.NewReplacer("\r\n", "␊", "\n", "␊", "\r", "␍").Replace(s)
-	return blanks.ReplaceAllStringFunc(s, func(run string) string {
+	return blanks().ReplaceAllStringFunc(s, func(run string) string {
 		return fmt.Sprintf("⟨%d blanks⟩", utf8.RuneCountInString(run))
 	})
 }
 
-var blanks = regexp.MustCompile(`[\s\p{Z}]{9,}`)
+var blanks = pattern.Lazy(`[\s\p{Z}]{9,}`)
 
 // Agreement returns the content that a yes to a file covers: its text, and the variables of the
 // environment files of its enabled servers, any of which may change what runs.

@@ -3,12 +3,12 @@ package entry
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -52,11 +52,11 @@ func Values(s config.Server) []Value {
 	return out
 }
 
-var variableRef = regexp.MustCompile(`\$\{(?:env:)?([^}:]+)`)
+var variableRef = pattern.Lazy(`\$\{(?:env:)?([^}:]+)`)
 
 // secretVariable reports whether a value refers to a variable that is named like a secret.
 func secretVariable(written string) bool {
-	for _, m := range variableRef.FindAllStringSubmatch(written, -1) {
+	for _, m := range variableRef().FindAllStringSubmatch(written, -1) {
 		if secrets.Name(m[1]) {
 			return true
 		}

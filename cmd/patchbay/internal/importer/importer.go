@@ -18,7 +18,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
@@ -26,6 +25,7 @@ import (
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/hosts"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // File is the file of another host.
@@ -184,7 +184,7 @@ func (in *Importer) free(name string) string {
 	}
 }
 
-var inputRef = regexp.MustCompile(`\$\{input:([^}]*)\}`)
+var inputRef = pattern.Lazy(`\$\{input:([^}]*)\}`)
 
 // inputs returns the inputs of a file that a server needs and the document lacks, or the id of one
 // that the document defines differently.
@@ -198,7 +198,7 @@ func (in *Importer) inputs(f File, e config.Entry) (add []json.RawMessage, clash
 		return id
 	}
 	var done []string
-	for _, m := range inputRef.FindAllSubmatch(e.Object, -1) {
+	for _, m := range inputRef().FindAllSubmatch(e.Object, -1) {
 		id, err := jsonx.Unquote(append(append([]byte{'"'}, m[1]...), '"'))
 		if err != nil || slices.Contains(done, id) {
 			continue

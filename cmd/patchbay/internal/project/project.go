@@ -6,12 +6,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // folders knows which folders of a system are projects. Outside tests, its fields describe this
@@ -99,7 +99,7 @@ func (f folders) never(dir string) string {
 	case f.has(dir, homes):
 		return "looks like a home folder"
 	}
-	if disk := wslDisk.FindStringSubmatch(dir); f.goos == "linux" && disk != nil {
+	if disk := wslDisk().FindStringSubmatch(dir); f.goos == "linux" && disk != nil {
 		return folders{goos: "windows", exists: f.exists}.never(disk[1] + ":/" + disk[2])
 	}
 	kind, below := f.goos, f.folded(dir)
@@ -140,7 +140,7 @@ func above(dir string) string {
 }
 
 // wslDisk matches a Windows disk in WSL.
-var wslDisk = regexp.MustCompile(`^/mnt/([a-zA-Z])(?:/(.*))?$`)
+var wslDisk = pattern.Lazy(`^/mnt/([a-zA-Z])(?:/(.*))?$`)
 
 // root reports whether a folder is the root of its disk.
 func (f folders) root(dir string) bool {

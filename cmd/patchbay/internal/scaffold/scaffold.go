@@ -26,6 +26,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
@@ -113,7 +114,7 @@ func checkout() string {
 // version.
 func (p *Project) Name() string {
 	name := path.Base(p.Module)
-	if major.MatchString(name) && path.Dir(p.Module) != "." {
+	if major().MatchString(name) && path.Dir(p.Module) != "." {
 		name = path.Base(path.Dir(p.Module))
 	}
 	return name
@@ -122,7 +123,7 @@ func (p *Project) Name() string {
 // Scheme returns the name of the project as a URI scheme (RFC 3986 section 3.1), which has neither _
 // nor ~.
 func (p *Project) Scheme() string {
-	return scheme.ReplaceAllString(strings.ToLower(p.Name()), "-")
+	return scheme().ReplaceAllString(strings.ToLower(p.Name()), "-")
 }
 
 // Folder returns the folder of the project. It does not begin with a hyphen, which cd takes as a flag.
@@ -138,13 +139,13 @@ func (p *Project) Folder() string {
 }
 
 var (
-	major   = regexp.MustCompile(`^v[0-9]+$`)
-	element = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
-	device  = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
-	first   = regexp.MustCompile(`^[A-Za-z]`)
-	taken   = regexp.MustCompile(`(?i)^(go\.(mod|sum|work)|(main|main_test)\.go|readme\.md)$`)
-	short   = regexp.MustCompile(`~[0-9]+$`)
-	scheme  = regexp.MustCompile(`[^a-z0-9.-]`)
+	major   = pattern.Lazy(`^v[0-9]+$`)
+	element = pattern.Lazy(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
+	device  = pattern.Lazy(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+	first   = pattern.Lazy(`^[A-Za-z]`)
+	taken   = pattern.Lazy(`(?i)^(go\.(mod|sum|work)|(main|main_test)\.go|readme\.md)$`)
+	short   = pattern.Lazy(`~[0-9]+$`)
+	scheme  = pattern.Lazy(`[^a-z0-9.-]`)
 )
 
 // standard lists the first elements of the paths of the standard library. A module with such a path
@@ -167,13 +168,13 @@ func CheckModule(module string) error {
 		switch {
 		case e == "":
 			return bad("an element between slashes is empty")
-		case !element.MatchString(e):
+		case !element().MatchString(e):
 			return bad("an element has other characters than letters, digits, and . _ ~ -, or begins with a dot")
 		case strings.HasSuffix(e, "."):
 			return bad("an element ends with a dot")
-		case device.MatchString(stem):
+		case device().MatchString(stem):
 			return bad(fmt.Sprintf("%q is a reserved name on Windows", stem))
-		case short.MatchString(stem):
+		case short().MatchString(stem):
 			return bad(fmt.Sprintf("%q looks like a short name of Windows", e))
 		case i == 0 && e[0] == '-':
 			return bad("it begins with a hyphen")
@@ -189,9 +190,9 @@ func CheckModule(module string) error {
 		return bad("it belongs to Patchbay")
 	}
 	switch name := (&Project{Module: module}).Name(); {
-	case !first.MatchString(name):
+	case !first().MatchString(name):
 		return bad(fmt.Sprintf("the name %q does not begin with a letter", name))
-	case taken.MatchString(name):
+	case taken().MatchString(name):
 		return bad(fmt.Sprintf("the program %q would replace a file of the project", name))
 	}
 	return nil
@@ -317,7 +318,7 @@ func write(dir string, files []file) (names []string, err error) {
 
 // prepare makes the folder, if it is absent.
 func prepare(dir string) (made bool, err error) {
-	if stem, _, _ := strings.Cut(filepath.Base(dir), "."); device.MatchString(stem) {
+	if stem, _, _ := strings.Cut(filepath.Base(dir), "."); device().MatchString(stem) {
 		return false, fmt.Errorf("%q is a reserved name on Windows; choose another folder", stem)
 	}
 	entries, err := os.ReadDir(dir)

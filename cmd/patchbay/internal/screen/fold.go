@@ -14,7 +14,7 @@ func Fold(line string, width int) []string {
 	style, used := "", 0
 	var last rune
 	for rest := line; rest != ""; {
-		if at := sgr.FindStringIndex(rest); at != nil && at[0] == 0 {
+		if at := sgr().FindStringIndex(rest); at != nil && at[0] == 0 {
 			if style = rest[:at[1]]; style == reset {
 				style = ""
 			}
@@ -47,7 +47,7 @@ const reset = "\x1b[0m"
 
 // next returns the length of the text before the next style.
 func next(s string) int {
-	if at := sgr.FindStringIndex(s); at != nil {
+	if at := sgr().FindStringIndex(s); at != nil {
 		return at[0]
 	}
 	return len(s)

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // This renderer is our own, because the usual library adds 18 ms to each start of the program, and
@@ -33,17 +35,17 @@ type markdownText struct {
 const maxSteps = 200_000
 
 var (
-	mdFence    = regexp.MustCompile("^( *)(`{3,}|~{3,}) *([^`]*)$")
-	mdHeading  = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$`)
-	mdRule     = regexp.MustCompile(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
-	mdUnder    = regexp.MustCompile(`^ {0,3}(?:={3,}|-{3,}) *$`)
-	mdItem     = regexp.MustCompile(`^( *)([-*+]|\d{1,9}[.)])( +)(\S.*)$`)
-	mdQuote    = regexp.MustCompile(`^ {0,3}>( ?)(.*)$`)
-	mdTableRow = regexp.MustCompile(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
-	mdStrong   = regexp.MustCompile(`\*\*[^*\s](?:[^*\n]*[^*\s])?\*\*`)
-	mdLink     = regexp.MustCompile(`\[[^\]\n]+\]\([^)\s]+\)`)
+	mdFence    = pattern.Lazy("^( *)(`{3,}|~{3,}) *([^`]*)$")
+	mdHeading  = pattern.Lazy(`^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$`)
+	mdRule     = pattern.Lazy(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
+	mdUnder    = pattern.Lazy(`^ {0,3}(?:={3,}|-{3,}) *$`)
+	mdItem     = pattern.Lazy(`^( *)([-*+]|\d{1,9}[.)])( +)(\S.*)$`)
+	mdQuote    = pattern.Lazy(`^ {0,3}>( ?)(.*)$`)
+	mdTableRow = pattern.Lazy(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
+	mdStrong   = pattern.Lazy(`\*\*[^*\s](?:[^*\n]*[^*\s])?\*\*`)
+	mdLink     = pattern.Lazy(`\[[^\]\n]+\]\([^)\s]+\)`)
 
-	mdCode = regexp.MustCompile("`[^`\n]+`")
+	mdCode = pattern.Lazy("`[^`\n]+`")
 )
 
 // IsMarkdown reports whether a text of unknown type reads like Markdown: fenced code or a table is
@@ -58,16 +60,16 @@ func IsMarkdown(text string) bool {
 			next = lines[i+1]
 		}
 		switch {
-		case mdFence.MatchString(l), isTable(l, next):
+		case mdFence().MatchString(l), isTable(l, next):
 			return true
-		case mdHeading.MatchString(l) && (strings.TrimSpace(next) == "" || strings.HasPrefix(l, "##")):
+		case mdHeading().MatchString(l) && (strings.TrimSpace(next) == "" || strings.HasPrefix(l, "##")):
 			kinds["heading"] = true
-		case mdItem.MatchString(l) && mdItem.MatchString(next):
+		case mdItem().MatchString(l) && mdItem().MatchString(next):
 			kinds["list"] = true
 		}
 	}
-	for name, sign := range map[string]*regexp.Regexp{"strong": mdStrong, "link": mdLink, "code": mdCode} {
-		if sign.MatchString(text) {
+	for name, sign := range map[string]func() *regexp.Regexp{"strong": mdStrong, "link": mdLink, "code": mdCode} {
+		if sign().MatchString(text) {
 			kinds[name] = true
 		}
 	}
@@ -76,7 +78,7 @@ func IsMarkdown(text string) bool {
 
 // isTable reports whether a line is the head of a table: the next line consists of dashes.
 func isTable(line, next string) bool {
-	return strings.Contains(line, "|") && strings.Count(next, "|") <= maxCells && strings.Contains(next, "|") && mdTableRow.MatchString(next)
+	return strings.Contains(line, "|") && strings.Count(next, "|") <= maxCells && strings.Contains(next, "|") && mdTableRow().MatchString(next)
 }
 
 // next removes the first line and returns it.
@@ -98,35 +100,35 @@ func (m *markdownText) block() {
 	if len(m.lines) > 0 {
 		following = m.lines[0]
 	}
-	if f := mdFence.FindStringSubmatch(l); f != nil {
+	if f := mdFence().FindStringSubmatch(l); f != nil {
 		m.code(f[1], f[2], f[3])
 		return
 	}
 	switch {
 	case isTable(l, following):
 		m.table(l)
-	case mdRule.MatchString(l):
+	case mdRule().MatchString(l):
 		m.print(Paint(strings.Repeat("─", m.columns(40)), "2", m.color))
-	case strings.TrimSpace(l) != "" && !mdItem.MatchString(l) && mdUnder.MatchString(following):
+	case strings.TrimSpace(l) != "" && !mdItem().MatchString(l) && mdUnder().MatchString(following):
 		level := "##"
 		if strings.Contains(m.next(), "=") {
 			level = "#"
 		}
 		m.heading(level, strings.TrimSpace(l))
-	case mdHeading.MatchString(l):
-		h := mdHeading.FindStringSubmatch(l)
+	case mdHeading().MatchString(l):
+		h := mdHeading().FindStringSubmatch(l)
 		m.heading(h[1], h[2])
-	case mdItem.MatchString(l):
-		i := mdItem.FindStringSubmatch(l)
+	case mdItem().MatchString(l):
+		i := mdItem().FindStringSubmatch(l)
 		mark := i[2]
 		if strings.Contains("-*+", mark) {
 			mark = "•"
 		}
 		indent := i[1] + strings.Repeat(" ", Columns(mark+i[3]))
 		m.wrapped(m.joined(i[4], indent), i[1]+mark+i[3], indent, "")
-	case mdQuote.MatchString(l):
+	case mdQuote().MatchString(l):
 		bar := Paint("│ ", "2", m.color)
-		m.wrapped(mdQuote.FindStringSubmatch(l)[2], bar, bar, "3")
+		m.wrapped(mdQuote().FindStringSubmatch(l)[2], bar, bar, "3")
 	default:
 		body := strings.TrimLeft(l, " ")
 		indent := l[:len(l)-len(body)]
@@ -156,12 +158,12 @@ func (m *markdownText) goesOn(indent string) bool {
 	if body == "" || len(l)-len(body) > len(indent)+3 || len(l) > 1000 {
 		return false
 	}
-	for _, sign := range []*regexp.Regexp{mdFence, mdHeading, mdRule, mdUnder, mdItem, mdQuote} {
-		if sign.MatchString(l) {
+	for _, sign := range []func() *regexp.Regexp{mdFence, mdHeading, mdRule, mdUnder, mdItem, mdQuote} {
+		if sign().MatchString(l) {
 			return false
 		}
 	}
-	return !isTable(l, following) && !mdUnder.MatchString(following)
+	return !isTable(l, following) && !mdUnder().MatchString(following)
 }
 
 // columns returns a width that fits, at most most.
@@ -278,9 +280,9 @@ func wordsOf(spans []span) [][]span {
 }
 
 // sgr matches the escape sequences of paint.
-var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var sgr = pattern.Lazy("\x1b\\[[0-9;]*m")
 
-func Unpainted(s string) string { return sgr.ReplaceAllString(s, "") }
+func Unpainted(s string) string { return sgr().ReplaceAllString(s, "") }
 
 // inline removes the marks inside a line and styles the text between them.
 func (m *markdownText) inline(s, style string) []span {

@@ -39,7 +39,7 @@ func TestMarkdown(t *testing.T) {
 						t.Errorf("%s: a line of %d columns: %q", name, Columns(Unpainted(l)), l)
 					}
 				}
-				text = sgr.ReplaceAllStringFunc(text, func(s string) string { return strings.TrimSuffix(s, "m") + "m\x00" })
+				text = sgr().ReplaceAllStringFunc(text, func(s string) string { return strings.TrimSuffix(s, "m") + "m\x00" })
 				text = shown.Replace(strings.ReplaceAll(text, "\x1b[0m\x00", "\x1b[0m"))
 				got = append(got, txtar.File{Name: name, Data: []byte(text)})
 			}

@@ -1,0 +1,21 @@
+package pattern_test
+
+import (
+	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/pattern"
+)
+
+func TestLazy(t *testing.T) {
+	invalid := pattern.Lazy(`(`) // is not compiled here
+	digits := pattern.Lazy(`^[0-9]+$`)
+	if !digits().MatchString("12") || digits().MatchString("x") || digits() != digits() {
+		t.Error("the expression does not match as it should, or is compiled twice")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an invalid expression does not panic")
+		}
+	}()
+	invalid()
+}
