@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -74,7 +76,8 @@ func TestUpSearchLargeResults(t *testing.T) {
 }
 
 // The audit log has a call by call_tool as a call of the inner tool: with the view, one begin and one end. The
-// other two tools of the search have a line each, and so have calls of what the view does not have.
+// other two tools of the search have a line each, and so have calls of what the view does not have: with the name that was
+// tried, also one that is long and has control characters, while the caller gets one answer for all of them.
 func TestUpSearchAudit(t *testing.T) {
 	r, log, header := audited(t, "auth: [apikeys:keys.jsonl]\naudit: {file: audit.jsonl}\nviews:\n  search: {tools: ['a_*'], mode: search, rename: {a_args: count}}\n",
 		map[string]any{"a": stubServer(t), "b": stubServer(t)})
@@ -83,6 +86,8 @@ func TestUpSearchAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	hostile := "a_\x1b[2J\n\u202e\u0000" + strings.Repeat("é", 5000)
+	answers := map[string]string{}
 	for _, c := range []struct {
 		tool string
 		args map[string]any
@@ -91,13 +96,27 @@ func TestUpSearchAudit(t *testing.T) {
 		{"call_tool", map[string]any{"name": "a_free", "arguments": map[string]any{}}},
 		{"call_tool", map[string]any{"name": "b_args", "arguments": map[string]any{"count": 1}}},
 		{"call_tool", map[string]any{"name": "a_args", "arguments": map[string]any{"count": 1}}},
+		{"call_tool", map[string]any{"name": "z_none"}},
+		{"call_tool", map[string]any{"name": hostile}},
 		{"find_tools", map[string]any{"query": "arguments"}},
 		{"describe_tool", map[string]any{"name": "count"}},
 	} {
 		res, err := s.CallTool(t.Context(), c.tool, c.args)
-		if known := c.args["name"] != "b_args" && c.args["name"] != "a_args"; known != (err == nil) {
+		name, _ := c.args["name"].(string)
+		if known := name == "" || name == "count" || name == "a_free"; known != (err == nil) {
 			t.Errorf("%s %v: %v, %v", c.tool, c.args, res, err)
 		}
+		if rpc := (*mcp.Error)(nil); errors.As(err, &rpc) {
+			answers[name] = fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data)
+		}
+	}
+	for _, name := range []string{"b_args", "a_args"} { // at another server; outside of the view by its rename
+		if got := strings.ReplaceAll(answers[name], name, "z_none"); got == "" || got != answers["z_none"] {
+			t.Errorf("the answer for %s is %q, and that for a tool that does not exist %q", name, got, answers["z_none"])
+		}
+	}
+	if strings.ContainsAny(answers[hostile], "\x1b\n\u202e\u0000") || len(answers[hostile]) > 1000 {
+		t.Errorf("the answer for a hostile name is %q", answers[hostile])
 	}
 	r.stop(t)
 	var got []string
@@ -111,6 +130,12 @@ func TestUpSearchAudit(t *testing.T) {
 		if e.Method != "" {
 			continue
 		}
+		if strings.HasPrefix(e.Tool, "a_\x1b") {
+			if len(e.Tool) > 200 || !strings.HasSuffix(e.Tool, "é…") || bytes.ContainsAny(e.Line(), "\x1b\n\u202e\u0000") {
+				t.Errorf("the line of a hostile name is %q", e.Line())
+			}
+			e.Tool = "hostile"
+		}
 		line := fmt.Sprint(e.Kind, " ", e.Tool, " ", e.Outcome, " ", e.Fault)
 		if e.Server != nil {
 			line += " at " + e.Server.Name
@@ -123,7 +148,8 @@ func TestUpSearchAudit(t *testing.T) {
 	want := []string{
 		`call.begin args at a by view "search"`, `call.end args ok at a by view "search"`,
 		`call.begin free at a by view "search"`, `call.end free ok at a by view "search"`,
-		`call.end call_tool error protocol`, `call.end call_tool error protocol`, // names that the view does not have
+		`denied b_args denied at search by view "search"`, `denied a_args denied at search by view "search"`, // names that the view does not have
+		`denied z_none denied unknown at search by view "search"`, `denied hostile denied unknown at search by view "search"`,
 		`call.end find_tools ok`, `call.end describe_tool ok`,
 	}
 	if !slices.Equal(got, want) {

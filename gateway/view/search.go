@@ -56,8 +56,9 @@ func SearchTools() mcp.Result {
 	return mcp.RawResult(jsonx.With(nil, []byte("{}"), "tools", definitions))
 }
 
-// middleware offers the three tools, and keeps the rests of results.
-func (s *Search) middleware(kept *rests) mcp.Middleware {
+// middleware offers the three tools of a view, and keeps the rests of results.
+func (s *Search) middleware(v *View, kept *rests) mcp.Middleware {
+	refuse := v.refuse()
 	return func(next mcp.Handler) mcp.Handler {
 		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 			switch req.Method {
@@ -74,7 +75,7 @@ func (s *Search) middleware(kept *rests) mcp.Middleware {
 				case describeTool:
 					return s.describe(ctx, req, next)
 				case callTool:
-					return s.call(ctx, req, next, kept)
+					return s.call(ctx, req, next, kept, refuse)
 				}
 			}
 			return next.Handle(ctx, req)
@@ -139,8 +140,8 @@ func (s *Search) describe(ctx context.Context, req *mcp.Request, next mcp.Handle
 	return said(string(t.definition)), nil
 }
 
-// call answers call_tool: it passes the inner call on.
-func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler, kept *rests) (mcp.Result, error) {
+// call answers call_tool: it passes the inner call on, or returns the error of refuse for a tool that the view does not list.
+func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler, kept *rests, refuse func(ctx context.Context, tool string) error) (mcp.Result, error) {
 	var in struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -160,7 +161,7 @@ func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler, k
 		return nil, err
 	}
 	if x.tool(in.Name) == nil {
-		return nil, unknown(in.Name)
+		return nil, refuse(ctx, in.Name)
 	}
 	params := jsonx.With(nil, req.Params, "name", jsonx.AppendString(nil, in.Name))
 	params = jsonx.With(nil, params, "arguments", in.Arguments)
@@ -172,7 +173,7 @@ func (s *Search) call(ctx context.Context, req *mcp.Request, next mcp.Handler, k
 }
 
 // unknown is the error for a tool that the view does not list.
-func unknown(name string) error {
+func unknown(name string) *mcp.Error {
 	return mcp.Errorf(jsonrpc.CodeInvalidParams, "no tool %q; names are those of find_tools, letter by letter", text.Short(name))
 }
 

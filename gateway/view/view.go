@@ -117,7 +117,7 @@ func (v *View) Middleware() mcp.Middleware {
 	memory := cmp.Or(v.Memory, new(Memory))
 	steps := []mcp.Middleware{v.limit}
 	if v.Search != nil {
-		steps = append(steps, v.Search.middleware(&memory.rests))
+		steps = append(steps, v.Search.middleware(v, &memory.rests))
 	}
 	forms, gate := v.forms(), memory.gateOf(v)
 	if !v.everything() {
