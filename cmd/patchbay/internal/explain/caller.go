@@ -23,11 +23,8 @@ import (
 
 // Caller has the flags that describe the caller of a call.
 type Caller struct {
-	Principal string   `placeholder:"ID" help:"Caller, such as apikey#ada; default: anonymous."`
-	Scopes    []string `name:"scope" placeholder:"SCOPE" help:"Scope of the caller (repeatable)."`
-	Roles     []string `name:"role" placeholder:"ROLE" help:"Role of the caller (repeatable)."`
-	Claim     []string `name:"claim" sep:"none" placeholder:"K=V" help:"Claim of the caller (repeatable)."`
-	Claims    string   `placeholder:"FILE" help:"Caller with the claims of a token, as JSON."`
+	verdict.Caller
+	Claims string `placeholder:"FILE" help:"Caller with the claims of a token, as JSON."`
 }
 
 const maxFile = 1 << 20 // bytes of a file of claims or keys
@@ -38,16 +35,12 @@ func (c *Caller) Of(f *deploy.File) (*auth.Principal, error) {
 	switch {
 	case c.Claims != "" && c.Principal != "":
 		return nil, advice.Usagef("--principal and --claims exclude each other; keep one")
-	case c.Principal == "" && len(c.Scopes)+len(c.Roles)+len(c.Claim) > 0:
-		return nil, advice.Usagef("--scope, --role and --claim need --principal").Hint("--principal apikey#ada")
-	case c.Claims != "":
+	case c.Claims != "" && len(c.Scopes)+len(c.Roles)+len(c.Claim) == 0:
 		return c.ofToken(f)
-	case c.Principal == "":
-		return nil, nil
 	}
-	p, err := verdict.Principal(c.Principal, c.Scopes, c.Roles, c.Claim)
-	if err != nil {
-		return nil, advice.Usagef("%w", err)
+	p, err := c.Caller.Of()
+	if err != nil || p == nil {
+		return nil, err
 	}
 	if p.Scheme != "apikey" || len(c.Scopes)+len(c.Roles) > 0 {
 		return p, nil
