@@ -17,7 +17,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/revision"
-	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -34,6 +33,8 @@ type conn struct {
 	mu      sync.Mutex
 	legs    []*line       // by replica; nil: not connected; guarded by mu
 	soon    []bool        // by replica: it was restarted and is being connected to again; guarded by mu
+	pausing []bool        // by replica: it could not be connected to, and is tried again later; guarded by mu
+	last    error         // why no leg is left while a replica is being connected to; guarded by mu
 	lead    int           // the replica that has the lists; guarded by mu
 	epoch   uint64        // how many times lead has changed; guarded by mu
 	turns   bool          // callers take turns; guarded by mu
@@ -50,7 +51,7 @@ const (
 
 // newConn returns a connection whose first leg is up.
 func newConn(ctx context.Context, g *Group, first *line) *conn {
-	c := &conn{g: g, legs: make([]*line, len(g.replicas)), soon: make([]bool, len(g.replicas)), done: make(chan struct{}), changed: make(chan struct{})}
+	c := &conn{g: g, legs: make([]*line, len(g.replicas)), soon: make([]bool, len(g.replicas)), pausing: make([]bool, len(g.replicas)), done: make(chan struct{}), changed: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	for i, r := range g.replicas {
 		if r == first.r {
@@ -72,6 +73,9 @@ func (c *conn) keep(i int, l *line) {
 		if l == nil {
 			changed := r.change()
 			if r.allow() != nil {
+				c.mu.Lock()
+				c.announce() // calls may wait for it
+				c.mu.Unlock()
 				select {
 				case <-changed:
 				case <-c.ctx.Done():
@@ -79,6 +83,7 @@ func (c *conn) keep(i int, l *line) {
 				continue
 			}
 			back := r.returns()
+			c.tries(i)
 			within, cancel := context.WithTimeoutCause(c.ctx, openTime, fmt.Errorf("it was not ready within %v", openTime))
 			opened, err := r.open(within)
 			cancel()
@@ -161,23 +166,13 @@ func (c *conn) join(i int, l *line) bool {
 	if t, ok := l.up.(turner); ok && c.turns {
 		t.TakeTurns()
 	}
-	c.legs[i], c.soon[i] = l, false
+	c.legs[i], c.soon[i], c.last = l, false, nil
 	c.announce()
 	return true
 }
 
-// missed notes that a replica could not be connected to.
-func (c *conn) missed(i int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.soon[i] {
-		c.soon[i] = false
-		c.announce()
-	}
-}
-
 // leave removes a leg that has ended. It returns false if it was the last, so that the connection is
-// over, unless that replica is being restarted.
+// over, unless that replica is being restarted or another one is being connected to.
 func (c *conn) leave(i int, l *line) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +190,12 @@ func (c *conn) leave(i int, l *line) bool {
 	if err == nil {
 		err = errors.New("it has ended")
 	}
-	c.end(fmt.Errorf("the last replica, %s: %w", c.g.replicas[i].Name, err))
+	err = fmt.Errorf("the last replica, %s: %w", c.g.replicas[i].Name, err)
+	if c.pausing[i] = true; c.arriving() { // this one has just failed
+		c.last = err
+		return true
+	}
+	c.end(err)
 	return false
 }
 
@@ -361,79 +361,6 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 		return nil, last
 	}
 	return nil, c.g.unavailable()
-}
-
-// restartTime bounds the wait for a replica that is being restarted.
-const restartTime = time.Minute
-
-// chooseSoon is choose. With waits, it waits while none can be chosen and one is being restarted.
-func (c *conn) chooseSoon(ctx context.Context, req *mcp.Request, tried []*replica, waits bool) *replica {
-	var late <-chan time.Time
-	for {
-		c.mu.Lock()
-		changed := c.changed
-		c.mu.Unlock()
-		soon := waits && c.returning() // before choose: it may be back in between
-		r := c.choose(req, tried)
-		if r != nil || !soon {
-			return r
-		}
-		if late == nil {
-			late = time.After(restartTime)
-			defer wait.From(ctx).Since(time.Now())
-		}
-		select {
-		case <-changed:
-		case <-c.done:
-			return nil
-		case <-late:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// legSoon waits for the leg of a replica while that is being restarted. It returns nil if there is none.
-func (c *conn) legSoon(ctx context.Context, r *replica) *line {
-	defer wait.From(ctx).Since(time.Now())
-	late := time.After(restartTime)
-	for {
-		c.mu.Lock()
-		i := slices.Index(c.g.replicas, r)
-		leg, soon, changed := c.legs[i], c.soon[i], c.changed
-		c.mu.Unlock()
-		switch {
-		case leg != nil && leg.closedWhy() == "":
-			return leg
-		case leg == nil && !soon && r.outWhy() != restarting:
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-c.done:
-			return nil
-		case <-late:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// returning reports whether a replica is being restarted.
-func (c *conn) returning() bool {
-	if c.g.restarting() {
-		return true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, l := range c.legs {
-		if c.soon[i] || l != nil && l.closedWhy() == wasRestart {
-			return true
-		}
-	}
-	return false
 }
 
 // choose returns the replica for the next attempt, or nil if there is none: for a list the one that has
@@ -643,7 +570,7 @@ func (c *conn) Reach() (changed <-chan struct{}, err error) {
 			return c.changed, nil
 		}
 	}
-	if c.g.restarting() || slices.Contains(c.soon, true) {
+	if c.g.restarting() || slices.Contains(c.soon, true) || c.arriving() {
 		return c.changed, nil
 	}
 	return c.changed, c.g.unavailable()

@@ -27,5 +27,6 @@
 //   - Lists come from one replica as long as it works. A call of a tool goes only to replicas that list
 //     it. A replica that differs from the one with the lists is reported once: other tools, other
 //     definitions, or another version.
-//   - [Group.Restart] restarts a replica while calls go on at the others, and wait if there is none.
+//   - [Group.Restart] restarts a replica while calls go on at the others, and wait if there is none. Calls also
+//     wait if the only replica that is left is being connected to, at most a minute, unless the last attempt failed.
 package spread
