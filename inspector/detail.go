@@ -271,7 +271,11 @@ func (p *Page) details(r *http.Request) (any, error) {
 	if p.Report != nil {
 		url = p.Report().URL
 	}
-	d, ok := p.Frames.detail(n, url, p.Words...)
+	f, err := p.framesFor(r.Context(), r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	d, ok := f.detail(n, url, p.Words...)
 	if !ok {
 		return nil, fail(http.StatusNotFound, "row %d is not kept any more, or never was a row", n)
 	}
@@ -285,11 +289,16 @@ func (p *Page) download(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusBadRequest, "%v", err))
 		return
 	}
+	f, err := p.framesFor(r.Context(), r.URL.Query())
+	if err != nil {
+		refuse(w, err)
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/jsonl; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="trace-`+time.Now().Format("2006-01-02-150405")+`.jsonl"`)
 	control := http.NewResponseController(w)
-	_ = p.Frames.write(q, func(line []byte) error {
+	_ = f.write(q, func(line []byte) error {
 		_ = control.SetWriteDeadline(time.Now().Add(pace))
 		_, err := w.Write(line)
 		return err

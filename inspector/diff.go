@@ -132,7 +132,11 @@ func (p *Page) compared(r *http.Request) (any, error) {
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
-	list, ok := p.Frames.compare(from, to)
+	f, err := p.framesFor(r.Context(), r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	list, ok := f.compare(from, to)
 	if !ok {
 		return nil, fail(http.StatusNotFound, "row %d or row %d is not kept any more, or never was a row", from, to)
 	}

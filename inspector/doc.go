@@ -21,6 +21,10 @@
 //	POST /ui/answer/ID  an answer beside the caller
 //	POST /ui/explain    what the gateway would do with a call, and why
 //	GET  /ui/audit      lines of the audit log; /ui/audit/verify: whether it is whole
+//	GET  /ui/rows, /ui/row/N, /ui/compare, /ui/trace
+//	                    the wire, or with file=NAME a recording
+//	GET  /ui/recordings the files of recordings
+//	POST /ui/judge      what other rules would do with a recording
 //	GET  /ui/events     one stream of server-sent events, in batches, that goes on where it broke
 //
 // # Guarantees

@@ -223,22 +223,30 @@ func OpenRecording(ctx context.Context, path string) (*Frames, error) {
 		}
 	}
 	f := &Frames{Max: recordedFrames, MaxBytes: recordedBytes}
+	if err := f.openFiles(ctx, path, files...); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// openFiles adds the frames of the files of a recording. The error says that they cannot be read, or have no frames.
+func (f *Frames) openFiles(ctx context.Context, name string, files ...string) error {
 	f.init()
 	for _, file := range files {
 		if err := f.open(ctx, file); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if f.next == f.first {
 		if len(f.faults) > 0 {
-			return nil, fmt.Errorf("%s is not a recording: it has no frames; %s", path, f.faults[0])
+			return fmt.Errorf("%s is not a recording: it has no frames; %s", name, f.faults[0])
 		}
-		return nil, fmt.Errorf("the recording %s has no frames", path)
+		return fmt.Errorf("the recording %s has no frames", name)
 	}
 	if f.first > 1 {
 		f.fault("the recording is longer than the page can show: its first %d frames are left out", f.first-1)
 	}
-	return f, nil
+	return nil
 }
 
 func (f *Frames) open(ctx context.Context, file string) error {

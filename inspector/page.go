@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -63,15 +64,24 @@ type Page struct {
 	// Recording is the file that Frames was read from, for people; empty: Frames are of live traffic.
 	Recording string
 
+	// Files is the folder into which this program records; empty: it does not.
+	Files string
+
+	// Judge says what other rules, in the form of a file, would do with the calls of tools in a recording for the principal
+	// of an access; its Server names the server if the recording is not that of a gateway. The error is for the
+	// person. Nil: the page does not offer it.
+	Judge func(ctx context.Context, rules []byte, by *Access, recording io.Reader) (*Answer, error)
+
 	Logger *slog.Logger // gets what cannot be answered; nil: nothing does
 
-	once  sync.Once
-	mux   *http.ServeMux
-	door  door
-	watch watch
-	lease lease
-	open  streams
-	bell  bell // rings when a document of events has changed
+	once    sync.Once
+	mux     *http.ServeMux
+	door    door
+	watch   watch
+	lease   lease
+	library library
+	open    streams
+	bell    bell // rings when a document of events has changed
 }
 
 func (p *Page) route() {
@@ -104,12 +114,12 @@ type State struct {
 }
 
 // adminsOnly is what the page offers to administrators alone.
-var adminsOnly = []string{"wire", "steer", "audit", "policy"}
+var adminsOnly = []string{"wire", "steer", "audit", "policy", "judge"}
 
 // state returns what the person of a request sees.
 func (p *Page) state(ctx context.Context) *State {
 	report, who := p.Report(), personOf(ctx)
-	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Recording: p.Recording, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": p.Frames != nil}}
+	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Recording: p.Recording, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": p.Frames != nil, "judge": p.Judge != nil && p.Frames != nil}}
 	if who.Principal != nil {
 		s.Person = cmp.Or(who.Principal.Name, who.Principal.ID)
 	}
@@ -217,7 +227,7 @@ func write(w http.ResponseWriter, status int, kind string, v any) {
 }
 
 // screens are the first parts of the paths of screens, as ui/screens.ts has them.
-var screens = map[string]bool{"": true, "s": true, "tasks": true, "wire": true, "charts": true, "inbox": true, "policy": true, "audit": true, "help": true}
+var screens = map[string]bool{"": true, "s": true, "tasks": true, "wire": true, "charts": true, "inbox": true, "policy": true, "audit": true, "recordings": true, "help": true}
 
 // isScreen reports whether a path is that of a screen, whose document is the page. Nothing is at other paths: clients
 // that look for an authorization server there must not find a page.

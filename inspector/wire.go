@@ -17,6 +17,7 @@ func (p *Page) routeWire() {
 	p.mux.Handle("GET /ui/row/{n}", p.adminOnly(answered(p.details)))
 	p.mux.Handle("GET /ui/compare", p.adminOnly(answered(p.compared)))
 	p.mux.Handle("GET /ui/trace", p.adminOnly(http.HandlerFunc(p.download)))
+	p.routeRecordings()
 }
 
 // errAdmins refuses people who may not see the traffic of others.
@@ -49,7 +50,11 @@ func (p *Page) rowsOf(ctx context.Context, query url.Values) (list rowPage, err 
 			return list, err
 		}
 	}
-	return p.Frames.page(q, before, after, min(max(limit, 1), maxRows), func() bool { return ctx.Err() != nil }), nil
+	f, err := p.framesFor(ctx, query)
+	if err != nil {
+		return list, err
+	}
+	return f.page(q, before, after, min(max(limit, 1), maxRows), func() bool { return ctx.Err() != nil }), nil
 }
 
 // count returns a parameter that is a number.

@@ -47,5 +47,5 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 
 // basicPage makes a page at an address.
 func (h *upServer) basicPage(at string) *inspector.Page {
-	return &inspector.Page{URL: at, Title: h.from, Version: Version, Local: localPerson(), Report: h.report, Logger: h.a.logger()}
+	return &inspector.Page{URL: at, Title: h.from, Version: Version, Local: localPerson(), Report: h.report, Logger: h.a.logger(), Files: h.a.record.Dir, Judge: explain.Judge}
 }

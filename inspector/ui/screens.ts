@@ -5,6 +5,7 @@ import { Charts } from "./screens/charts";
 import { Help } from "./screens/help";
 import { Inbox } from "./screens/inbox";
 import { Policy } from "./screens/policy";
+import { Recordings } from "./screens/recordings";
 import { Servers } from "./screens/servers";
 import { Tasks } from "./screens/tasks";
 import { Tools } from "./screens/tools";
@@ -37,5 +38,6 @@ export const screens: Screen[] = [
 	{ path: "inbox", name: "Inbox", when: live, show: Inbox },
 	{ path: "policy", name: "Policy", when: (s) => s.admin && s.can.policy, show: Policy },
 	{ path: "audit", name: "Audit", when: (s) => s.admin && s.can.audit, show: Audit },
+	{ path: "recordings", name: "Recordings", when: (s) => s.admin, show: Recordings },
 	{ path: "help", name: "Help", when: () => true, show: Help },
 ];

@@ -1,6 +1,7 @@
 // A table that becomes a list of cards where it is narrow. The roles are written down, since a browser forgets them when
 // the parts of a table are laid out otherwise.
 import type { ComponentChildren } from "preact";
+import { Visible } from "./visible";
 
 export interface Row {
 	key: string;
@@ -49,5 +50,29 @@ export function Table(p: { label: string; columns: string[]; rows: Row[]; empty?
 				])}
 			</tbody>
 		</table>
+	);
+}
+
+// Answer is an answer of the program as a table: of /ui/judge and /ui/replay. A cell that begins with ! stands out.
+export interface Answer {
+	summary: string;
+	notes?: string[];
+	columns: string[];
+	rows: string[][];
+}
+
+// Told shows an answer.
+export function Told({ of, told: v }: { of: string; told: Answer | undefined }) {
+	return (
+		<>
+			<div role="status">
+				{[v?.summary ?? "", ...(v?.notes ?? [])].map((n) => (
+					<p key={n}>
+						<Visible text={n} />
+					</p>
+				))}
+			</div>
+			{v && <Table label={of} columns={v.columns} rows={v.rows.map((r, i) => ({ key: "" + i, cells: r.map((c) => <span class={c[0] === "!" ? "bad" : ""}><Visible text={c} /></span>) }))} />}
+		</>
 	);
 }

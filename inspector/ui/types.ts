@@ -9,7 +9,7 @@ export interface State {
 	person: string; // who looks at the page
 	admin: boolean; // may act on servers and answer for others
 	recording?: string; // the file that is shown instead of live traffic
-	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; apps: boolean };
+	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; apps: boolean; judge: boolean };
 	servers: Server[];
 	open: number; // questions of other callers that the person may answer
 }

@@ -38,16 +38,18 @@ export class WireList {
 	moved = 0; // rows that were added or removed at the top since the last look, for the place of the list
 
 	private filter = "";
+	private file = ""; // part of the address, see ofFile
 	private stop = new AbortController();
 	private close: () => void = () => {};
 	private drawn = false;
 
 	constructor(private draw: () => void) {}
 
-	// begin shows the rows that fit a filter. A recording is shown from its beginning.
-	async begin(filter: string, recording: boolean): Promise<void> {
+	// begin shows the rows that fit a filter. A recording, or a file, is shown from its beginning.
+	async begin(filter: string, recording: boolean, file = ""): Promise<void> {
 		this.end();
 		this.filter = filter;
+		this.file = file;
 		this.stop = new AbortController();
 		const signal = this.stop.signal;
 		this.loading = true;
@@ -78,7 +80,7 @@ export class WireList {
 	}
 
 	private load(where: string, signal: AbortSignal): Promise<RowPage> {
-		return get<RowPage>(`/ui/rows?limit=${step}&q=${encodeURIComponent(this.filter)}${where}`, signal);
+		return get<RowPage>(`/ui/rows?limit=${step}&q=${encodeURIComponent(this.filter)}${where}${this.file}`, signal);
 	}
 
 	private follow(page: RowPage, signal: AbortSignal): void {
@@ -197,6 +199,9 @@ export class WireList {
 		});
 	}
 }
+
+// ofFile is the parameter of addresses for the frames of a file; without one they are those on the wire.
+export const ofFile = (name: string): string => (name === "" ? "" : "&file=" + encodeURIComponent(name));
 
 // who names the other side of a row.
 export function who(r: Row): string {

@@ -66,7 +66,7 @@ func fits(t *testing.T, p *browser.Person, where string) {
 // screensOf are the addresses of the screens for a server.
 var screensOf = map[string][]string{
 	"inspect": {"/s/everything", "/s/everything/resources", "/s/everything/templates", "/s/everything/prompts", "/wire"},
-	"up":      {"/", "/s/everything/tools/echo", "/wire", "/charts", "/inbox", "/tasks", "/policy?server=everything&tool=confirm_delete", "/audit", "/help"},
+	"up":      {"/", "/s/everything/tools/echo", "/wire", "/charts", "/inbox", "/tasks", "/policy?server=everything&tool=confirm_delete", "/audit", "/recordings", "/help"},
 }
 
 // begun is what people do first on a screen, by its address.
@@ -80,6 +80,12 @@ var begun = map[string]func(p *browser.Person){
 	"/policy?server=everything&tool=confirm_delete": func(p *browser.Person) {
 		p.Press("button", "Explain")
 		p.Reads("Refused")
+	},
+	"/recordings": func(p *browser.Person) {
+		p.Until(`!!document.querySelector("form textarea")`)
+		p.Write("Policy, as in its file", "rules: [{name: all, when: 'true', effect: allow}]")
+		p.Press("button", "Decide")
+		p.Reads("everything/echo")
 	},
 	"/audit": func(p *browser.Person) {
 		p.Press("button", "Verify the log")

@@ -83,6 +83,7 @@ func TestTrees(t *testing.T) {
 		{"inbox", "/inbox", `true`},
 		{"policy", "/policy", `true`},
 		{"audit", "/audit?outcome=denied", `document.body.innerText.includes("No line matches.")`},
+		{"recordings", "/recordings", `!!document.querySelector("form textarea")`},
 		{"help", "/help", `true`},
 	} {
 		t.Run(tt.file, func(t *testing.T) {

@@ -1,11 +1,11 @@
 // What is on the wire, as rows: requests with their answers, notifications, processes, HTTP.
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { keysAreOn } from "../keys";
-import { Failed, size } from "../parts";
+import { Failed, Link, size } from "../parts";
 import type { Shown } from "../screens";
 import { go, query, said } from "../store";
 import type { Row } from "../types";
-import { arrow, seconds, way, who, WireList } from "../wire";
+import { arrow, seconds, ofFile, way, who, WireList } from "../wire";
 import { Details } from "./wiredetail";
 
 const spare = 1; // rows that are drawn above and below those that can be seen
@@ -20,7 +20,9 @@ const hops = [
 export function Wire({ state, at }: Shown) {
 	const [, draw] = useReducer((n: number) => n + 1, 0);
 	const list = useMemo(() => new WireList(() => draw(0)), []);
-	const recording = state.recording !== undefined;
+	const file = query(at, "file");
+	const of = ofFile(file);
+	const recording = file !== "" || state.recording !== undefined;
 	const [typed, setTyped] = useState(query(at, "q"));
 	const filter = query(at, "q");
 	const [hop, setHop] = useState("");
@@ -54,14 +56,14 @@ export function Wire({ state, at }: Shown) {
 	}, []);
 
 	useEffect(() => {
-		void list.begin(`${filter} ${hop}`.trim(), recording);
+		void list.begin(`${filter} ${hop}`.trim(), recording, of);
 		return () => list.end();
-	}, [filter, hop, recording]);
+	}, [filter, hop, recording, of]);
 
 	// The text of the filter becomes a part of the address when nobody types.
 	useEffect(() => {
 		if (typed === filter) return;
-		const t = setTimeout(() => go("/wire" + (typed === "" ? "" : "?q=" + encodeURIComponent(typed)), true), 250);
+		const t = setTimeout(() => go("/wire" + (typed + of === "" ? "" : "?q=" + encodeURIComponent(typed) + of), true), 250);
 		return () => clearTimeout(t);
 	}, [typed]);
 
@@ -163,7 +165,7 @@ export function Wire({ state, at }: Shown) {
 						))}
 					</select>
 				</label>
-				<a href={"/ui/trace?q=" + encodeURIComponent(`${filter} ${hop}`.trim())} download>
+				<a href={"/ui/trace?q=" + encodeURIComponent(`${filter} ${hop}`.trim()) + of} download>
 					Save these rows
 				</a>
 				<span class="dim">
@@ -171,6 +173,11 @@ export function Wire({ state, at }: Shown) {
 					{list.before || list.after ? "+" : ""} rows
 				</span>
 			</div>
+			{file !== "" && (
+				<p>
+					Recording {file} · <Link to="/wire">Show the wire now</Link>
+				</p>
+			)}
 			<div id="wire-error" aria-live="polite">
 				{list.error !== "" && <Failed>{list.error}</Failed>}
 				{list.faults.map((f) => (
@@ -212,7 +219,7 @@ export function Wire({ state, at }: Shown) {
 					<span>0</span>
 				</div>
 			</div>
-			{open && is && <Details row={rows[place]!} close={() => setOpen(false)} show={(n) => setChosen(n)} />}
+			{open && is && <Details row={rows[place]!} of={of} close={() => setOpen(false)} show={(n) => setChosen(n)} />}
 		</div>
 	);
 }

@@ -5,9 +5,9 @@ import { Table } from "../table";
 import type { Change, Detail, Row, Side } from "../types";
 import { arrow, who } from "../wire";
 
-export function Details(p: { row: Row; close: () => void; show: (n: number) => void }) {
+export function Details(p: { row: Row; of: string; close: () => void; show: (n: number) => void }) {
 	const r = p.row;
-	const got = useLoad((stop) => get<Detail>("/ui/row/" + r.n, stop), [r.n, r.status, r.count]);
+	const got = useLoad((stop) => get<Detail>(`/ui/row/${r.n}?${p.of}`, stop), [r.n, p.of, r.status, r.count]);
 	const d = got.value?.row.n === r.n ? got.value : undefined;
 	return (
 		<section class="wire-detail" aria-label="Details">
@@ -37,13 +37,13 @@ export function Details(p: { row: Row; close: () => void; show: (n: number) => v
 				)}
 			</p>
 			{got.error !== undefined && <Failed>{got.error}</Failed>}
-			{d && <Tabs key={r.n} label="Parts of the row" tabs={tabs(d)} />}
+			{d && <Tabs key={r.n} label="Parts of the row" tabs={tabs(d, p.of)} />}
 		</section>
 	);
 }
 
 // tabs are the ways to look at a row.
-function tabs(d: Detail) {
+function tabs(d: Detail, of: string) {
 	const list = [
 		{ name: "pretty", content: () => d.sides.map((s) => <One key={s.n} side={s} body={s.json ?? s.raw ?? ""} />) },
 		{ name: "bytes", content: () => d.sides.map((s) => <One key={s.n} side={s} body={s.raw ?? ""} />) },
@@ -51,7 +51,7 @@ function tabs(d: Detail) {
 	if (d.sides.some((s) => s.http)) list.push({ name: "headers", content: () => d.sides.map((s) => <Headers key={s.n} side={s} />) });
 	list.push({ name: "schema check", content: () => d.sides.map((s) => <Check key={s.n} side={s} />) });
 	if (d.other) list.push({ name: "the other hop", content: () => [<Hops key="hops" detail={d} />] });
-	if (d.before !== undefined) list.push({ name: "vs previous call", content: () => [<Compared key="compared" detail={d} />] });
+	if (d.before !== undefined) list.push({ name: "vs previous call", content: () => [<Compared key="compared" detail={d} of={of} />] });
 	if (d.cli !== undefined) list.push({ name: "call again", content: () => [<Again key="again" detail={d} />] });
 	return list;
 }
@@ -149,8 +149,8 @@ function Hops({ detail: d }: { detail: Detail }) {
 }
 
 // Compared compares a call with the one before.
-function Compared({ detail: d }: { detail: Detail }) {
-	const got = useLoad((stop) => get<Change[]>(`/ui/compare?from=${d.before}&to=${d.row.n}`, stop), [d.row.n]);
+function Compared({ detail: d, of }: { detail: Detail; of: string }) {
+	const got = useLoad((stop) => get<Change[]>(`/ui/compare?from=${d.before}&to=${d.row.n}${of}`, stop), [d.row.n]);
 	if (got.error !== undefined) return <Failed>{got.error}</Failed>;
 	if (!got.value) return <p>Comparing…</p>;
 	return <Changes list={got.value} none="Nothing differs." />;

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/explain"
 	"github.com/patchbay-dev/patchbay/inspector"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -34,7 +35,7 @@ func Show(ctx context.Context, file string, page *inspector.Page) (*listen.Page,
 		return nil, err
 	}
 	page.URL = "http://" + ports[0].Addr().String() + "/"
-	page.Title, page.Recording, page.Home, page.Frames = file, file, "wire", frames
+	page.Title, page.Recording, page.Home, page.Frames, page.Judge = file, file, "wire", frames, explain.Judge
 	page.Report = func() *health.Report { return new(health.Report) }
 	return listen.NewOwn(ports, page, page.Close, page.Logger), nil
 }
