@@ -1,12 +1,15 @@
 package interop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -14,10 +17,12 @@ import (
 	"github.com/patchbay-dev/patchbay/metrics"
 )
 
-// The parser of Prometheus reads the text of package metrics, names with quotes and newlines
-// included, and finds each metric with its type.
-func TestMetricsParse(t *testing.T) {
-	odd := "a\"b\\c\nd\xffé"
+// odd is a name with quotes and newlines that is not UTF-8.
+const odd = "a\"b\\c\nd\xffé"
+
+// scraped returns what Prometheus reads of counters that have counted each metric.
+func scraped(t *testing.T) map[string]*dto.MetricFamily {
+	t.Helper()
 	c := &metrics.Counters{Version: "1.0", Upstreams: func() []metrics.Upstream {
 		return []metrics.Upstream{{Name: odd, State: "needs login", Connections: 1, Restarts: 3, MemoryBytes: 1 << 40, Breakers: []metrics.Breaker{{Replica: odd, Open: true, Failures: map[string]int{"lost": 2}}}}}
 	}}
@@ -54,14 +59,26 @@ func TestMetricsParse(t *testing.T) {
 	session, end := context.WithCancel(t.Context())
 	c.Session(session)
 	end()
-	time.Sleep(time.Second) // a session is counted after its end
-	w := httptest.NewRecorder()
-	c.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	var text *bytes.Buffer
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		if text = w.Body; strings.Contains(text.String(), "\nmcp_server_session_duration_seconds_count") { // a session is counted after its end
+			break
+		}
+	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(w.Body)
+	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return families
+}
+
+// The parser of Prometheus reads the text of package metrics, names with quotes and newlines
+// included, and finds each metric with its type.
+func TestMetricsParse(t *testing.T) {
+	families := scraped(t)
 	for _, m := range metrics.Metrics() {
 		f := families[m.Name]
 		if f == nil || len(f.Metric) == 0 {
