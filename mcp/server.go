@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,8 +20,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
-	"github.com/patchbay-dev/patchbay/internal/transport/web"
-	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/store"
 	"github.com/patchbay-dev/patchbay/trace"
@@ -138,8 +135,6 @@ type Server struct {
 	startErr atomic.Pointer[error] // nil unless OnStart has failed the last time
 	stopped  chan struct{}         // closed by Shutdown
 	stopOnce sync.Once
-
-	wires atomic.Int64 // connections so far, for their names
 
 	connMu sync.Mutex
 	conns  map[*serving]struct{} // guarded by connMu
@@ -364,37 +359,6 @@ func orDefault[T comparable](v, d T) T {
 		return d
 	}
 	return v
-}
-
-// tap returns the tap for the frames of one connection, or nil if OnFrame is nil.
-func (s *Server) tap(transport string) *engine.Tap {
-	if s.OnFrame == nil {
-		return nil
-	}
-	return newTap(s.userCode(), s.OnFrame, s.Watched, transport, &s.wires)
-}
-
-// recorder returns the recorder for the exchanges of an HTTP transport, which names its connections
-// itself.
-func (s *Server) recorder(transport string) *web.Recorder {
-	if s.OnFrame == nil {
-		return nil
-	}
-	return &web.Recorder{Tap: &engine.Tap{Transport: transport, Tell: containedTap(s.userCode(), s.OnFrame), Watched: s.Watched}}
-}
-
-// transportOf returns the transport of a wire that was opened elsewhere, for recordings.
-func transportOf(conn jsonrpc.Conn) string {
-	if named, ok := conn.(jsonrpc.NamedConn); ok {
-		return named.Transport()
-	}
-	return "custom"
-}
-
-// newTap names the connection in its frames after the transport, with a number.
-func newTap(user *usercode.Runner, on func(trace.Frame), watched *atomic.Bool, transport string, wires *atomic.Int64) *engine.Tap {
-	conn := transport + "-" + strconv.FormatInt(wires.Add(1), 10)
-	return &engine.Tap{Transport: transport, Conn: conn, Tell: containedTap(user, on), Watched: watched}
 }
 
 func (s *Server) implementation() Implementation {

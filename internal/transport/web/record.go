@@ -176,9 +176,12 @@ func withHost(h http.Header, host string) http.Header {
 
 // Recorder records the exchanges of a server.
 type Recorder struct {
-	Tap  *engine.Tap
-	last atomic.Int64
+	Tap *engine.Tap
 }
+
+// exchanges counts the exchanges of the process. Several servers may write into one recording, and a name of a
+// connection must stand for one of them.
+var exchanges atomic.Int64
 
 // Record returns the writer and the request for a handler to use in place of w and r, and a
 // function to call when the handler has returned. The names of connections are those of sessions,
@@ -189,7 +192,7 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 	if !rec.Tap.On() {
 		return w, r, func() {}
 	}
-	n := int(rec.last.Add(1))
+	n := int(exchanges.Add(1))
 	x := &exchange{tap: rec.Tap, n: n, conn: "http-" + strconv.Itoa(n)}
 	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
 		x.conn = sessionName(id)

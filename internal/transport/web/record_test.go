@@ -55,6 +55,7 @@ func (r *recorded) tap(f trace.Frame) {
 // TestRecord: the frames of either side for each kind of exchange.
 func TestRecord(t *testing.T) {
 	stream := "\xef\xbb\xbf: hi\n\nid: 1\ndata:\n\nid: 2\nevent: message\ndata: {\ndata: }\n\nevent: ping\ndata: x\n\ndata: cut o"
+	exchanges.Store(0)
 	var server recorded
 	rec := &Recorder{Tap: &engine.Tap{Tell: server.tap}}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,6 +141,7 @@ func TestRecord(t *testing.T) {
 
 // TestRecordNamesSessions: the frames of a session share a name, which is not its id.
 func TestRecordNamesSessions(t *testing.T) {
+	exchanges.Store(0)
 	var conns []string
 	rec := &Recorder{Tap: &engine.Tap{Tell: func(f trace.Frame) { conns = append(conns, f.Conn) }}}
 	serve := func(r *http.Request, answer string) {
