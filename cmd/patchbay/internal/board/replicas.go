@@ -64,7 +64,7 @@ func ofReplicas(s *health.Server, now time.Time) (lines []string) {
 		case r.Out != "":
 			what = screen.OneLine(r.Out)
 		case r.Breaker == "open":
-			what = fmt.Sprintf("gets no calls for %s, because %s; it is tried again %s", screen.Age(r.Since, now), screen.OneLine(r.Reason), soon(now, r.Until)) + failures(r.Failures)
+			what = fmt.Sprintf("gets no calls, as its breaker has been open for %s; last failure: %s; it is tried again %s", screen.Age(r.Since, now), screen.OneLine(r.Reason), soon(now, r.Until)) + failures(r.Failures)
 		case r.Conns == 0 && r.Reason != "":
 			what = "not connected: " + screen.OneLine(r.Reason)
 		case r.Differs != "":
@@ -79,10 +79,11 @@ func ofReplicas(s *health.Server, now time.Time) (lines []string) {
 	return lines
 }
 
-// kindTexts are the kinds of failures for people.
-var kindTexts = map[breaker.Kind]string{
-	breaker.Lost: "lost connections", breaker.TimedOut: "timeouts", breaker.BadStatus: "answers with status 500 or more", breaker.Internal: "errors -32603",
-	breaker.Unusable: "unusable answers", breaker.Refused: "refusals of what another replica answers", breaker.Silent: "unanswered pings",
+// kindTexts are the kinds of failures for people: of one, and of several.
+var kindTexts = map[breaker.Kind][2]string{
+	breaker.Lost: {"lost connection", "lost connections"}, breaker.TimedOut: {"timeout", "timeouts"}, breaker.Internal: {"error -32603", "errors -32603"},
+	breaker.BadStatus: {"answer with a status of 500 or more", "answers with a status of 500 or more"}, breaker.Unusable: {"unusable answer", "unusable answers"},
+	breaker.Refused: {"refusal of what another replica answers", "refusals of what another replica answers"}, breaker.Silent: {"failed ping", "failed pings"},
 }
 
 // failures words the failures by kind, such as "; failures since the start: 10 timeouts"; empty: there were none.
@@ -90,7 +91,8 @@ func failures(counts map[string]int) string {
 	var parts []string
 	for _, kind := range breaker.Kinds() {
 		if n := counts[kind.String()]; n > 0 {
-			parts = append(parts, fmt.Sprint(n, " ", kindTexts[kind]))
+			texts := kindTexts[kind]
+			parts = append(parts, fmt.Sprint(n, " ", texts[min(n, 2)-1]))
 		}
 	}
 	if parts == nil {

@@ -47,7 +47,7 @@ func TestBreakerInReport(t *testing.T) {
 	}
 	lines := Remarks(&health.Server{Replicas: all}, now)
 	if want := []string{
-		"replica a.example: gets no calls for 5s, because tools/call: it answers, but is not an MCP server: a web page; it is tried again in 10s; failures since the start: 2 lost connections, 10 unusable answers",
+		"replica a.example: gets no calls, as its breaker has been open for 5s; last failure: tools/call: it answers, but is not an MCP server: a web page; it is tried again in 10s; failures since the start: 2 lost connections, 10 unusable answers",
 		"replica b.example: 1 call running",
 	}; !slices.Equal(lines, want) {
 		t.Errorf("the status says %q, want %q", lines, want)
