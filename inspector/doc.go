@@ -24,6 +24,7 @@
 //	GET  /ui/rows, /ui/row/N, /ui/compare, /ui/trace
 //	                    the wire, or with file=NAME a recording
 //	GET  /ui/recordings the files of recordings
+//	POST /ui/replay     sends recorded requests again, and compares the answers
 //	POST /ui/judge      what other rules would do with a recording
 //	GET  /ui/events     one stream of server-sent events, in batches, that goes on where it broke
 //

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,36 +183,36 @@ func TestFeedLatency(t *testing.T) {
 // Frames are kept from the first request on until 30 minutes after the last one, or the end of the page.
 func TestFeedWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		on := 0
+		var on atomic.Int32
 		p := &Page{Frames: new(Frames), Report: func() *health.Report { return new(health.Report) }, Watch: func() func() {
-			on++
-			return func() { on-- }
+			on.Add(1)
+			return func() { on.Add(-1) }
 		}}
 		h := p.Feed()
 		var got feedRowList
-		if read(t, h, "/frames", &got); on != 1 || got.Note == "" {
-			t.Fatalf("%d watch after the first request, which says %q", on, got.Note)
+		if read(t, h, "/frames", &got); on.Load() != 1 || got.Note == "" {
+			t.Fatalf("%d watch after the first request, which says %q", on.Load(), got.Note)
 		}
 		time.Sleep(29 * time.Minute)
 		got = feedRowList{}
-		if read(t, h, "/frames", &got); on != 1 || got.Note != "" {
-			t.Errorf("%d watch after the second request, which says %q", on, got.Note)
+		if read(t, h, "/frames", &got); on.Load() != 1 || got.Note != "" {
+			t.Errorf("%d watch after the second request, which says %q", on.Load(), got.Note)
 		}
 		time.Sleep(29 * time.Minute)
-		if synctest.Wait(); on != 1 {
-			t.Errorf("%d watch 29 minutes after the second request", on)
+		if synctest.Wait(); on.Load() != 1 {
+			t.Errorf("%d watch 29 minutes after the second request", on.Load())
 		}
 		time.Sleep(2 * time.Minute)
-		if synctest.Wait(); on != 0 {
-			t.Errorf("%d watch 31 minutes after the last request", on)
+		if synctest.Wait(); on.Load() != 0 {
+			t.Errorf("%d watch 31 minutes after the last request", on.Load())
 		}
 		read(t, h, "/watch", nil)
-		if on != 1 {
-			t.Errorf("%d watch after another request", on)
+		if on.Load() != 1 {
+			t.Errorf("%d watch after another request", on.Load())
 		}
 		p.Close()
-		if read(t, h, "/watch", nil); on != 0 {
-			t.Errorf("%d watch after the end of the page", on)
+		if read(t, h, "/watch", nil); on.Load() != 0 {
+			t.Errorf("%d watch after the end of the page", on.Load())
 		}
 	})
 }

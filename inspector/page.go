@@ -74,14 +74,15 @@ type Page struct {
 
 	Logger *slog.Logger // gets what cannot be answered; nil: nothing does
 
-	once    sync.Once
-	mux     *http.ServeMux
-	door    door
-	watch   watch
-	lease   lease
-	library library
-	open    streams
-	bell    bell // rings when a document of events has changed
+	once      sync.Once
+	mux       *http.ServeMux
+	door      door
+	watch     watch
+	lease     lease
+	library   library
+	replaying sync.Mutex // held while requests are sent again
+	open      streams
+	bell      bell // rings when a document of events has changed
 }
 
 func (p *Page) route() {

@@ -57,9 +57,11 @@ type recordingFile struct {
 
 func (p *Page) routeRecordings() {
 	p.mux.Handle("GET /ui/recordings", p.adminOnly(answered(p.recordings)))
-	p.mux.Handle("POST /ui/judge", p.adminOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answered(func(r *http.Request) (any, error) { return p.judge(w, r) }).ServeHTTP(w, r)
-	})))
+	for pattern, of := range map[string]func(w http.ResponseWriter, r *http.Request) (any, error){"POST /ui/judge": p.judge, "POST /ui/replay": p.replay} {
+		p.mux.Handle(pattern, p.adminOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answered(func(r *http.Request) (any, error) { return of(w, r) }).ServeHTTP(w, r)
+		})))
+	}
 }
 
 // recordings answers with the files of the folder, the newest first.

@@ -26,6 +26,9 @@ type Gateway struct {
 	// Explain says what the gateway would do with a call of a tool, as JSON. The error is for the person.
 	Explain func(ctx context.Context, a *Access) (any, error)
 
+	// Harmless reports whether a tool of a server only reads, as a server says whose hints count. Nil: none does.
+	Harmless func(server, tool string) bool
+
 	// Questions returns the questions that a person may answer beside the clients who have to, with all those of
 	// everybody, as JSON, and their number. Answer answers one; its error is for the person.
 	Questions func(by string, all bool) (list any, n int)

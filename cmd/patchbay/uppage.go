@@ -31,10 +31,11 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 	}
 	page.Guard, page.Admits = w.Guard(), h.chain.Admits
 	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Audited: h.chain.AuditLog() != "", Connect: h.paste}
-	page.Gateway.Explain = (&explain.Live{
+	live := &explain.Live{
 		Rules: h.chain.Rules, Tools: h.gateway.KeptToolsOf, Trusted: func(server string) bool { return h.known(server).Trusted }, Auth: auth,
 		File: explain.Follow(h.a.program(), h.a.deployed, h.path, h.plan.servers, trustedServer),
-	}).Explain
+	}
+	page.Gateway.Explain, page.Gateway.Harmless = live.Explain, live.Harmless
 	page.Frames = &inspector.Frames{Redactor: h.a.secrets.Redactor()}
 	page.Watch = func() func() { return h.a.tee.Add(page.Frames.Record) }
 	h.asks = steer.NewQuestions(h.gateway.Owner, h.chain.Steered)

@@ -72,7 +72,7 @@ export function Told({ of, told: v }: { of: string; told: Answer | undefined }) 
 					</p>
 				))}
 			</div>
-			{v && <Table label={of} columns={v.columns} rows={v.rows.map((r, i) => ({ key: "" + i, cells: r.map((c) => <span class={c[0] === "!" ? "bad" : ""}><Visible text={c} /></span>) }))} />}
+			{v && v.rows.length > 0 && <Table label={of} columns={v.columns} rows={v.rows.map((r, i) => ({ key: "" + i, cells: r.map((c) => <span class={c[0] === "!" ? "bad" : ""}><Visible text={c} /></span>) }))} />}
 		</>
 	);
 }

@@ -1,12 +1,12 @@
 // What is on the wire, as rows: requests with their answers, notifications, processes, HTTP.
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { keysAreOn } from "../keys";
-import { Failed, Link, size } from "../parts";
+import { Button, Failed, Link, size } from "../parts";
 import type { Shown } from "../screens";
 import { go, query, said } from "../store";
 import type { Row } from "../types";
 import { arrow, seconds, ofFile, way, who, WireList } from "../wire";
-import { Details } from "./wiredetail";
+import { Details, Replay } from "./wiredetail";
 
 const spare = 1; // rows that are drawn above and below those that can be seen
 
@@ -29,6 +29,7 @@ export function Wire({ state, at }: Shown) {
 	const [follow, setFollow] = useState(!recording);
 	const [chosen, setChosen] = useState<number | undefined>(Number(query(at, "row")) || undefined);
 	const [open, setOpen] = useState(query(at, "row") !== "");
+	const [again, setAgain] = useState<number[]>(); // rows that are sent again
 	const [top, setTop] = useState(0);
 	const [high, setHigh] = useState(30); // pixels of a row
 	const [room, setRoom] = useState(600); // pixels of the list
@@ -145,7 +146,7 @@ export function Wire({ state, at }: Shown) {
 
 	const span = extent(part);
 	return (
-		<div class={open && is ? "wire open" : "wire"} ref={frame}>
+		<div class={again || (open && is) ? "wire open" : "wire"} ref={frame}>
 			<h1 class="sr">Wire</h1>
 			<div class="wire-bar">
 				<label class="wire-find">
@@ -168,6 +169,11 @@ export function Wire({ state, at }: Shown) {
 				<a href={"/ui/trace?q=" + encodeURIComponent(`${filter} ${hop}`.trim()) + of} download>
 					Save these rows
 				</a>
+				{state.can.call && (
+					<Button kind="plain" onPress={() => setAgain(rows.flatMap((r) => (r.kind === "request" ? r.n : [])).slice(0, 101))}>
+						Replay these rows
+					</Button>
+				)}
 				<span class="dim">
 					{rows.length}
 					{list.before || list.after ? "+" : ""} rows
@@ -204,7 +210,7 @@ export function Wire({ state, at }: Shown) {
 				<div class="wire-box" role="rowgroup" tabIndex={0} ref={box} onScroll={scrolled} data-rows={rows.length}>
 					<div role="presentation" style={{ height: from * high + "px" }} />
 					{part.map((r, i) => (
-						<Line key={r.n} row={r} index={from + i + 2} chosen={r.n === chosen} span={span} onPick={() => (setFollow(false), setChosen(r.n), setOpen(true))} />
+						<Line key={r.n} row={r} index={from + i + 2} chosen={r.n === chosen} span={span} onPick={() => (setFollow(false), setAgain(undefined), setChosen(r.n), setOpen(true))} />
 					))}
 					<div role="presentation" style={{ height: Math.max(0, rows.length - from - part.length) * high + "px" }} />
 					{rows.length === 0 && !list.loading && list.error === "" && (
@@ -219,7 +225,8 @@ export function Wire({ state, at }: Shown) {
 					<span>0</span>
 				</div>
 			</div>
-			{open && is && <Details row={rows[place]!} of={of} close={() => setOpen(false)} show={(n) => setChosen(n)} />}
+			{again && <Replay key={again.join()} rows={again} file={file} close={() => setAgain(undefined)} />}
+			{open && is && !again && <Details row={rows[place]!} of={of} again={state.can.call ? () => setAgain([chosen!]) : undefined} close={() => setOpen(false)} show={(n) => setChosen(n)} />}
 		</div>
 	);
 }

@@ -1,11 +1,63 @@
 // The details of a row of the wire screen.
-import { get } from "../api";
+import { useEffect, useState } from "preact/hooks";
+import { get, post } from "../api";
 import { Button, Copy, Failed, ms, size, Tabs, useLoad } from "../parts";
-import { Table } from "../table";
+import { Table, Told, type Answer } from "../table";
 import type { Change, Detail, Row, Side } from "../types";
 import { arrow, who } from "../wire";
 
-export function Details(p: { row: Row; of: string; close: () => void; show: (n: number) => void }) {
+// Ask is a call that the person confirms.
+interface Ask {
+	row: number;
+	call: string;
+	arguments: string;
+}
+
+// Replay sends requests again and shows how the answers differ, after the person has confirmed each call that may change something.
+export function Replay(p: { rows: number[]; file: string; close: () => void }) {
+	const [told, setTold] = useState<Answer & { ask?: Ask[] }>();
+	const [error, setError] = useState("");
+	const [confirmed, setConfirmed] = useState<number[]>([]);
+	const send = async (body: object) => {
+		setTold(undefined);
+		try {
+			setTold(await post("/ui/replay", { rows: p.rows, file: p.file, ...body }));
+		} catch (err) {
+			setError((err as Error).message);
+		}
+	};
+	useEffect(() => void send({}), []);
+	return (
+		<section class="wire-detail" aria-label="Replay">
+			<div class="wire-title">
+				<h2>Replay</h2>
+				<Button kind="plain" onPress={p.close}>
+					Close
+				</Button>
+			</div>
+			{error !== "" ? <Failed>{error}</Failed> : !told && <p>Waiting for the answers…</p>}
+			{told?.ask && (
+				<>
+					<p>These calls may change something. Confirm each that is sent again, as you:</p>
+					{told.ask.map((a) => (
+						<div key={a.row}>
+							<label>
+								<input type="checkbox" onChange={(e) => setConfirmed(e.currentTarget.checked ? [...confirmed, a.row] : confirmed.filter((n) => n !== a.row))} /> {a.call}
+							</label>
+							<pre tabIndex={0}>{a.arguments}</pre>
+						</div>
+					))}
+					<Button kind="main" onPress={() => send({ confirmed })}>
+						Replay
+					</Button>
+				</>
+			)}
+			<Told of="Comparison" told={told} />
+		</section>
+	);
+}
+
+export function Details(p: { row: Row; of: string; again?: () => void; close: () => void; show: (n: number) => void }) {
 	const r = p.row;
 	const got = useLoad((stop) => get<Detail>(`/ui/row/${r.n}?${p.of}`, stop), [r.n, p.of, r.status, r.count]);
 	const d = got.value?.row.n === r.n ? got.value : undefined;
@@ -16,6 +68,11 @@ export function Details(p: { row: Row; of: string; close: () => void; show: (n: 
 					<span aria-hidden="true">{arrow(r)} </span>
 					{r.method ?? r.kind} {r.target}
 				</h2>
+				{p.again && r.kind === "request" && (
+					<Button kind="plain" onPress={p.again}>
+						Replay
+					</Button>
+				)}
 				<Button kind="plain" onPress={p.close}>
 					Close
 				</Button>

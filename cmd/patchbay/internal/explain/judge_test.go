@@ -16,7 +16,7 @@ func TestJudge(t *testing.T) {
 	for i, tool := range []string{"db_query", "db_drop"} {
 		own := strings.TrimPrefix(tool, "db_")
 		fmt.Fprintf(&b, `{"dir":"in","conn":"http-1","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}}`+"\n", i, tool)
-		fmt.Fprintf(&b, `{"dir":"out","conn":"db/1","for":{"conn":"http-1","id":"%d"},"msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}}`+"\n", i, i, own)
+		fmt.Fprintf(&b, `{"dir":"out","conn":"db/1","for":{"conn":"http-1","id":%d},"msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}}`+"\n", i, i, own)
 		fmt.Fprintf(&b, `{"dir":"out","conn":"http-1","msg":{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}}`+"\n", i)
 	}
 	rules := []byte("rules:\n  - {name: no drops, when: 'name == \"drop\"', effect: deny}\n  - {name: ada, when: 'principal.id == \"apikey#ada\"', effect: allow}\n")

@@ -149,6 +149,12 @@ func (l *Live) definition(a *inspector.Access) (definition json.RawMessage, know
 	return nil, false, fmt.Errorf("server %q has no tool %q%s", a.Server, a.Tool, screen.DidYouMean(a.Tool, names))
 }
 
+// Harmless reports whether a tool of a server only reads, as the server says and may be believed.
+func (l *Live) Harmless(server, tool string) bool {
+	definition, known, err := l.definition(&inspector.Access{Server: server, Tool: tool})
+	return err == nil && known && l.Trusted(server) && verdict.Hints(definition).ReadOnly
+}
+
 // principal returns the caller of an access. An API key that is known has its own roles and scopes unless the access
 // gives some.
 func (l *Live) principal(a *inspector.Access) (*auth.Principal, error) {
