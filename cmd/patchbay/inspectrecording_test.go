@@ -129,3 +129,59 @@ func TestRecordingInThePage(t *testing.T) {
 		})
 	}
 }
+
+// The page of a recording decides about its calls as patchbay policy replay does, and names the command that mocks it.
+func TestPolicyOnRecordingInThePage(t *testing.T) {
+	dir := t.TempDir()
+	file, rules := filepath.Join(dir, "t.jsonl"), filepath.Join(dir, "new.yaml")
+	policy := "rules:\n  - {name: reads, when: 'name == \"query\"', effect: allow}\n"
+	text := ""
+	for i, tool := range []string{"query", "drop"} {
+		text += fmt.Sprintf(`{"dir":"out","conn":"c","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}}`+"\n"+`{"dir":"in","conn":"c","msg":{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}}`+"\n", i, tool, i)
+	}
+	for path, text := range map[string]string{file: text, rules: policy} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := &inspector.Page{Local: localPerson(), Logger: slog.New(slog.DiscardHandler)}
+	w, err := recording.Show(t.Context(), file, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.End(t.Context(), 0)
+	v := visitPage(t, page)
+	var list struct{ Mock string }
+	if v.get("ui/recordings", &list); !strings.HasPrefix(list.Mock, "patchbay mock ") || !strings.Contains(list.Mock, "t.jsonl") {
+		t.Errorf("the command is %q", list.Mock)
+	}
+	body, err := json.Marshal(map[string]string{"policy": policy, "server": "db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got inspector.Answer
+	if w := v.do(http.MethodPost, "ui/judge", string(body)); json.Unmarshal(w.Body.Bytes(), &got) != nil || len(got.Rows) != 2 {
+		t.Fatalf("the answer: HTTP %d %s", w.Code, w.Body)
+	}
+	var out, said bytes.Buffer
+	run(t.Context(), []string{"policy", "replay", file, "--policy", rules, "-s", "db", "--json"}, strings.NewReader(""), &out, &said)
+	var told struct {
+		Calls []struct {
+			Line             int
+			Server, Tool     string
+			Allowed, Differs bool
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &told); err != nil || len(told.Calls) != 2 {
+		t.Fatalf("policy replay: %v, %s%s", err, out.String(), said.String())
+	}
+	for i, c := range told.Calls {
+		now := map[bool]string{true: "allowed", false: "! refused"}[c.Allowed]
+		if row := got.Rows[i]; row[0] != fmt.Sprint(c.Line) || row[1] != c.Server+"/"+c.Tool || row[3] != now {
+			t.Errorf("the page says %q, policy replay %+v", row, c)
+		}
+	}
+	if got.Rows[1][3] != "! refused" {
+		t.Errorf("the rows are %q", got.Rows)
+	}
+}

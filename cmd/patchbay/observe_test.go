@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -114,4 +117,46 @@ func TestInspectorIsForItsUser(t *testing.T) {
 	if code := run(t.Context(), []string{"help", "serve", "inspector"}, strings.NewReader(""), &out, &said); code != 0 || !strings.Contains(out.String(), "patchbay_latency") {
 		t.Errorf("the help: exit code %d, %s%s", code, out.String(), said.String())
 	}
+}
+
+// A person sends the call of a host again: it is asked for first, passes the policy of now as the person, and has a line in
+// the audit log with the page. The host spoke another revision, and another name of the tool.
+func TestReplayOnPage(t *testing.T) {
+	runtimeFolder(t)
+	dir := t.TempDir()
+	log, rules := filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(rules, []byte(`rules: [{name: hosts and free, effect: allow, when: 'name == "free" || principal.scheme != "local"'}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startUp(t, map[string]any{"db": stubServer(t)}, "--policy", rules, "--audit", log)
+	ask := inspectors(t)
+	ask("patchbay_frames", nil)
+	caller, err := (&mcp.Client{Name: "host", Version: "1", Revisions: []mcp.Revision{"2025-11-25"}}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	for _, tool := range []string{"db_free", "db_colour"} {
+		if res, err := caller.CallTool(t.Context(), tool, map[string]any{"a": 1}); err != nil || res.IsError {
+			t.Fatalf("%s: %+v, %v", tool, res, err)
+		}
+	}
+	text, _ := ask("patchbay_frames", map[string]any{"filter": "method:tools/call hop:clients"})
+	var got struct{ Rows []struct{ N int } }
+	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got.Rows) != 2 {
+		t.Fatalf("the rows: %v, %s", err, text)
+	}
+	free, colour := got.Rows[0].N, got.Rows[1].N
+	v := enter(t)
+	if status, text := v.ask(t, "/ui/replay", map[string]any{"rows": []int{free, colour}}); status != http.StatusOK || !strings.Contains(text, fmt.Sprintf(`{"row":%d,"call":"db/free","arguments":"{\"a\":1}"}`, free)) || !strings.Contains(text, `"call":"db/colour"`) || strings.Contains(text, "same") {
+		t.Errorf("before it is confirmed: HTTP %d %s", status, text)
+	}
+	status, text := v.ask(t, "/ui/replay", map[string]any{"rows": []int{free, colour}, "confirmed": []int{free, colour}})
+	if status != http.StatusOK || !strings.Contains(text, fmt.Sprintf(`["%d tools/call db_free","same","",""]`, free)) || !strings.Contains(text, fmt.Sprintf(`["%d tools/call db_colour","! differs in`, colour)) || !strings.Contains(text, "1 same, 1 differ, 0 skipped") {
+		t.Errorf("the replay: HTTP %d %s", status, text)
+	}
+	until(t, "the audit log has the calls of the page", func() bool {
+		raw, err := os.ReadFile(log)
+		return err == nil && strings.Count(string(raw), `"via":"page"`) >= 2
+	})
 }

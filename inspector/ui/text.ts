@@ -10,6 +10,9 @@ export function line(text: unknown, most = 200): string {
 	return s.length > most ? s.slice(0, most) + "…" : s;
 }
 
+// words splits a text at spaces and commas.
+export const words = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);
+
 // shown returns a value as JSON for people, with characters that hide made visible.
 export const shown = (v: unknown): string => visible(JSON.stringify(v, null, 2) ?? "");
 

@@ -6,6 +6,7 @@ import { Failed } from "../parts";
 import type { Shown } from "../screens";
 import { query } from "../store";
 import { Table } from "../table";
+import { words } from "../text";
 import { Visible } from "../visible";
 
 // Explained is the answer of /ui/explain.
@@ -18,8 +19,6 @@ interface Explained {
 	ways?: { view?: string; path: string; name: string; allowed: boolean; by: string; why?: string }[];
 	known: { id: string; name?: string; roles?: string[]; listed: boolean; allowed: boolean; rule: string }[];
 }
-
-const words = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);
 
 // marks of what a rule says about a call.
 const outcomes: Record<string, string> = { yes: "● matches", no: "○ does not match", perhaps: "◌ depends on what is not known", failed: "✖ failed" };

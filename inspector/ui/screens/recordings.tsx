@@ -4,6 +4,7 @@ import { get, post } from "../api";
 import { Copy, Failed, Link, size, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { Table, Told, type Answer } from "../table";
+import { words } from "../text";
 
 // Files is the answer of /ui/recordings.
 interface Files {
@@ -12,8 +13,6 @@ interface Files {
 	files: { name: string; bytes: number; at: string; mock?: string }[];
 	left?: number;
 }
-
-const words = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);
 
 export function Recordings({ state }: Shown) {
 	const got = useLoad((stop) => get<Files>("/ui/recordings", stop), []);
