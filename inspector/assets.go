@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"embed"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 )
@@ -23,7 +24,7 @@ var packed sync.Map
 // asset serves a file whose name has the hash of its content.
 func asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if strings.HasSuffix(name, ".html") {
+	if kind := path.Ext(name); kind != ".js" && kind != ".css" {
 		http.NotFound(w, r)
 		return
 	}
@@ -49,13 +50,36 @@ func serve(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", kinds[name[strings.LastIndexByte(name, '.'):]])
+	h.Set("Content-Type", kinds[path.Ext(name)])
 	h.Set("Vary", "Accept-Encoding")
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	switch takes := r.Header.Get("Accept-Encoding"); {
+	case takesBrotli(takes) && brotli(name) != nil:
+		h.Set("Content-Encoding", "br")
+		text = brotli(name)
+	case strings.Contains(takes, "gzip"):
 		h.Set("Content-Encoding", "gzip")
 		text = pack(name, text)
 	}
 	_, _ = w.Write(text) // the browser may have gone
+}
+
+// takesBrotli reports whether an Accept-Encoding has Brotli, as browsers write it.
+func takesBrotli(accepts string) bool {
+	for name := range strings.SplitSeq(accepts, ",") {
+		if strings.TrimSpace(name) == "br" {
+			return true
+		}
+	}
+	return false
+}
+
+// brotli returns a file compressed with Brotli, which the bundler does; nil: there is none.
+func brotli(name string) []byte {
+	text, err := assets.ReadFile("assets/" + name + ".br")
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // pack compresses a file once.

@@ -1,35 +1,64 @@
 package inspector
 
 import (
+	"io/fs"
 	"path"
+	"regexp"
 	"testing"
 )
 
-// The page stays small: all its scripts and styles together, as they are and as browsers get them.
+// imported matches what a script or the page loads at once; import() is loaded later.
+var imported = regexp.MustCompile(`(?:src="/assets/|href="/assets/|(?:from|import)"\./)([\w.-]+)"`)
+
+// The page stays small: what it loads at its start, and with the screens that load a script of their own when they are
+// opened; as it is, and as browsers get it.
 func TestSizeOfAssets(t *testing.T) {
-	files, err := assets.ReadDir("assets")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, compressed := map[string]int{}, map[string]int{}
-	for _, f := range files {
-		text, err := assets.ReadFile("assets/" + f.Name())
+	read := func(name string) []byte {
+		t.Helper()
+		text, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain[path.Ext(f.Name())] += len(text)
-		compressed[path.Ext(f.Name())] += len(pack(f.Name(), text))
+		return text
 	}
-	for _, tt := range []struct {
-		what      string
-		got, most int
-	}{
-		{"scripts", plain[".js"], 120_000},
-		{"compressed scripts", compressed[".js"], 43_500},
-		{"styles", plain[".css"], 16_384},
-	} {
-		if tt.got == 0 || tt.got > tt.most {
-			t.Errorf("the %s have %d bytes, want at most %d", tt.what, tt.got, tt.most)
+	start := map[string]bool{}
+	var load func(name string)
+	load = func(name string) {
+		if !start[name] {
+			start[name] = true
+			for _, m := range imported.FindAllSubmatch(read(name), -1) {
+				load(string(m[1]))
+			}
 		}
+	}
+	load("index.html")
+	files, err := fs.Glob(assets, "assets/*.[jc]s*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sizes := map[string]int{}
+	for _, file := range files {
+		name := path.Base(file)
+		kind := path.Ext(name)
+		if kind != ".js" && kind != ".css" {
+			continue
+		}
+		sizes["all "+kind] += len(read(name))
+		sizes["all "+kind+" compressed"] += len(read(name + ".br"))
+		if start[name] {
+			sizes["start "+kind] += len(read(name))
+			sizes["start "+kind+" compressed"] += len(read(name + ".br"))
+		}
+	}
+	for what, most := range map[string]int{
+		"start .js": 120_000, "start .js compressed": 40_000, "all .js": 150_000, "all .js compressed": 50_000,
+		"start .css": 16_384, "all .css": 16_384, "start .css compressed": 4_096,
+	} {
+		if got := sizes[what]; got == 0 || got > most {
+			t.Errorf("%s has %d bytes, want at most %d", what, got, most)
+		}
+	}
+	if len(start) > 4 {
+		t.Errorf("the page loads %v", start)
 	}
 }

@@ -5,6 +5,7 @@ import { get, listen, Refusal } from "./api";
 import { Entry, enter } from "./entry";
 import { watchKeys } from "./keys";
 import { Palette } from "./palette";
+import { loads } from "./lazy";
 import { Link } from "./parts";
 import { screens } from "./screens";
 import { asking } from "./runs";
@@ -16,6 +17,7 @@ function Page() {
 	const at = use(path);
 	const open = use(asking).reduce((n, r) => n + r.queries.length, now?.open ?? 0);
 	const live = use(connected);
+	use(loads);
 	const words = parts(at);
 	const shown = screens.filter((s) => !now || s.when(now));
 	const screen = shown.find((s) => s.path === (words[0] ?? "")) ?? shown[0]!;
@@ -47,7 +49,7 @@ function Page() {
 					{live ? "" : "no connection to the program; trying again"}
 				</span>
 			</header>
-			<main id="main" tabIndex={-1} data-ready={screen.path || "home"}>
+			<main id="main" tabIndex={-1} data-ready={screen.show.ready?.() === false ? undefined : screen.path || "home"}>
 				<screen.show state={now} words={words} at={at} />
 			</main>
 			<Palette />

@@ -1,11 +1,10 @@
 // The screens of the page, in the order of the navigation. A new screen is a file in screens and a line here.
-import type { JSX } from "preact";
+import { lazy, type Lazy } from "./lazy";
 import { Audit } from "./screens/audit";
 import { Charts } from "./screens/charts";
 import { Help } from "./screens/help";
 import { Inbox } from "./screens/inbox";
 import { Policy } from "./screens/policy";
-import { Recordings } from "./screens/recordings";
 import { Servers } from "./screens/servers";
 import { Tasks } from "./screens/tasks";
 import { Tools } from "./screens/tools";
@@ -23,7 +22,7 @@ export interface Screen {
 	path: string; // first part of its address
 	name: string;
 	when: (s: State) => boolean; // it has something to show
-	show: (p: Shown) => JSX.Element;
+	show: Lazy<Shown>;
 }
 
 // live reports whether there is traffic that goes on.
@@ -38,6 +37,6 @@ export const screens: Screen[] = [
 	{ path: "inbox", name: "Inbox", when: live, show: Inbox },
 	{ path: "policy", name: "Policy", when: (s) => s.admin && s.can.policy, show: Policy },
 	{ path: "audit", name: "Audit", when: (s) => s.admin && s.can.audit, show: Audit },
-	{ path: "recordings", name: "Recordings", when: (s) => s.admin, show: Recordings },
+	{ path: "recordings", name: "Recordings", when: (s) => s.admin, show: lazy(() => import("./screens/recordings").then((m) => m.Recordings)) },
 	{ path: "help", name: "Help", when: () => true, show: Help },
 ];

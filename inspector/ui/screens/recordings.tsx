@@ -1,4 +1,5 @@
 // Recordings: what is on the wire now, and files; and what other rules would do with their calls.
+import "../main";
 import { useState } from "preact/hooks";
 import { get, post } from "../api";
 import { Copy, Failed, Link, size, useLoad } from "../parts";
