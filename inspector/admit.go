@@ -45,7 +45,7 @@ func (p *Page) Close() {
 
 // secure sets the headers of every answer.
 func (p *Page) secure(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; "+p.frames()+"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY") // for browsers that do not know frame-ancestors
 	h.Set("Referrer-Policy", "no-referrer")
@@ -58,6 +58,10 @@ func (p *Page) secure(h http.Header) {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.once.Do(p.route)
 	p.secure(w.Header())
+	if own := p.sandboxHost(); own != "" && strings.EqualFold(own, r.Host) {
+		p.sandbox(w, r)
+		return
+	}
 	if err := p.foreign(r); err != nil {
 		refuse(w, err)
 		return

@@ -12,6 +12,7 @@
 //	POST /ui/form       a schema becomes a form, as deep as asked for
 //	POST /ui/check      the faults of a value, with JSON pointers
 //	POST /ui/paste      a call of a tool for the command line, for curl, as a test
+//	POST /ui/view       how a view of MCP Apps is shown; /sandbox: its frame, on another host
 //	GET  /ui/state      the servers and what the person may do
 //	GET  /ui/metrics    what callers got from the servers, by the minute or the hour
 //	GET  /ui/connect    lines by which hosts connect to the gateway

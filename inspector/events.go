@@ -59,10 +59,10 @@ func (s *streams) enter(who person) (leave func(), err error) {
 	}, nil
 }
 
-// documents are sent whole whenever they change, by the names of their events.
-func (p *Page) documents(ctx context.Context) map[string]func() any {
+// documents are sent whole whenever they change, by the names of their events, on the page at a host.
+func (p *Page) documents(ctx context.Context, host string) map[string]func() any {
 	return map[string]func() any{
-		"state": func() any { return p.state(ctx) },
+		"state": func() any { return p.state(ctx, host) },
 	}
 }
 
@@ -97,7 +97,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/event-stream")
 	s.write("retry: 1000\n\n")
 
-	documents, last := p.documents(r.Context()), map[string]string{}
+	documents, last := p.documents(r.Context(), r.Host), map[string]string{}
 	var rows *rowEvents
 	if slices.Contains(want, "rows") && p.Frames != nil {
 		after := r.Header.Get("Last-Event-ID")

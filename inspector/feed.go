@@ -256,7 +256,7 @@ func (p *Page) feedState(r *http.Request) (any, error) {
 	out := struct {
 		*State
 		Rest map[string]int `json:"rest,omitempty"` // the parameter for further servers
-	}{State: p.state(context.WithValue(r.Context(), personKey{}, person{p.Local, true}))}
+	}{State: p.state(context.WithValue(r.Context(), personKey{}, person{p.Local, true}), "")}
 	name := query.Get("server")
 	list := slices.Clone(out.Servers)
 	if name != "" {

@@ -43,6 +43,11 @@ type Page struct {
 	URL   string
 	Hosts []string
 
+	// Sandbox is the origin of another host at which the page shows views of MCP Apps, such as http://localhost:7420. No other
+	// program may get what browsers send there: localhost is both 127.0.0.1 and ::1. Empty: views are not shown, because
+	// of what NoSandbox says.
+	Sandbox, NoSandbox string
+
 	// Local is the principal of the people who come by a [Page.Link]: the owner of the program.
 	Local *auth.Principal
 
@@ -88,9 +93,12 @@ type Page struct {
 func (p *Page) route() {
 	p.mux = http.NewServeMux()
 	p.mux.HandleFunc("GET /assets/{name}", asset)
-	p.mux.Handle("GET /ui/state", answered(func(r *http.Request) (any, error) { return p.state(r.Context()), nil }))
+	p.mux.Handle("GET /ui/state", answered(func(r *http.Request) (any, error) { return p.state(r.Context(), r.Host), nil }))
 	p.mux.HandleFunc("GET /ui/events", p.events)
 	p.mux.HandleFunc("POST /ui/mcp/{server}", p.mcp)
+	p.mux.HandleFunc("POST /ui/view", func(w http.ResponseWriter, r *http.Request) {
+		answered(func(r *http.Request) (any, error) { return p.view(w, r) }).ServeHTTP(w, r)
+	})
 	p.routeGateway()
 	p.routeForms()
 	p.routeWire()
@@ -112,13 +120,15 @@ type State struct {
 	Can       map[string]bool `json:"can"`
 	Servers   []health.Server `json:"servers"`
 	Open      int             `json:"open"` // questions of other callers that the person may answer
+	Sandbox   string          `json:"sandbox,omitempty"`
+	NoSandbox string          `json:"noSandbox,omitempty"` // why views are not shown
 }
 
 // adminsOnly is what the page offers to administrators alone.
 var adminsOnly = []string{"wire", "steer", "audit", "policy", "judge"}
 
-// state returns what the person of a request sees.
-func (p *Page) state(ctx context.Context) *State {
+// state returns what the person of a request sees on the page at a host; empty: elsewhere.
+func (p *Page) state(ctx context.Context, host string) *State {
 	report, who := p.Report(), personOf(ctx)
 	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Recording: p.Recording, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": p.Frames != nil, "judge": p.Judge != nil && p.Frames != nil}}
 	if who.Principal != nil {
@@ -129,6 +139,9 @@ func (p *Page) state(ctx context.Context) *State {
 		for i := range s.Servers {
 			s.Servers[i] = forOthers(s.Servers[i])
 		}
+	}
+	if p.Server != nil && host != "" {
+		s.Sandbox, s.NoSandbox = p.views(host)
 	}
 	if s.Home == "" {
 		s.Home = "servers"
@@ -228,7 +241,7 @@ func write(w http.ResponseWriter, status int, kind string, v any) {
 }
 
 // screens are the first parts of the paths of screens, as ui/screens.ts has them.
-var screens = map[string]bool{"": true, "s": true, "tasks": true, "wire": true, "charts": true, "inbox": true, "policy": true, "audit": true, "recordings": true, "help": true}
+var screens = map[string]bool{"": true, "s": true, "apps": true, "tasks": true, "wire": true, "charts": true, "inbox": true, "policy": true, "audit": true, "recordings": true, "help": true}
 
 // isScreen reports whether a path is that of a screen, whose document is the page. Nothing is at other paths: clients
 // that look for an authorization server there must not find a page.

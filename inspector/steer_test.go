@@ -177,7 +177,7 @@ func TestStateForOthers(t *testing.T) {
 	}
 	p := &Page{Report: func() *health.Report { return &health.Report{Servers: []health.Server{one}} }}
 	read := func(by *auth.Principal) string {
-		out, err := json.Marshal(p.state(asPerson(t.Context(), by)))
+		out, err := json.Marshal(p.state(asPerson(t.Context(), by), ""))
 		if err != nil {
 			t.Fatal(err)
 		}

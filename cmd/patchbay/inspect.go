@@ -76,7 +76,7 @@ func (c *inspectCmd) Run(a *app) error {
 		fronts[s.Name] = &mcp.Server{Name: "patchbay inspect", Version: Version, Handler: h.gateway.Direct(s.Name), Logger: a.logger(), OnFrame: onFrame, Watched: watched}
 	}
 	p.from = strings.Join(slices.Sorted(maps.Keys(fronts)), ", ")
-	page.Title, page.Home, page.Server = p.from, "tools", func(name string) *mcp.Server { return fronts[name] }
+	page.Title, page.Home, page.Sandbox, page.Server = p.from, "tools", listen.Sandbox(ports), func(name string) *mcp.Server { return fronts[name] }
 	page.Gateway.Counters, page.Gateway.Admin, page.Frames = h.counters, h.steers.For, frames
 	if a.dashed {
 		page.Words = append([]string{"--"}, a.command...)

@@ -23,6 +23,7 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 	if page.Hosts = w.Hosts(); !w.Loopback() && len(page.Hosts) == 0 && w.Shared() {
 		return nil, usagef("--page: browsers on other machines need the name of this one").Hint("--allow-host mcp.example.com")
 	}
+	page.Sandbox, page.NoSandbox = w.Sandbox()
 	page.Server = func(name string) *mcp.Server {
 		if name == "*" {
 			return w.Server("")

@@ -132,7 +132,7 @@ function envelope(o: Options): Obj {
 	return {
 		[prefix + "protocolVersion"]: revision,
 		[prefix + "clientInfo"]: { name: "patchbay-page", title: "Patchbay page", version: state.now?.version ?? "0" },
-		[prefix + "clientCapabilities"]: { elicitation: { form: {}, url: {} }, sampling: {}, extensions: { [tasksExtension]: {} } },
+		[prefix + "clientCapabilities"]: { elicitation: { form: {}, url: {} }, sampling: {}, extensions: { [tasksExtension]: {}, ...(state.now?.sandbox ? { [prefix + "ui"]: { mimeTypes: ["text/html;profile=mcp-app"] } } : {}) } },
 		...(o.progress ? { progressToken: lastId } : {}),
 		...(o.log ? { [prefix + "logLevel"]: "debug" } : {}),
 	};

@@ -31,6 +31,7 @@ const live = (s: State): boolean => s.recording === undefined;
 export const screens: Screen[] = [
 	{ path: "", name: "Servers", when: live, show: Servers },
 	{ path: "s", name: "Tools", when: (s) => s.can.call, show: Tools },
+	{ path: "apps", name: "Apps", when: (s) => s.can.call, show: lazy(() => import("./screens/apps").then((m) => m.Apps)) },
 	{ path: "tasks", name: "Tasks", when: (s) => s.can.call, show: Tasks },
 	{ path: "wire", name: "Wire", when: () => true, show: Wire },
 	{ path: "charts", name: "Charts", when: live, show: Charts },

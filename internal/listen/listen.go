@@ -5,7 +5,7 @@
 //
 // # Guarantees
 //
-//   - At most 16384 connections are open at once, 1024 from one address on another machine. Of
+//   - At most 16384 connections are open at once at an address, 1024 from one address on another machine. Of
 //     these, 32 speak HTTP/2, 8 from one address. A connection beyond the bounds is closed, or
 //     offered HTTP/1.1; open ones go on.
 //   - A request header has at most 64 KiB and arrives within 10 seconds. A body that pauses is
@@ -84,6 +84,7 @@ type Endpoint struct {
 	page     http.Handler                  // for people, at all other paths; nil: there is none
 	further  sync.Map                      // http.Handler by *mcp.Server, of those that were found
 	listener net.Listener
+	beside   net.Listener // at the other address of loopback; nil: there is none
 	options  Options
 	http     *http.Server
 }
@@ -277,7 +278,16 @@ func (e *Endpoint) protected(transport string, h http.Handler, guard *auth.Guard
 }
 
 // Serve serves in the background; the channel receives the error that ended it.
-func (e *Endpoint) Serve() <-chan error { return web.Serve(e.http, e.listener) }
+func (e *Endpoint) Serve() <-chan error {
+	if e.beside != nil { // without TLS
+		served := make(chan error, 2)
+		for _, l := range []net.Listener{e.listener, e.beside} {
+			go func() { served <- e.http.Serve(l) }() // ends with the server
+		}
+		return served
+	}
+	return web.Serve(e.http, e.listener)
+}
 
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.

@@ -65,8 +65,8 @@ func fits(t *testing.T, p *browser.Person, where string) {
 
 // screensOf are the addresses of the screens for a server.
 var screensOf = map[string][]string{
-	"inspect": {"/s/everything", "/s/everything/resources", "/s/everything/templates", "/s/everything/prompts", "/wire"},
-	"up":      {"/", "/s/everything/tools/echo", "/wire", "/charts", "/inbox", "/tasks", "/policy?server=everything&tool=confirm_delete", "/audit", "/recordings", "/help"},
+	"inspect": {"/s/everything", "/s/everything/resources", "/s/everything/templates", "/s/everything/prompts", "/apps/everything/roll_dice", "/wire"},
+	"up":      {"/", "/s/everything/tools/echo", "/wire", "/apps", "/charts", "/inbox", "/tasks", "/policy?server=everything&tool=confirm_delete", "/audit", "/recordings", "/help"},
 }
 
 // begun is what people do first on a screen, by its address.
@@ -76,6 +76,11 @@ var begun = map[string]func(p *browser.Person){
 		p.Keys("hello")
 		p.Keys(kb.Enter, ctrl)
 		p.Until(`!!document.querySelector("section.result .status.ok")`)
+	},
+	"/apps/everything/roll_dice": func(p *browser.Person) {
+		p.Until(`!!document.querySelector("section.call button.main:enabled")`)
+		p.Press("button", "Call")
+		p.Reads("→ view ui/notifications/tool-result")
 	},
 	"/policy?server=everything&tool=confirm_delete": func(p *browser.Person) {
 		p.Press("button", "Explain")
@@ -121,8 +126,18 @@ func TestScreens(t *testing.T) {
 			p, origin := opened(t, args...)
 			loaded := p.Requests()
 			for _, path := range paths {
+				before := len(loaded())
 				p.GoTo(origin + path)
 				p.Until(`!!document.querySelector("[data-ready]")`)
+				var files []string
+				for _, at := range loaded()[before:] {
+					if u, err := url.Parse(at); err == nil && u.Scheme != "data" && !strings.HasPrefix(u.Path, "/ui/") {
+						files = append(files, at)
+					}
+				}
+				if len(files) > 4 { // the document, its style, its script, and that of the screen
+					t.Errorf("%s loads %q", path, files)
+				}
 				if first := begun[path]; first != nil {
 					first(p)
 				}
@@ -133,7 +148,7 @@ func TestScreens(t *testing.T) {
 				})
 			}
 			for _, at := range loaded() {
-				if u, err := url.Parse(at); err != nil || u.Scheme != "data" && !strings.HasPrefix(at, origin+"/") {
+				if u, err := url.Parse(at); err != nil || u.Scheme != "data" && !strings.HasPrefix(at, origin+"/") && !strings.HasPrefix(at, strings.Replace(origin, "127.0.0.1", "localhost", 1)+"/sandbox") {
 					t.Errorf("the page has loaded %s", at)
 				}
 			}

@@ -78,6 +78,7 @@ func TestTrees(t *testing.T) {
 		{"tool", "/s/everything/tools/echo", `document.querySelectorAll("main li a").length > 10 && document.activeElement.matches("textarea")`},
 		{"templates", "/s/everything/templates", `document.querySelectorAll("main li a").length > 0`},
 		{"prompt", "/s/everything/prompts/test_prompt_with_arguments", `document.querySelectorAll("main li a").length > 0 && document.activeElement.matches("input[role=combobox]")`},
+		{"apps", "/apps/everything/roll_dice", `document.querySelectorAll("main li a").length === 2 && document.activeElement.matches("input")`},
 		{"tasks", "/tasks", `true`},
 		{"charts", "/charts", `document.querySelectorAll("main .shares li").length > 20`},
 		{"inbox", "/inbox", `true`},

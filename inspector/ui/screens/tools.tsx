@@ -32,22 +32,7 @@ export function Tools(p: Shown) {
 	return (
 		<>
 			<div class="bar">
-				<h1>
-					{servers.length > 1 ? (
-						<>
-							<label class="sr" for="server">
-								Server
-							</label>
-							<select id="server" value={server} onChange={(e) => go(join("s", e.currentTarget.value, tab))}>
-								{servers.map((s) => (
-									<option>{s.name}</option>
-								))}
-							</select>
-						</>
-					) : (
-						visible(server)
-					)}
-				</h1>
+				<ServerChoice servers={servers} server={server} to={(name) => join("s", name, tab)} />
 				<nav aria-label="Features of the server">
 					{tabs.map((t) => (
 						<Link to={join("s", server, t)} current={t === tab}>
@@ -61,6 +46,28 @@ export function Tools(p: Shown) {
 			{tab === "templates" && <Templates server={server} name={name} />}
 			{tab === "prompts" && <Prompts server={server} name={name} />}
 		</>
+	);
+}
+
+// ServerChoice is the heading of a screen for one server, and leads to those of others.
+export function ServerChoice(p: { servers: { name: string }[]; server: string; to: (name: string) => string }) {
+	return (
+		<h1>
+			{p.servers.length > 1 ? (
+				<>
+					<label class="sr" for="server">
+						Server
+					</label>
+					<select id="server" value={p.server} onChange={(e) => go(p.to(e.currentTarget.value))}>
+						{p.servers.map((s) => (
+							<option>{s.name}</option>
+						))}
+					</select>
+				</>
+			) : (
+				visible(p.server)
+			)}
+		</h1>
 	);
 }
 
@@ -198,7 +205,8 @@ function ToolPanel(p: { server: string; name?: string }) {
 // drafts keep what was typed for a tool while another one is shown.
 const drafts = new Map<string, unknown>();
 
-function Call(p: { server: string; tool: Tool }) {
+// Call has the form of a tool, and what came of its calls: the result, or what outcome makes of the chosen call.
+export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => ComponentChildren }) {
 	const { server, tool } = p;
 	const key = JSON.stringify([server, tool.name]);
 	const schema = tool.inputSchema ?? { type: "object" };
@@ -312,7 +320,7 @@ function Call(p: { server: string; tool: Tool }) {
 				</details>
 			</section>
 			<section class="result" aria-label={"Result of " + line(tool.name, 60)}>
-				{run ? <Outcome run={run} runs={runs} tool={tool} show={setShownRun} /> : <p class="dim empty">The result comes here.</p>}
+				{p.outcome ? p.outcome(run) : run ? <Outcome run={run} runs={runs} tool={tool} show={setShownRun} /> : <p class="dim empty">The result comes here.</p>}
 			</section>
 		</>
 	);

@@ -1,0 +1,70 @@
+package listen
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Browsers take localhost for 127.0.0.1 and for ::1. Where a program has one port at both, localhost is another host than
+// the address for browsers, whose documents are kept apart from those at the address, and still of the same program.
+
+// Sandbox returns the origin at localhost of listeners of [Loopback].
+func Sandbox(listeners []net.Listener) string {
+	_, port, err := net.SplitHostPort(listeners[0].Addr().String())
+	if err != nil {
+		return ""
+	}
+	return "http://localhost:" + port
+}
+
+// Sandbox takes the port of an endpoint at the other address of loopback too, and returns the origin at localhost. From
+// then on a document there, or one without an origin, cannot send requests to anything but the page. It is called before
+// Serve. An empty origin
+// means that a page cannot show views of apps, and why is the reason.
+func (e *Endpoint) Sandbox() (origin, why string) {
+	if e.options.TLS != nil {
+		return "", "it has TLS, and a certificate for localhost is not known"
+	}
+	own := e.listener.Addr().(*net.TCPAddr)
+	if !own.IP.Equal(net.IPv4(127, 0, 0, 1)) && !own.IP.Equal(net.IPv6loopback) {
+		return "", fmt.Sprintf("it is at %v, and neither at 127.0.0.1 nor at ::1", own.IP)
+	}
+	other := "::1"
+	if own.IP.To4() == nil {
+		other = "127.0.0.1"
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(other, strconv.Itoa(own.Port)))
+	if err != nil {
+		free, there := net.Listen("tcp", net.JoinHostPort(other, "0"))
+		if there == nil {
+			free.Close()
+			return "", fmt.Sprintf("another program has port %d at %s, so localhost may be either", own.Port, other)
+		}
+	} else {
+		e.beside = boundConnections(l, logRefused(e.options.Log))
+	}
+	host := "localhost:" + strconv.Itoa(own.Port)
+	origin = "http://" + host
+	next := e.http.Handler
+	e.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.EqualFold(r.Host, host) && framed(r, origin) && !strings.HasPrefix(r.URL.Path, "/sandbox") && !strings.HasPrefix(r.URL.Path, "/assets/sandbox-") {
+			http.Error(w, "views of apps cannot use this endpoint", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	return origin, ""
+}
+
+// framed reports whether a request is one of a document at an origin, of a document without an origin, or one for a frame.
+func framed(r *http.Request, origin string) bool {
+	for _, o := range r.Header["Origin"] {
+		if strings.EqualFold(o, origin) || o == "null" {
+			return true
+		}
+	}
+	return r.Header.Get("Sec-Fetch-Site") == "same-origin" || r.Header.Get("Sec-Fetch-Dest") == "iframe"
+}
