@@ -25,24 +25,38 @@ var _ note.Attempts = (*attempts)(nil)
 func (a *attempts) Attempt(ctx context.Context, replica string) error {
 	first := a.replica == ""
 	a.replica = replica
-	var server Server
-	if a.begin.Server != nil {
-		server = *a.begin.Server
-	}
-	server.Replica = replica
+	server := a.server()
 	a.r.mu.Lock()
 	if !a.nested {
-		a.r.entry.Server = &server
+		a.r.entry.Server = server
 	}
-	if !first {
-		a.r.begins++
-	}
-	line := a.begin
-	line.Kind, line.Attempt, line.Server = CallRetry, a.r.begins, &server
 	a.r.mu.Unlock()
 	if first {
 		return nil
 	}
+	return a.retry(ctx, server)
+}
+
+// Again writes a line before the call leaves again.
+func (a *attempts) Again(ctx context.Context) error { return a.retry(ctx, a.server()) }
+
+// server describes the server with the replica.
+func (a *attempts) server() *Server {
+	var server Server
+	if a.begin.Server != nil {
+		server = *a.begin.Server
+	}
+	server.Replica = a.replica
+	return &server
+}
+
+// retry writes a line before the call leaves again.
+func (a *attempts) retry(ctx context.Context, server *Server) error {
+	a.r.mu.Lock()
+	a.r.begins++
+	line := a.begin
+	line.Kind, line.Attempt, line.Server = CallRetry, a.r.begins, server
+	a.r.mu.Unlock()
 	var err error
 	if a.waits {
 		err = a.h.trail.Log.Write(ctx, line)
@@ -55,7 +69,7 @@ func (a *attempts) Attempt(ctx context.Context, replica string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case a.h.trail.OnFailure == Refuse:
-		return mcp.Errorf(jsonrpc.CodeInternal, "the call was not sent to another replica, because its line of the audit log cannot be written (%v)", cause(err))
+		return mcp.Errorf(jsonrpc.CodeInternal, "the call was not sent again, because its line of the audit log cannot be written (%v)", cause(err))
 	}
 	a.h.trail.Log.Add(line) // it is written as soon as that is possible
 	return nil

@@ -84,6 +84,7 @@ type Entry struct {
 	Result       string          `json:"result,omitempty"` // digest of the result
 	Seq          int64           `json:"seq"`              // number of the line in the log, from 1, across files
 	Server       *Server         `json:"server,omitzero"`
+	Shared       string          `json:"shared,omitzero"` // the Call whose execution, and outcome, this one has shared, because their idempotency keys are equal
 	Team         string          `json:"team,omitempty"`
 	Time         time.Time       `json:"time"` // zero: the time of Write or Add
 	Tool         string          `json:"tool,omitempty"`
@@ -327,7 +328,7 @@ func (e *Entry) chosen(list []*string) []*string {
 
 // texts appends the texts of an entry to list.
 func (e *Entry) texts(list []*string) []*string {
-	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, &e.Fault, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Team, &e.Tool, &e.Trace)
+	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, &e.Fault, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Shared, &e.Team, &e.Tool, &e.Trace)
 	if c := e.Client; c != nil {
 		list = append(list, &c.IP, &c.Name, &c.Revision, &c.Session, &c.Version, &c.Via)
 	}

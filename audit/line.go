@@ -103,6 +103,7 @@ func (e *Entry) encode() (l line, err error) {
 		b = str(jsonx.AppendString(name(b, "name"), s.Name), "replica", s.Replica)
 		b = append(b, '}')
 	}
+	b = str(b, "shared", e.Shared)
 	b = str(b, "team", e.Team)
 	b = append(name(b, "time"), at...)
 	b = str(b, "tool", e.Tool)

@@ -35,6 +35,10 @@ type Source struct {
 	// server before 2026-07-28 keeps belongs to that client, which is told if the state is lost.
 	Alone bool
 
+	// Trusted lets a call of a tool that the server declares idempotent be repeated once after its connection was lost, if
+	// the caller has given an idempotency key ("dev.patchbay/idempotencyKey" in _meta).
+	Trusted bool
+
 	// Offers reports whether callers may see a tool, given the server's own name for it. A tool
 	// that they may not see is in no list, and a call of it is answered like that of a tool that
 	// does not exist. Offers may be called by several goroutines at once. Nil: all tools.

@@ -44,17 +44,57 @@ func (up *upstream) toolKey(ctx context.Context, tool string, req *mcp.Request) 
 		if l == nil || !l.ids[tool] {
 			continue
 		}
-		for i := range l.entries {
-			if l.entries[i].id == tool {
-				hint, _ := jsonx.LookupPath(l.entries[i].raw, "annotations", "readOnlyHint")
-				readOnly = string(hint) == "true"
-				break
-			}
-		}
 		version, _ := c.version(listTools)
-		return toolKey{weak.Make(c), l.serial, version, audienceOf(ctx, mcp.CallFrom(ctx), req).to(c), who.can}, readOnly
+		return toolKey{weak.Make(c), l.serial, version, audienceOf(ctx, mcp.CallFrom(ctx), req).to(c), who.can}, l.hints(tool, "readOnlyHint")
 	}
 	return nil, false
+}
+
+// hints reports whether the server declares a tool to have a property, in the list that the caller was shown last.
+func (up *upstream) hints(who client, tool, hint string) bool {
+	views := up.views(who)
+	for _, whose := range []client{views[0], views[1], {}} {
+		if l := up.cache.get(whose, listTools); l != nil && l.ids[tool] {
+			return l.hints(tool, hint)
+		}
+	}
+	return false
+}
+
+// hints reports whether a tool of the list has an annotation that is true.
+func (l *keptList) hints(tool, hint string) bool {
+	for i := range l.entries {
+		if l.entries[i].id == tool {
+			value, _ := jsonx.LookupPath(l.entries[i].raw, "annotations", hint)
+			return string(value) == "true"
+		}
+	}
+	return false
+}
+
+// callerKey identifies the callers who are the same to a server.
+type callerKey struct {
+	audience audience
+	can      string // the questions that the caller can answer
+	owner    client // of the connection; zero: all callers share one
+}
+
+// CallerKey returns a key for the caller of a request, by the name of a server: callers with equal keys cannot be told apart by
+// the server (one principal and credential, equal HTTP headers, client and capabilities), and use the same connection. The
+// key is comparable. It is nil if there is no such server. CallerKey asks no server.
+func (g *Gateway) CallerKey(ctx context.Context, server string, req *mcp.Request) any {
+	for _, up := range g.upstreams() {
+		if up.name != server || up.pool == nil {
+			continue
+		}
+		who := clientOf(ctx)
+		key := callerKey{audience: audienceOf(ctx, mcp.CallFrom(ctx), req), can: who.can}
+		if up.pool.perClient() {
+			key.owner = up.pool.ownerOf(who)
+		}
+		return key
+	}
+	return nil
 }
 
 // readKey identifies a connection, the list of resources of its server, and the callers who are the same to it.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/internal/idempotency"
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/step"
@@ -199,7 +201,8 @@ func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
 }
 
 // forward sends a request over the caller's connection. If that is lost, a request that changes
-// nothing, or that still waited for its turn, is repeated once over the next one (T-29).
+// nothing, or that still waited for its turn, is repeated once over the next one (T-29), and so is a call that repeats
+// allows.
 func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
@@ -224,7 +227,7 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 	}
 	up.pool.lose(c, err)
 	waited := outcome.Unsent(err)
-	if !waited && !revision.Reads(method) {
+	if !waited && !revision.Reads(method) && (!up.repeats(ctx, method, params) || note.Again(ctx) != nil) {
 		return nil, up.lost(ctx, c, method, err)
 	}
 	up.g.log().DebugContext(ctx, "request retried", "server", up.name, "method", method, "err", err)
@@ -243,6 +246,19 @@ func (up *upstream) forward(ctx context.Context, method string, params json.RawM
 		err = wasSent{err}
 	}
 	return res, err
+}
+
+// repeats reports whether a call that the server may have run may run again: it has an idempotency key, and a trusted server
+// declares the tool idempotent.
+func (up *upstream) repeats(ctx context.Context, method string, params json.RawMessage) bool {
+	if method != revision.MethodCall || !up.pool.src.Trusted {
+		return false
+	}
+	if has, err := idempotency.Has(params); !has || err != nil {
+		return false
+	}
+	name, err := member(method, params, "name")
+	return err == nil && up.hints(clientOf(ctx), name, "idempotentHint")
 }
 
 // latest returns the last of the sources that have continued this one (see [Source.Continues]), or this one.

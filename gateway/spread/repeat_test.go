@@ -2,6 +2,7 @@ package spread_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -12,18 +13,22 @@ import (
 )
 
 // A call that was lost with its replica is repeated on another one only if the server is trusted and
-// declares the tool idempotent. Otherwise its outcome is unknown, and the error says so.
+// declares the tool idempotent, with or without an idempotency key. Otherwise its outcome is unknown, and the error says so.
 func TestLostCall(t *testing.T) {
 	yes := true
+	keyed := []mcp.CallOption{mcp.WithMeta(mcp.Meta{"dev.patchbay/idempotencyKey": json.RawMessage(`"order 7"`)})}
 	for _, tt := range []struct {
 		name    string
 		trusted bool
 		hints   *mcp.ToolAnnotations
 		repeats bool
+		opts    []mcp.CallOption
 	}{
-		{"trusted and idempotent", true, &mcp.ToolAnnotations{Idempotent: &yes}, true},
-		{"trusted", true, nil, false},
-		{"idempotent, says somebody", false, &mcp.ToolAnnotations{Idempotent: &yes}, false},
+		{"trusted and idempotent", true, &mcp.ToolAnnotations{Idempotent: &yes}, true, nil},
+		{"trusted and idempotent, with a key", true, &mcp.ToolAnnotations{Idempotent: &yes}, true, keyed},
+		{"trusted", true, nil, false, nil},
+		{"trusted, with a key", true, nil, false, keyed},
+		{"idempotent, says somebody", false, &mcp.ToolAnnotations{Idempotent: &yes}, false, keyed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := newBox(t, "a"), newBox(t, "b")
@@ -55,7 +60,11 @@ func TestLostCall(t *testing.T) {
 					first.kill()
 				}
 			})
-			text, err := call(t, s, "work_book")
+			text := ""
+			res, err := s.CallTool(t.Context(), "work_book", nil, tt.opts...)
+			if err == nil {
+				text = res.Text()
+			}
 			switch {
 			case tt.repeats && (err != nil || text != "booked" || len(runs) != 2):
 				t.Errorf("%q, %v, after %d runs; want one more run", text, err, len(runs))

@@ -48,6 +48,10 @@ type Attempts interface {
 	// Attempt is called before a request is sent to a replica, for the first time or again. Its error says
 	// that the request must not be sent.
 	Attempt(ctx context.Context, replica string) error
+
+	// Again is called before a request is sent again over another connection. Its error says that the request must not
+	// be sent.
+	Again(ctx context.Context) error
 }
 
 type attemptsKey struct{}
@@ -61,6 +65,14 @@ func WithAttempts(ctx context.Context, a Attempts) context.Context {
 func Attempt(ctx context.Context, replica string) error {
 	if a, ok := ctx.Value(attemptsKey{}).(Attempts); ok {
 		return a.Attempt(ctx, replica)
+	}
+	return nil
+}
+
+// Again takes note that the request of a context is sent again over another connection.
+func Again(ctx context.Context) error {
+	if a, ok := ctx.Value(attemptsKey{}).(Attempts); ok {
+		return a.Again(ctx)
 	}
 	return nil
 }

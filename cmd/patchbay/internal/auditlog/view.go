@@ -109,6 +109,9 @@ func rest(e *audit.Entry) string {
 	if e.Cached {
 		parts = append(parts, "from the cache")
 	}
+	if e.Shared != "" {
+		add("shared with %s", e.Shared)
+	}
 	if e.More > 0 {
 		add("%d more", e.More)
 	}

@@ -1,7 +1,7 @@
 // Package chain makes the middlewares of up, serve, mock, bridge, run and chat. It is the one place
 // that knows their order, the outermost first:
 //
-//	spans → access log → counters → audit → limits → (gateway or host) → calls in progress → counters → policy → cache → audit → counters → spans → server
+//	spans → access log → counters → audit → limits → (gateway or host) → calls in progress → counters → policy → cache → equal calls → audit → counters → spans → server
 //
 // Limits of tools are behind the views of gateway.yaml, and so count calls under the names of the gateway.
 //
@@ -186,6 +186,7 @@ const (
 	calling
 	ruling
 	caching   // results, for a gateway
+	sharing   // executions of calls with an idempotency key, for a gateway
 	beginning // of calls, for the audit
 	measuring
 	spansOut // spans of the requests to servers
@@ -243,6 +244,8 @@ func (c *Chain) middleware(s step, at place) mcp.Middleware {
 		return policy.Middleware(at.server, c.rules, c.program.Logger)
 	case s == caching:
 		return c.cache(at)
+	case s == sharing:
+		return c.sharing(at)
 	}
 	return nil
 }

@@ -90,6 +90,7 @@ type Gateway interface {
 	Unlisted(server, tool string) bool
 	Kept(method string) mcp.Result
 	ToolKey(ctx context.Context, server, tool string, req *mcp.Request) (key any, readOnly bool)
+	CallerKey(ctx context.Context, server string, req *mcp.Request) any
 	ReadKey(ctx context.Context, server string, req *mcp.Request) any
 	Changed()
 }
