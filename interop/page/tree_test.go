@@ -80,7 +80,7 @@ func TestTrees(t *testing.T) {
 		{"prompt", "/s/everything/prompts/test_prompt_with_arguments", `document.querySelectorAll("main li a").length > 0 && document.activeElement.matches("input[role=combobox]")`},
 		{"apps", "/apps/everything/roll_dice", `document.querySelectorAll("main li a").length === 2 && document.activeElement.matches("input")`},
 		{"tasks", "/tasks", `true`},
-		{"charts", "/charts", `document.querySelectorAll("main .shares li").length > 20`},
+		{"charts", "/charts", `document.querySelectorAll("main .shares li").length > 20 && document.querySelectorAll("main figure").length === 3`},
 		{"inbox", "/inbox", `true`},
 		{"policy", "/policy", `true`},
 		{"audit", "/audit?outcome=denied", `document.body.innerText.includes("No line matches.")`},
