@@ -125,7 +125,7 @@ type State struct {
 }
 
 // adminsOnly is what the page offers to administrators alone.
-var adminsOnly = []string{"wire", "steer", "audit", "policy", "judge"}
+var adminsOnly = []string{"wire", "steer", "audit", "policy", "judge", "login"}
 
 // state returns what the person of a request sees on the page at a host; empty: elsewhere.
 func (p *Page) state(ctx context.Context, host string) *State {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/metrics"
 )
 
@@ -19,6 +22,11 @@ type Gateway struct {
 	// Admin returns the API by which a person acts on the gateway, whose actions get lines with the person in the audit
 	// log. It answers the paths of "/admin/v1": /servers/NAME/logs, /restart, /disable and /enable, and /audit.
 	Admin func(by string) http.Handler
+
+	// Login starts the login of a person at a server (the action is "start"), cancels it ("cancel"), or shows it with its
+	// steps (""), as JSON. It starts no browser: the page leads the person to the authorization server. The error is for
+	// the person.
+	Login func(ctx context.Context, server, by, action string) (any, error)
 
 	// Audited reports whether the gateway has an audit log.
 	Audited bool
@@ -59,6 +67,9 @@ func (p *Page) routeGateway() {
 	p.mux.HandleFunc("POST /ui/answer/{question}", func(w http.ResponseWriter, r *http.Request) {
 		answered(func(r *http.Request) (any, error) { return struct{}{}, p.answer(w, r) }).ServeHTTP(w, r)
 	})
+	p.mux.Handle("GET /ui/login/{server}", answered(p.login("")))
+	p.mux.Handle("POST /ui/login/{server}", answered(p.login("start")))
+	p.mux.Handle("POST /ui/login/{server}/cancel", answered(p.login("cancel")))
 	p.mux.HandleFunc("POST /ui/explain", func(w http.ResponseWriter, r *http.Request) {
 		answered(func(r *http.Request) (any, error) { return p.explain(w, r) }).ServeHTTP(w, r)
 	})
@@ -89,6 +100,23 @@ func (p *Page) admin(w http.ResponseWriter, r *http.Request, path string) {
 		to.URL.Path, to.URL.RawPath = adminPath+plain, adminPath+path
 	}
 	p.Gateway.Admin(by).ServeHTTP(w, to)
+}
+
+// login returns what answers a request of an administrator about the login at a server.
+func (p *Page) login(action string) func(r *http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		by, admin := callerOf(r)
+		server := r.PathValue("server")
+		switch {
+		case p.Gateway.Login == nil:
+			return nil, fail(http.StatusNotFound, "this page is not that of a gateway, so there is nothing at %s", r.URL.Path)
+		case !admin:
+			return nil, fail(http.StatusForbidden, "%s does not have the role %q, which this needs", by, adminRole)
+		case !slices.ContainsFunc(p.Report().Servers, func(s health.Server) bool { return s.Name == server }):
+			return nil, fail(http.StatusNotFound, "no server has the name %q", text.Clip(server, 100))
+		}
+		return p.Gateway.Login(r.Context(), server, by, action)
+	}
 }
 
 // questions returns the questions that the person of a request may answer.
@@ -126,5 +154,6 @@ func callerOf(r *http.Request) (by string, admin bool) {
 
 // can adds to what the page offers.
 func (g *Gateway) can(can map[string]bool) {
+	can["login"] = g.Login != nil
 	can["steer"], can["audit"], can["policy"] = g.Admin != nil, g.Admin != nil && g.Audited, g.Explain != nil
 }

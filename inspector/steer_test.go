@@ -74,6 +74,33 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
+// Administrators alone start, cancel and see the login at a server of the page.
+func TestLoginAdmission(t *testing.T) {
+	get := at(Gateway{Login: func(_ context.Context, server, by, action string) (any, error) {
+		return []string{server, by, action}, nil
+	}})
+	for _, tt := range []struct{ method, path, want string }{
+		{"GET", "/ui/login/db", `["db","as#ada",""]`},
+		{"POST", "/ui/login/a%2Fb", `["a/b","as#ada","start"]`},
+		{"POST", "/ui/login/db/cancel", `["db","as#ada","cancel"]`},
+	} {
+		if w := get(tt.method, tt.path, ada); w.Code != http.StatusOK || strings.TrimSpace(w.Body.String()) != tt.want {
+			t.Errorf("%s %s: HTTP %d %s, want %s", tt.method, tt.path, w.Code, w.Body, tt.want)
+		}
+		for _, by := range []*auth.Principal{bob, nil} {
+			if w := get(tt.method, tt.path, by); w.Code != http.StatusForbidden {
+				t.Errorf("%s %s by %v: HTTP %d %s", tt.method, tt.path, by, w.Code, w.Body)
+			}
+		}
+		if w := at(Gateway{})(tt.method, tt.path, ada); w.Code != http.StatusNotFound {
+			t.Errorf("%s %s without a gateway: HTTP %d %s", tt.method, tt.path, w.Code, w.Body)
+		}
+	}
+	if w := get("POST", "/ui/login/nobody", ada); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `no server has the name \"nobody\"`) {
+		t.Errorf("of another server: HTTP %d %s", w.Code, w.Body)
+	}
+}
+
 // The page offers what the gateway has.
 func TestOffers(t *testing.T) {
 	can := func(g Gateway) (out struct{ Can map[string]bool }) {

@@ -57,13 +57,30 @@ func Refused(err error) bool {
 // login if there is one. Sessions with one server share it. It is an error if Env has no Vault.
 func (e *Env) Transport(s config.Server) (*login.Transport, error) {
 	if e.Vault == nil {
-		return nil, errors.New("logins cannot be stored here")
+		return nil, errNoVault
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := way{s.URL, s.CA, s.Cert, s.Key}
 	if t := e.transports[at]; t != nil {
 		return t, nil
+	}
+	t, err := e.OwnTransport(s)
+	if err != nil {
+		return nil, err
+	}
+	if e.transports == nil {
+		e.transports = map[way]*login.Transport{}
+	}
+	e.transports[at] = t
+	return t, nil
+}
+
+// OwnTransport returns a transport as Transport does, a new one, by which a person can be logged in: sessions with the
+// server find the tokens in Vault.
+func (e *Env) OwnTransport(s config.Server) (*login.Transport, error) {
+	if e.Vault == nil {
+		return nil, errNoVault
 	}
 	secure, err := tlsfiles.Client(s.CA, s.Cert, s.Key)
 	if err != nil {
@@ -73,12 +90,26 @@ func (e *Env) Transport(s config.Server) (*login.Transport, error) {
 	if e.OnLogin != nil {
 		t.OnLogin = func(event login.Event) { e.OnLogin(s, event) }
 	}
-	if e.transports == nil {
-		e.transports = map[way]*login.Transport{}
-	}
-	e.transports[at] = t
 	return t, nil
 }
+
+var errNoVault = errors.New("logins cannot be stored here")
+
+// Entry returns the entry of a server, before its inputs are answered.
+func (f *Servers) Entry(name string) (config.Server, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i, err := f.find(name)
+	switch {
+	case err != nil:
+		return config.Server{}, err
+	case f.list[i].members != nil:
+		return config.Server{}, errGroup
+	}
+	return f.list[i].Server, nil
+}
+
+var errGroup = errors.New("it has replicas, and each has a login of its own: patchbay login and the address of one")
 
 // Settle waits for logins that are being refreshed, for at most 3 seconds: if the program exited
 // first, the new tokens would be lost.

@@ -88,7 +88,7 @@ func (e *Enterprise) exchange(ctx context.Context, t *Transport, p *place, want 
 	if err != nil {
 		return "", err
 	}
-	f := &finder{Fetcher: oauth.NewFetcher(u, t.fetchBase(u))}
+	f := &finder{Fetcher: oauth.NewFetcher(u, t.fetchBase(u, t.own))}
 	idp, err := f.placeOf(ctx, e.Issuer, oauth.Revision)
 	if err != nil {
 		return "", err

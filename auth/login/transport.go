@@ -83,6 +83,11 @@ type Transport struct {
 	// authorization servers one that checks addresses.
 	Base http.RoundTripper
 
+	// Wrap, if not nil, is put around what sends requests to Server, and around what sends those to
+	// authorization servers: it sees all that goes over the wire, secrets included. Addresses are
+	// checked below it.
+	Wrap func(http.RoundTripper) http.RoundTripper
+
 	// OnLogin is called for each login for the server that is done, refused or ended, for an audit log.
 	// A request that a refresh helps is none of them. It must not block.
 	OnLogin func(Event)
@@ -138,7 +143,14 @@ func (t *Transport) prepare() {
 	default:
 		t.own = ownBase()
 	}
-	t.fetch = &finder{oauth.NewFetcher(u, t.fetchBase(u)), t.Grant == nil}
+	others := t.fetchBase(u, t.own)
+	if t.Wrap != nil {
+		if others == nil {
+			others = oauth.Guarded(u, nil)
+		}
+		t.own, others = t.Wrap(t.own), t.Wrap(others)
+	}
+	t.fetch = &finder{oauth.NewFetcher(u, others), t.Grant == nil}
 	if !t.fetch.pages {
 		return
 	}
@@ -152,16 +164,16 @@ func (t *Transport) prepare() {
 	}
 }
 
-// fetchBase returns the RoundTripper for requests to authorization servers, on behalf of a server;
-// nil: the default of the Fetcher.
-func (t *Transport) fetchBase(server *url.URL) http.RoundTripper {
+// fetchBase returns the RoundTripper for requests to authorization servers, on behalf of a server that
+// own sends requests to; nil: the default of the Fetcher.
+func (t *Transport) fetchBase(server *url.URL, own http.RoundTripper) http.RoundTripper {
 	if t.Base != nil || t.TLS == nil {
 		return t.Base
 	}
 	others := oauth.Guarded(server, t.TLS.RootCAs)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if oauth.Origin(req.URL) == oauth.Origin(t.server) {
-			return t.own.RoundTrip(req) // which may ask for the client certificate
+			return own.RoundTrip(req) // which may ask for the client certificate
 		}
 		return others.RoundTrip(req)
 	})

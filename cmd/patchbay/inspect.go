@@ -77,7 +77,7 @@ func (c *inspectCmd) Run(a *app) error {
 	}
 	p.from = strings.Join(slices.Sorted(maps.Keys(fronts)), ", ")
 	page.Title, page.Home, page.Sandbox, page.Server = p.from, "tools", listen.Sandbox(ports), func(name string) *mcp.Server { return fronts[name] }
-	page.Gateway.Counters, page.Gateway.Admin, page.Frames = h.counters, h.steers.For, frames
+	page.Gateway.Counters, page.Gateway.Admin, page.Gateway.Login, page.Frames = h.counters, h.steers.For, h.steers.Login, frames
 	if a.dashed {
 		page.Words = append([]string{"--"}, a.command...)
 	} else if len(a.Servers) == 1 && isServerURL(a.Servers[0]) {
@@ -91,7 +91,7 @@ func (c *inspectCmd) Run(a *app) error {
 	a.leave()
 	h.ending.Store(true)
 	within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime, slices.Collect(maps.Values(fronts))...) })
-	within(closeTime, h.servers.Close) // the guards end processes that are still running
+	within(closeTime, h.steers.Ending(h.servers.Close)) // the guards end processes that are still running
 	return err
 }
 

@@ -231,7 +231,7 @@ func (c *upCmd) Run(a *app) error {
 		// A handler that ignores the end of its context must not delay the end of the program.
 		within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
 	}
-	within(closeTime, h.servers.Close) // the guards end processes that are still running
+	within(closeTime, h.steers.Ending(h.servers.Close)) // the guards end processes that are still running
 	return err
 }
 

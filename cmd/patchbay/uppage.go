@@ -31,7 +31,7 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 		return w.Server("s/" + name)
 	}
 	page.Guard, page.Admits = w.Guard(), h.chain.Admits
-	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Audited: h.chain.AuditLog() != "", Connect: h.paste}
+	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Login: h.steers.Login, Audited: h.chain.AuditLog() != "", Connect: h.paste}
 	live := &explain.Live{
 		Rules: h.chain.Rules, Tools: h.gateway.KeptToolsOf, Trusted: func(server string) bool { return h.known(server).Trusted }, Auth: auth,
 		File: explain.Follow(h.a.program(), h.a.deployed, h.path, h.plan.servers, trustedServer),

@@ -9,7 +9,7 @@ export interface State {
 	person: string; // who looks at the page
 	admin: boolean; // may act on servers and answer for others
 	recording?: string; // the file that is shown instead of live traffic
-	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; judge: boolean };
+	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; judge: boolean; login: boolean };
 	servers: Server[];
 	sandbox?: string; // origin at which views of apps are shown
 	noSandbox?: string; // why they are not

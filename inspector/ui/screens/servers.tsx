@@ -9,6 +9,7 @@ import { Table } from "../table";
 import type { Server, State, Traffic } from "../types";
 import { useTick, Visible } from "../visible";
 import { Log } from "./log";
+import { Login } from "./login";
 
 // runs reports whether callers can reach a server.
 const runs = (s: Server): boolean => s.state === "ready" || s.state === "idle";
@@ -19,7 +20,12 @@ interface Outcome {
 	fault?: string;
 }
 
-export function Servers({ state, at }: Shown) {
+export function Servers(p: Shown) {
+	const name = query(p.at, "login");
+	return name !== "" && p.state.can.login ? <Login state={p.state} name={name} /> : <List {...p} />;
+}
+
+function List({ state, at }: Shown) {
 	const now = useTick(10_000);
 	const traffic = useLoad((stop) => get<Traffic>("/ui/metrics?range=15m", stop), [now]);
 	const [did, setDid] = useState<{ server: string; text?: string; error?: string }>();
@@ -72,6 +78,11 @@ export function Servers({ state, at }: Shown) {
 											<Button kind="plain" label={"Log of " + s.name} pressed={open === s.name} onPress={() => toggle(s.name)}>
 												Log
 											</Button>
+											{s.state === "needs login" && state.can.login && (
+												<Link class="button" label={"Log in to " + s.name} to={"/?login=" + encodeURIComponent(s.name)}>
+													Log in
+												</Link>
+											)}
 											<Actions server={s} act={act} />
 										</span>,
 									]

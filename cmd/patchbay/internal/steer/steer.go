@@ -66,6 +66,8 @@ type Gateway struct {
 	Acted     func(by string, o *Outcome)
 	LoggedOut func(by string, e *Ended)
 	Refused   func(by, request string)
+
+	flows flows
 }
 
 // Outcome says what an action has done.
