@@ -33,13 +33,15 @@ type world struct {
 	lie  func(path string, v map[string]any) (status int)
 	mute bool // the challenge names nothing
 
+	behind *mcp.Server
+
 	mu    sync.Mutex
 	seen  []string // every secret that was sent or received; guarded by mu
 	token string   // guarded by mu
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{lie: func(string, map[string]any) int { return 0 }}
+	w := &world{lie: func(string, map[string]any) int { return 0 }, behind: &mcp.Server{Name: "behind", Version: "1"}}
 	w.Server = httptest.NewServer(w)
 	t.Cleanup(w.Close)
 	return w
@@ -86,7 +88,9 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			http.Error(rw, "who are you?", http.StatusUnauthorized)
 			return
 		}
-		(&mcp.Server{Name: "behind", Version: "1"}).ServeHTTP(rw, r)
+		w.mu.Unlock() // a subscription lasts
+		w.behind.ServeHTTP(rw, r)
+		w.mu.Lock()
 		return
 	}
 	if s := w.lie(r.URL.Path, v); s != 0 {
