@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -26,6 +27,12 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := &piped{header: http.Header{}, in: in, begun: make(chan struct{})}
 	go func() { // ends with the answer, or soon after the caller has closed it
 		defer cancel()
+		defer func() {
+			if v := recover(); v != nil { // net/http too ends one request, and not the program
+				w.WriteHeader(http.StatusInternalServerError)
+				in.CloseWithError(fmt.Errorf("the handler panicked: %v", v))
+			}
+		}()
 		d.to.ServeHTTP(w, r)
 		w.WriteHeader(http.StatusOK)
 		in.Close()

@@ -32,8 +32,8 @@ type call struct {
 
 // pasted is a call as text.
 type pasted struct {
-	CLI  string `json:"cli,omitempty"`  // absent: a name must not stand in a command
-	Curl string `json:"curl,omitempty"` // absent: the same, or there is no endpoint
+	CLI  string `json:"cli,omitempty"`  // empty if a name must not stand in a command
+	Curl string `json:"curl,omitempty"` // empty too if the program has no endpoint
 	Test string `json:"test"`           // a test of Go
 }
 

@@ -30,13 +30,7 @@ func (c *conn) chooseSoon(ctx context.Context, req *mcp.Request, tried []*replic
 			late = time.After(soonTime)
 			defer wait.From(ctx).Since(time.Now())
 		}
-		select {
-		case <-changed:
-		case <-c.done:
-			return nil
-		case <-late:
-			return nil
-		case <-ctx.Done():
+		if !c.changes(ctx, changed, late) {
 			return nil
 		}
 	}
@@ -57,16 +51,22 @@ func (c *conn) legSoon(ctx context.Context, r *replica) *line {
 		case leg == nil && !soon && r.outWhy() != restarting:
 			return nil
 		}
-		select {
-		case <-changed:
-		case <-c.done:
-			return nil
-		case <-late:
-			return nil
-		case <-ctx.Done():
+		if !c.changes(ctx, changed, late) {
 			return nil
 		}
 	}
+}
+
+// changes waits until the legs have changed. It returns false if the connection or the caller has ended before, or it is late.
+func (c *conn) changes(ctx context.Context, changed <-chan struct{}, late <-chan time.Time) bool {
+	select {
+	case <-changed:
+		return true
+	case <-c.done:
+	case <-late:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // returning reports whether a replica is being restarted or connected to.

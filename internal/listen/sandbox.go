@@ -22,8 +22,7 @@ func Sandbox(listeners []net.Listener) string {
 
 // Sandbox takes the port of an endpoint at the other address of loopback too, and returns the origin at localhost. From
 // then on a document there, or one without an origin, cannot send requests to anything but the page. It is called before
-// Serve. An empty origin
-// means that a page cannot show views of apps, and why is the reason.
+// Serve. An empty origin means that a page cannot show views of apps, and why is the reason.
 func (e *Endpoint) Sandbox() (origin, why string) {
 	if e.options.TLS != nil {
 		return "", "it has TLS, and a certificate for localhost is not known"

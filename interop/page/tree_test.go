@@ -67,8 +67,8 @@ func tree(t *testing.T, p *browser.Person) string {
 	return b.String()
 }
 
-// What a screen reader has of each screen is what was reviewed: testdata/tree. After a change on purpose,
-// go test ./page -run TestTrees -update writes it.
+// TestTrees compares the accessibility tree of each screen, which a screen reader reads, with the reviewed one in
+// testdata/tree. After a change on purpose, go test ./page -run TestTrees -update writes them.
 func TestTrees(t *testing.T) {
 	args := []string{"up", "--http", "127.0.0.1:0", "--gateway", gatewayFile(t), "-s", "everything", "-s", "shop"}
 	p, origin := opened(t, args...)

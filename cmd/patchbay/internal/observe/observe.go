@@ -66,7 +66,7 @@ func begin(next mcp.Handler) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 		if req.Method == "server/discover" || req.Method == "tools/list" {
 			soon, cancel := context.WithTimeout(ctx, beginTime)
-			_, _ = ask(soon, 0, "/watch", nil) // the tools say why there is no gateway
+			_, _ = ask(soon, 0, "/watch", nil) // a call of a tool reports the error
 			cancel()
 		}
 		return next.Handle(ctx, req)
