@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // narrow is a file on a disk that has room for a number of bytes.
@@ -111,6 +113,7 @@ func TestFullQueue(t *testing.T) {
 
 // Long lines fill the queue by their bytes, before those wait in memory.
 func TestFullQueueOfLongLines(t *testing.T) {
+	long.WithoutRace(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := &Log{path: path, urgent: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	l.options.defaults()

@@ -50,8 +50,8 @@ var budgets = []struct {
 	// Server and client together.
 	{"typed call in memory", 22, 2688, callsTyped},
 	{"call with 10 progress notifications in memory", 165, 13 << 10, callsProgress},
-	{"call with a question in memory, modern", 290, 24 << 10, asks(mcp.V2026_07_28)},
-	{"call with a question in memory, legacy", 220, 16 << 10, asks(mcp.V2025_11_25)},
+	{"call with a question in memory, modern", 270, 24 << 10, asks(mcp.V2026_07_28)},
+	{"call with a question in memory, legacy", 195, 16 << 10, asks(mcp.V2025_11_25)},
 	{"notification to the server", 6, 896, notifies},
 
 	// A gateway of 64 servers with 50 tools each.

@@ -301,7 +301,7 @@ type OpenError struct {
 }
 
 func (e *OpenError) Error() string {
-	return fmt.Sprintf("%s has failed too often and gets no requests for now: %s; it is tried again %s", e.Name, e.Cause, soon(time.Until(e.Until)))
+	return fmt.Sprintf("%s has failed too often and gets no calls for now: %s; it is tried again %s", e.Name, e.Cause, soon(time.Until(e.Until)))
 }
 
 // soon words the time until a probe, which may be running.

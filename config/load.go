@@ -26,6 +26,7 @@ type File struct {
 	Servers  []Server // in the order of the file
 	Inputs   []Input
 	Models   []Model // in the order of the file
+	Hooks    []Hook  // in the order of the file
 	Share    string  // default of Server.Share
 	Model    string  // the chosen model: the name of a model, or "PROVIDER/NAME"; empty: none
 	Warnings []Problem
@@ -223,7 +224,7 @@ func (l *loader) load() {
 		default:
 			switch {
 			case home != root: // the file is the settings of an editor
-			case slices.Contains([]string{"model", "models", "share"}, m.name):
+			case slices.Contains([]string{"model", "models", "share", "hooks"}, m.name):
 				l.unread(m, "", `move it into "patchbay", or leave it to another host`)
 			default:
 				l.unknown(m, "", []string{"mcpServers", "servers", "inputs", "patchbay"})

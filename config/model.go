@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/providers"
 )
 
 // Model is a language model of a configuration file, its variables replaced. Inputs in its Key
@@ -27,6 +30,8 @@ type Model struct {
 	Audio     *bool // sounds
 	Files     *bool // PDF files
 	Price     Price
+
+	Effort string // how much it thinks, one of the words of providers; empty: not said
 
 	// Parameters are further members of each request, by the names of the provider's API, such as
 	// "temperature" and "top_p". Nil: none.
@@ -55,17 +60,18 @@ type Rank struct {
 	Cost, Speed, Intelligence float64
 }
 
-// Providers are the APIs of models. "text" is for models without tool calls, which are then
-// written as text.
-var Providers = []string{"openai", "openai-responses", "anthropic", "text"}
+// Providers are the names of the providers of models. "text" is for models without tool calls, which are
+// then written as text.
+var Providers = providers.Names()
 
 // modelMembers are the members of a model that this package reads.
-var modelMembers = []string{"provider", "name", "baseUrl", "key", "headers", "window", "maxTokens", "price", "images", "audio", "files", "rank", "hints"}
+var modelMembers = []string{"provider", "name", "baseUrl", "key", "headers", "window", "maxTokens", "effort", "price", "images", "audio", "files", "rank", "hints"}
 
 // elsewhereInModels maps members that a person may write instead to the right ones.
 var elsewhereInModels = map[string]string{
 	"model": "name", "url": "baseUrl", "endpoint": "baseUrl", "apiBase": "baseUrl", "apiKey": "key", "api_key": "key", "token": "key",
 	"contextWindow": "window", "contextLength": "window", "max_tokens": "maxTokens", "maxOutputTokens": "maxTokens", "type": "provider", "vision": "images",
+	"reasoningEffort": "effort", "reasoning_effort": "effort", "thinking": "effort", "extraBody": "parameters", "extra_body": "parameters",
 }
 
 // String returns only the name of the model, because its fields hold secrets.
@@ -155,7 +161,7 @@ func (l *loader) models(own *node) {
 	case n.kind != '"' || n.text == "":
 		l.fail(n.pos, `"model" is not the name of a model`, "put the name of one of \"models\" in quotes")
 	case whole && !slices.Contains(Providers, provider):
-		l.fail(n.pos, "there is no provider "+quote(provider), "there are "+strings.Join(Providers, ", "))
+		l.fail(n.pos, providers.Unknown(provider), "write PROVIDER/NAME")
 	case !whole && !slices.Contains(names, n.text):
 		fix := `name one of "models", or "PROVIDER/NAME"`
 		if near := misspelt(n.text, names); near != "" {
@@ -218,6 +224,16 @@ func (l *loader) model(m member) {
 	out.Headers = v.table(members, "headers")
 	out.Window = l.count("window", members)
 	out.MaxTokens = l.count("maxTokens", members)
+	if n := members["effort"]; n != nil {
+		switch err := providers.CheckEffort(n.text); {
+		case n.kind != '"':
+			l.fail(n.pos, `"effort" is not a string`, `write a word such as "high"`)
+		case err != nil:
+			l.fail(n.pos, `"effort" has an unknown value`, err.Error())
+		default:
+			out.Effort = strings.ToLower(n.text)
+		}
+	}
 	for name, b := range map[string]**bool{"images": &out.Images, "audio": &out.Audio, "files": &out.Files} {
 		if n := members[name]; n != nil {
 			is := l.truth(name, n)
@@ -257,15 +273,13 @@ func (v values) key(n *node, m *Model) string {
 
 func (l *loader) provider(m member, members map[string]*node) string {
 	n := members["provider"]
-	fix := "write one of " + strings.Join(Providers, ", ")
 	switch {
 	case n == nil:
-		l.fail(m.pos, "the model "+quote(m.name)+" has no provider", `add "provider": `+fix)
-	case n.kind != '"' || !slices.Contains(Providers, n.text):
-		if near := misspelt(n.text, Providers); near != "" {
-			fix = "did you mean " + quote(near) + "?"
-		}
-		l.fail(n.pos, `"provider" has an unknown value`, fix)
+		l.fail(m.pos, "the model "+quote(m.name)+" has no provider", `add "provider": write one of `+strings.Join(Providers, ", "))
+	case n.kind != '"':
+		l.fail(n.pos, `"provider" is not a string`, "write one of "+strings.Join(Providers, ", "))
+	case !slices.Contains(Providers, n.text):
+		l.fail(n.pos, `"provider" has an unknown value`, providers.Unknown(n.text))
 	default:
 		return n.text
 	}
@@ -315,30 +329,23 @@ func (l *loader) numbers(name, example string, most float64, members map[string]
 	}
 }
 
-// Address returns the base URL of the model, without a slash at its end.
+// Address returns the base URL of the model, without a slash at its end. It is for people if
+// variables that it needs are not set: it then has ${NAME} in it.
 func (m *Model) Address() string {
-	switch {
-	case m.BaseURL != "":
+	p := providers.Named(m.Provider)
+	if m.BaseURL != "" || p == nil {
 		return strings.TrimRight(m.BaseURL, "/")
-	case m.Provider == "anthropic":
-		return "https://api.anthropic.com/v1"
 	}
-	return "https://api.openai.com/v1"
+	base, _ := p.Home(os.Getenv)
+	return base
 }
 
 // KeyVariable returns the environment variable for the provider's key, if the file has none;
 // empty if the file has a base URL, which gets no key from the environment.
 func (m *Model) KeyVariable() string {
-	if m.BaseURL != "" && m.Source != "" {
+	p := providers.Named(m.Provider)
+	if m.BaseURL != "" && m.Source != "" || p == nil {
 		return ""
 	}
-	return VariablesOf(m.Provider) + "_API_KEY"
-}
-
-// VariablesOf returns the prefix of a provider's environment variables.
-func VariablesOf(provider string) string {
-	if provider == "anthropic" {
-		return "ANTHROPIC"
-	}
-	return "OPENAI"
+	return p.Key
 }

@@ -24,7 +24,7 @@ func TestLoadModels(t *testing.T) {
   "patchbay": {
     "model": "fast",
     "models": {
-      "fast": {"provider": "openai", "name": "gpt-5-mini", "key": "${env:KEY}", "window": 128000, "maxTokens": 4096,
+      "fast": {"provider": "openai", "name": "gpt-5-mini", "key": "${env:KEY}", "window": 128000, "maxTokens": 4096, "effort": "High",
                "price": {"input": 0.25, "output": 2, "cached": 0.025}, "images": true, "audio": false,
                "rank": {"cost": 0.9, "speed": 1}, "hints": ["haiku"]},
       "own": {"provider": "text", "name": "llama", "baseUrl": "http://127.0.0.1:${PORT:-8080}/v1", "headers": {"X-Team": "${input:team}", "X-N": 5}}
@@ -37,7 +37,7 @@ func TestLoadModels(t *testing.T) {
 	}
 	yes, no := true, false
 	want := []modelFields{
-		{Name: "fast", Provider: "openai", Model: "gpt-5-mini", Key: "planted-key", Window: 128000, MaxTokens: 4096, Images: &yes, Audio: &no,
+		{Name: "fast", Provider: "openai", Model: "gpt-5-mini", Key: "planted-key", Window: 128000, MaxTokens: 4096, Effort: "high", Images: &yes, Audio: &no,
 			Price: config.Price{Input: 0.25, Output: 2, Cached: 0.025}, Rank: config.Rank{Cost: 0.9, Speed: 1}, Hints: []string{"haiku"}},
 		{Name: "own", Provider: "text", Model: "llama", BaseURL: "http://127.0.0.1:8080/v1", Headers: map[string]string{"X-Team": "${input:team}", "X-N": "5"}},
 	}
@@ -259,7 +259,8 @@ func TestLoadSampling(t *testing.T) {
   "chat": {"provider": "openai", "name": "x", "temperature": 0.70, "topP": 1, "topK": 40, "seed": -7, "stop": "END", "presencePenalty": -0.5, "frequency_penalty": 2,
            "parameters": {"reasoning_effort": "low", "logit_bias": {"5": 1}, /* as it is */ "x": null}},
   "claude": {"provider": "anthropic", "name": "x", "temperature": 1, "top_p": 0.5, "stop_sequences": ["a", "b"]},
-  "responses": {"provider": "openai-responses", "name": "x", "temperature": 2}
+  "responses": {"provider": "openai-responses", "name": "x", "temperature": 2},
+  "mistral": {"provider": "mistral", "name": "x", "seed": 3}
 }}}`, nil)
 	if faults != nil || len(file.Warnings)+len(file.Unread) > 0 {
 		t.Fatal(faults, file.Warnings, file.Unread)
@@ -268,6 +269,7 @@ func TestLoadSampling(t *testing.T) {
 		`{"frequency_penalty":2,"logit_bias":{"5":1},"presence_penalty":-0.5,"reasoning_effort":"low","seed":-7,"stop":["END"],"temperature":0.70,"top_k":40,"top_p":1,"x":null}`,
 		`{"stop_sequences":["a","b"],"temperature":1,"top_p":0.5}`,
 		`{"temperature":2}`,
+		`{"random_seed":3}`,
 	} {
 		if got, err := json.Marshal(file.Models[i].Parameters); err != nil || string(got) != want {
 			t.Errorf("parameters of %v are %s, %v, want %s", file.Models[i], got, err, want)

@@ -204,12 +204,14 @@ func (l *loader) patchbay(n *node) {
 		switch {
 		case l.twice(seen, m, "member"):
 		case m.name == "model" || m.name == "models":
+		case m.name == "hooks":
+			l.hooks(m.value)
 		case m.name == "share":
 			if l.file.Share = l.share(m.value); l.file.Share == "exclusive" {
 				l.fail(m.value.pos, `"share" is "exclusive" for all servers`, `write it in the server that only one caller may use at a time`)
 			}
 		case m.name != "servers":
-			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers", "share", "models" and "model"`)
+			l.warn(m.pos, "the member "+quote(m.name)+" of \"patchbay\" is not read", `Patchbay has "servers", "share", "models", "model" and "hooks"`)
 		case m.value.kind != '{':
 			l.fail(m.value.pos, `"servers" is not an object`, `write {"NAME": {"idle": "10m"}}`)
 		default:

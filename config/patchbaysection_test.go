@@ -79,7 +79,7 @@ func TestLoadOwnFaults(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d:%d: %s: %s", w.Line, w.Column, w.Text, w.Fix))
 	}
 	want = []string{
-		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers", "share", "models" and "model"`,
+		`1:15: the member "server" of "patchbay" is not read: Patchbay has "servers", "share", "models", "model" and "hooks"`,
 		`1:41: there is no server "bb": did you mean "ab"?`,
 		`1:90: the member "idel" is not read: did you mean "idle"?`,
 		`2:49: the member "idel" of "patchbay" is not read: did you mean "idle"?`,

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/providers"
 )
 
 // samplingMember is a member of a model that chooses how it samples.
@@ -13,14 +15,14 @@ type samplingMember struct {
 	name, other string            // other is the spelling of the APIs, which is accepted too
 	from, to    float64           // the range of a number; both 0: texts
 	whole       bool              // it is a whole number
-	sent        map[string]string // by provider: the name in the API; missing: the API does not have it
+	sent        map[string]string // by API: the name in it; missing: the API does not have it
 }
 
 // chats returns the name of a member in Chat Completions, and in the Messages API if that has it.
 func chats(name, messages string) map[string]string {
-	sent := map[string]string{"openai": name, "text": name}
+	sent := map[string]string{"chat": name, "text": name}
 	if messages != "" {
-		sent["anthropic"] = messages
+		sent["messages"] = messages
 	}
 	return sent
 }
@@ -28,7 +30,7 @@ func chats(name, messages string) map[string]string {
 // every returns the name of a member that all APIs have.
 func every(name string) map[string]string {
 	sent := chats(name, name)
-	sent["openai-responses"] = name
+	sent["responses"] = name
 	return sent
 }
 
@@ -55,6 +57,10 @@ func samplingNames() (names, others []string) {
 
 // sampling reads the members of a model that choose how it samples, and "parameters".
 func (l *loader) sampling(members map[string]*node, m *Model) {
+	p := providers.Named(m.Provider)
+	if p == nil {
+		return // which is another fault
+	}
 	set := make(map[string]string) // the member that set a name of the API
 	add := func(pos int, member, sent string, value []byte) {
 		if before, there := set[sent]; there {
@@ -72,13 +78,13 @@ func (l *loader) sampling(members map[string]*node, m *Model) {
 			if n == nil || name == "" {
 				continue
 			}
-			value, fix := s.read(n, m.Provider)
-			switch sent := s.sent[m.Provider]; {
+			value, fix := s.read(n, p.API)
+			switch sent := s.sent[p.API]; {
 			case value == nil:
 				l.fail(n.pos, quote(name)+" of a model has a wrong value", fix)
 			case sent != "":
-				add(n.pos, name, sent, value)
-			case slices.Contains(Providers, m.Provider): // else there is another fault
+				add(n.pos, name, cmp.Or(p.Members[sent], sent), value)
+			default:
 				l.fail(n.pos, "the API of "+quote(m.Provider)+" has no "+quote(name), "remove it")
 			}
 		}
@@ -100,7 +106,7 @@ func (l *loader) sampling(members map[string]*node, m *Model) {
 }
 
 // read returns the value of the member as JSON; nil and how to write it, if it is wrong.
-func (s samplingMember) read(n *node, provider string) (value []byte, fix string) {
+func (s samplingMember) read(n *node, api string) (value []byte, fix string) {
 	if s.from == 0 && s.to == 0 {
 		items := n.items
 		if n.kind != '[' {
@@ -120,7 +126,7 @@ func (s samplingMember) read(n *node, provider string) (value []byte, fix string
 		return value, ""
 	}
 	to := s.to
-	if s.name == "temperature" && provider == "anthropic" {
+	if s.name == "temperature" && api == "messages" {
 		to = 1
 	}
 	number, err := strconv.ParseFloat(n.text, 64)

@@ -285,7 +285,12 @@ var _ = []any{guarded, loggedIn, registered, replayed}
 
 // The server of auth.md for people who log in elsewhere serves its metadata.
 func TestPeopleLogIn(t *testing.T) {
-	t.Chdir(t.TempDir())
+	dir, err := os.MkdirTemp("", "people")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) }) // fails on Windows, where the lock of a server that never ends is in use
+	t.Chdir(dir)
 	mux := http.NewServeMux()
 	if err := peopleLogIn(mux, &mcp.Server{Name: "x", Version: "1"}, "id", "secret"); err != nil {
 		t.Fatal(err)

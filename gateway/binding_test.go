@@ -200,9 +200,12 @@ func (s *surfer) bare(method, body string) *http.Request {
 	return r
 }
 
+// surfing keeps its connections to itself: each httptest.Server that ends closes those of the default client.
+var surfing = &http.Client{Transport: new(http.Transport)}
+
 func (s *surfer) send(r *http.Request) *http.Response {
 	s.t.Helper()
-	res, err := http.DefaultClient.Do(r)
+	res, err := surfing.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}

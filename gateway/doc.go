@@ -26,9 +26,9 @@
 //     call fails at once and says why.
 //   - A request goes to one upstream. The only exception is a read of a URI that nobody lists: the
 //     gateway tries the upstreams in turn until one has it.
-//   - A request that changes nothing is repeated once if the connection is lost. A tool is never
-//     called twice; only package spread does so, for a tool that a trusted server declares safe to
-//     repeat.
+//   - A request that changes nothing is repeated once if the connection is lost. A call of a tool is
+//     not, with two exceptions, both for tools that a trusted server declares safe to repeat: a call
+//     with an idempotency key (see Source.Trusted), and a call that package spread repeats.
 //   - A server may ask only what the clients of its connection can answer; the server learns what
 //     that is when the connection opens.
 //   - Callers who listen are told when an upstream appears, disappears or changes. Changes that may

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // A call that was lost with its connection is repeated, once, if a trusted server declares the tool idempotent and the call
-// has an idempotency key. Otherwise its outcome is unknown.
+// has an idempotency key. Otherwise its outcome is unknown. The audit log has a line for the repeat.
 func TestLostCallWithKey(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
@@ -56,7 +58,13 @@ func TestLostCallWithKey(t *testing.T) {
 				}))
 				t.Cleanup(func() { hs.CloseClientConnections(); hs.Close() })
 				ready := make(chan struct{}, 16)
-				g := &gateway.Gateway{Name: "gw", OnStatus: func(s gateway.Status) {
+				file := filepath.Join(t.TempDir(), "audit.jsonl")
+				log, err := audit.Open(file, &audit.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				trail := &audit.Trail{Log: log, OnFailure: audit.Refuse}
+				g := &gateway.Gateway{Name: "gw", Middleware: trail.Around, OnStatus: func(s gateway.Status) {
 					if s.State == gateway.Ready {
 						ready <- struct{}{}
 					}
@@ -75,7 +83,7 @@ func TestLostCallWithKey(t *testing.T) {
 				go func() { defer close(done); g.Run(ctx, src) }()
 				t.Cleanup(func() { cancel(); <-done })
 				<-ready
-				s, err := (&mcp.Client{Name: "desk", Version: "1"}).Open(t.Context(), g)
+				s, err := (&mcp.Client{Name: "desk", Version: "1"}).Open(t.Context(), trail.Outer()(g))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,6 +107,23 @@ func TestLostCallWithKey(t *testing.T) {
 					t.Errorf("%v, %v; want the answer of the second execution, with the key", res, err)
 				case !repeats && (err == nil || !strings.Contains(err.Error(), "the tool may or may not have run")):
 					t.Errorf("%v, %v; want an unknown outcome", res, err)
+				}
+				if err := log.Close(); err != nil {
+					t.Fatal(err)
+				}
+				retries := int64(0)
+				for e, err := range audit.Read(file) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Kind == audit.CallRetry {
+						if retries++; e.Attempt != 2 || e.Tool != "pay" || e.Server == nil || e.Server.Name != "shop" || e.Server.Replica != "" {
+							t.Errorf("the line of the repeat: %s", e.Line())
+						}
+					}
+				}
+				if retries != tt.runs-1 {
+					t.Errorf("the audit log has %d repeats after %d executions", retries, tt.runs)
 				}
 			})
 		}

@@ -7,8 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -51,11 +55,44 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 		ctx = who.as(ctx)
 	}
 	res, err := up.handle(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
-	if err != nil || req.Method != "tasks/get" {
-		return res, err
+	if err != nil {
+		return nil, up.aboutTask(req.Method, err, id, own)
+	}
+	if req.Method != "tasks/get" {
+		return res, nil
 	}
 	return mcp.RawResult(g.ofTask(ctx, up, res.JSON())), nil
 }
+
+// aboutTask words a server's refusal of a request about a task with the id that the caller knows. If the server does not
+// know the task and has lost a connection, the error says so, because the task may have ended with it.
+func (up *upstream) aboutTask(method string, err error, id, own string) error {
+	var refused *mcp.Error
+	if !errors.As(err, &refused) || refused.Code != jsonrpc.CodeInvalidParams || own == "" {
+		return err
+	}
+	told := *refused
+	told.Message = strings.ReplaceAll(told.Message, strconv.Quote(text.Short(own)), strconv.Quote(text.Short(id)))
+	if method == "tasks/get" && up.pool != nil {
+		up.pool.mu.Lock()
+		at := up.pool.lostAt
+		up.pool.mu.Unlock()
+		if !at.IsZero() {
+			told.Message += fmt.Sprintf("; a connection to its server was lost %v ago, and the server may have lost its tasks then", max(time.Since(at).Round(time.Second), time.Second))
+		}
+	}
+	return &taskError{&told, err}
+}
+
+// taskError is a refusal with other words. It wraps the refusal, because that may be one of the policy.
+type taskError struct {
+	told    *mcp.Error
+	refusal error
+}
+
+func (e *taskError) Error() string { return e.told.Error() }
+
+func (e *taskError) Unwrap() []error { return []error{e.told, e.refusal} }
 
 // naming returns a context in which tasks of an upstream get ids from the gateway, which also
 // decide who may ask for them.

@@ -57,7 +57,7 @@ turns:
 			if err != nil || r.Text != `{"city": "Oslo"}` || r.Steps != 5 {
 				t.Fatalf("Send = %+v, %v", r, err)
 			}
-			if r, err = c.Summarise(t.Context()); err != nil || r.Text != "Ada has mail." {
+			if r, err = c.Summarise(t.Context(), ""); err != nil || r.Text != "Ada has mail." {
 				t.Fatalf("Summarise = %+v, %v", r, err)
 			}
 			c.System = "Once more."

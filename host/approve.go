@@ -1,8 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -17,26 +18,34 @@ import (
 // have run because its answer was lost, only the person can allow it again, unless the server is
 // trusted and its hints say that a repetition does no harm.
 const (
-	byConversation = "conversation" // the person allowed the tool for this conversation
-	byRule         = "rule"         // Host.Allow
+	byConversation = "conversation" // the person allowed it for this conversation
+	byRule         = "rule"         // Host.Allow, or a rule of Person
 	byReadOnly     = "read-only"    // a trusted server says so
-	byAlways       = "always"       // the person allowed the tool permanently, and it has not changed
+	byAlways       = "always"       // the person allowed it permanently, and the tool has not changed
 	byPerson       = "person"
 	byNobody       = "nobody" // there is no Person, or Person failed
 	byHost         = "host"   // the tool belongs to the host and needs no approval
+	byMode         = "mode"   // Settings.Mode refuses it
+	byHook         = "hook"   // one of Host.Hooks refuses it
 )
 
 // decision is the decision about a call.
 type decision struct {
 	allowed bool
 	by      string
+	rule    string // the rule that allows it; empty: by says it all
 	reason  string // of a denial
 	changed error  // the tool is not the one that the model was offered, so nothing was decided; nil: it is the same
 }
 
 // words returns what the model is told about a denial.
 func (d decision) words() string {
-	if d.by == byNobody {
+	switch d.by {
+	case byMode:
+		return sayMode
+	case byHook:
+		return "It was not called: " + d.reason + sayHook
+	case byNobody:
 		return "It was not called: " + d.reason + ". Do not try it again; go on without it, or say what is missing."
 	}
 	text := "The person did not allow this call. Do not try it again unless they ask for it."
@@ -57,47 +66,102 @@ func (p *pending) decide(ctx context.Context) decision {
 	if err := p.unchanged(ctx); err != nil {
 		return decision{changed: err}
 	}
+	if p.c.Mode.refuses(p.tool) {
+		return decision{by: byMode, reason: whyMode}
+	}
+	if err := p.before(ctx); err != nil {
+		return decision{by: byHook, reason: clip(err.Error())}
+	}
 	doubt := ""
 	if !p.safe {
 		doubt = p.c.doubtOf(p.key)
 	}
-	by, changed := p.c.allowedBy(p.tool, p.server)
-	if by != "" && doubt == "" {
-		return decision{allowed: true, by: by}
+	a := p.approvalOf(slices.Clone(p.args))
+	granted := p.c.nextGrant()
+	g := p.c.ground(ctx, a, p.server)
+	if g.by != "" && doubt == "" {
+		return decision{allowed: true, by: g.by, rule: g.rule}
+	}
+	nobody := decision{by: byNobody, reason: "there is nobody to ask, and no rule allows it"}
+	switch {
+	case doubt != "":
+		nobody.reason = doubt + ", and there is nobody to ask"
+	case g.changed != "":
+		nobody.reason = "the tool has changed since it was allowed (" + g.changed + "), and there is nobody to ask"
 	}
 	if p.c.h.Person == nil {
-		reason := "there is nobody to ask, and no rule allows it"
-		if doubt != "" {
-			reason = doubt + ", and there is nobody to ask"
-		}
-		return decision{by: byNobody, reason: reason}
+		return nobody
 	}
 	p.tell(Waiting, doubt)
-	hints := p.tool.Annotations
-	a := &Approval{
-		Conversation: p.c.ID, Call: p.call.ID, Server: p.tool.Server, Tool: p.tool.Tool, Arguments: slices.Clone(p.args),
-		ReadOnly: readOnly(p.tool.Tool), Destructive: !readOnly(p.tool.Tool) && (hints == nil || hints.Destructive == nil || *hints.Destructive),
-		Trusted: p.server.Trusted, Changed: changed, Doubt: doubt,
+	a.Changed, a.Before, a.Doubt = g.changed, g.before, doubt
+	if all, err := p.c.h.toolsOf(ctx, p.server, againTime); err == nil {
+		for _, t := range all {
+			if p.c.h.enabled(p.server, t.Tool.Name) {
+				a.Tools = append(a.Tools, t.Tool)
+			}
+		}
 	}
-	v, err := ask(ctx, func() (Verdict, error) { return p.c.h.Person.Approve(ctx, a) })
-	if err != nil {
+	asking, withdraw := context.WithCancelCause(ctx)
+	defer withdraw(nil)
+	if doubt == "" {
+		go func() { // ends with the question
+			for asking.Err() == nil {
+				select {
+				case <-granted:
+				case <-asking.Done():
+					return
+				}
+				granted = p.c.nextGrant()
+				if now := p.c.ground(asking, a, p.server); now.by != "" {
+					g = now
+					withdraw(errAllowed)
+				}
+			}
+		}()
+	}
+	v, err := ask(asking, func() (Verdict, error) { return p.c.h.Person.Approve(asking, a) })
+	switch {
+	case context.Cause(asking) == errAllowed:
+		return decision{allowed: true, by: g.by, rule: g.rule}
+	case errors.Is(err, ErrNobody):
+		return nobody
+	case err != nil:
 		return decision{by: byNobody, reason: "the person cannot be asked: " + clip(err.Error())}
+	}
+	d := decision{allowed: true, by: byPerson, rule: v.Rule}
+	if v.Rule != "" {
+		d.by = byRule
 	}
 	switch v.Answer {
 	case AllowOnce:
-	case AllowConversation:
-		p.c.allow(p.tool, p.server)
-	case AllowAlways:
-		p.c.allow(p.tool, p.server)
-		if kept := p.c.h.Approvals; kept != nil {
-			if err := kept.Allow(p.server.Identity, p.server.Name, p.tool.Tool); err != nil {
-				p.c.tell(Event{Kind: Noted, Text: "the approval holds for this conversation, but could not be stored:  " + err.Error()})
-			}
+	case AllowConversation, AllowAlways:
+		tools, err := a.Covers(ctx, v)
+		if err != nil {
+			p.c.tell(Event{Kind: Noted, Text: "only this call is allowed: " + clip(err.Error())})
+			break
+		}
+		rule := approval.Rule{When: v.When}
+		if v.Tools != "" || v.When != "" {
+			rule.Text = ruleText(a.Server, cmp.Or(v.Tools, a.Tool.Name), v.When)
+		}
+		d.rule = cmp.Or(d.rule, rule.Text)
+		if err := p.c.grant(p.server, rule, tools, v.Answer); err != nil {
+			p.c.tell(Event{Kind: Noted, Text: "the approval holds for this conversation, but could not be stored:  " + err.Error()})
 		}
 	default:
-		return decision{by: byPerson, reason: v.Reason}
+		return decision{by: d.by, rule: v.Rule, reason: v.Reason}
 	}
-	return decision{allowed: true, by: byPerson}
+	return d
+}
+
+// errAllowed says that a question is void because another answer of the person has allowed the call.
+var errAllowed = errors.New("allowed meanwhile")
+
+// nextGrant returns a channel that is closed when the person allows something in this conversation.
+func (c *Conversation) nextGrant() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.granted
 }
 
 // ask calls person and returns its answer, or the cause of ctx if that ends first.
@@ -120,75 +184,27 @@ func ask[A any](ctx context.Context, person func() (A, error)) (A, error) {
 	}
 }
 
-// AllowedBy returns the ground on which a tool may be called without asking: "conversation",
-// "rule", "read-only" or "always". It is empty if the person is asked.
+// AllowedBy returns the ground on which any call of a tool may be made without asking: "conversation",
+// "rule", "read-only" or "always". It is empty if the person is asked, the mode refuses it, or it depends
+// on the arguments.
 func (c *Conversation) AllowedBy(t Tool) string {
 	s := c.h.named(t.Server)
-	if s == nil {
+	if s == nil || c.Mode.refuses(t) {
 		return ""
 	}
-	by, _ := c.allowedBy(t, s)
-	return by
+	return c.ground(context.Background(), &Approval{Server: t.Server, Tool: t.Tool}, s).by
 }
 
-// Disallow withdraws the person's permission to call a tool in this conversation.
-func (c *Conversation) Disallow(t Tool) {
-	if s := c.h.named(t.Server); s != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.allowed, grantOf(t, s))
-	}
-}
-
-func (c *Conversation) allowedBy(t Tool, s *server) (by, changed string) {
-	c.mu.Lock()
-	granted := c.allowed[grantOf(t, s)]
-	c.mu.Unlock()
-	switch {
-	case granted:
-		return byConversation, ""
-	case c.h.allows(t.Server, t.Tool.Name):
-		return byRule, ""
-	case s.Trusted && readOnly(t.Tool):
-		return byReadOnly, ""
-	case c.h.Approvals == nil:
-		return "", ""
-	}
-	ok, changed, err := c.h.Approvals.Allowed(s.Identity, t.Tool)
-	switch {
-	case err != nil:
-		c.tell(Event{Kind: Noted, Text: "cannot read the permanent approvals: " + err.Error()})
-	case ok:
-		return byAlways, ""
-	}
-	return "", changed
-}
-
-// allow records that a tool, as it is defined now, is allowed until the conversation ends.
-func (c *Conversation) allow(t Tool, s *server) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.allowed[grantOf(t, s)] = true
-}
-
-// grantOf returns the key under which a tool is allowed. It changes with the definition of the
-// tool.
-func grantOf(t Tool, s *server) string {
-	return fmt.Sprintf("%q %q %s", s.Name, s.Identity, approval.Hash(t.Tool))
-}
-
-// allows reports whether a rule allows a tool. The part of a pattern before the slash is matched
+// allows reports whether a pattern allows a tool. The part of a pattern before the slash is matched
 // against the server name only, so a tool cannot pass for one of another server. If server names
 // contain slashes and a pattern can be read in two ways, the longer server name counts.
-func (h *Host) allows(server, tool string) bool {
-	for _, pattern := range h.Allow {
-		if pattern == "*" {
+func (h *Host) allows(pattern, server, tool string) bool {
+	if pattern == "*" {
+		return true
+	}
+	for i := range len(pattern) {
+		if pattern[i] == '/' && wildcard.Match(pattern[:i], server) && wildcard.Match(pattern[i+1:], tool) && !h.meansLonger(pattern, i) {
 			return true
-		}
-		for i := range len(pattern) {
-			if pattern[i] == '/' && wildcard.Match(pattern[:i], server) && wildcard.Match(pattern[i+1:], tool) && !h.meansLonger(pattern, i) {
-				return true
-			}
 		}
 	}
 	return false

@@ -22,18 +22,21 @@ import (
 )
 
 // kept stores permanent approvals in memory.
-type kept struct{ hashes sync.Map } // by identity and tool
-
-func (k *kept) Allowed(identity string, t *mcp.Tool) (bool, string, error) {
-	hash, ok := k.hashes.Load(identity + " " + t.Name)
-	if ok && hash != approval.Hash(t) {
-		return false, "its description", nil
-	}
-	return ok, "", nil
+type kept struct {
+	mu   sync.Mutex
+	list []approval.Approval
 }
 
-func (k *kept) Allow(identity, server string, t *mcp.Tool) error {
-	k.hashes.Store(identity+" "+t.Name, approval.Hash(t))
+func (k *kept) Find(identity string, t *mcp.Tool) (approval.Found, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return approval.Find(k.list, identity, t)
+}
+
+func (k *kept) Allow(more ...approval.Approval) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = approval.With(k.list, more...)
 	return nil
 }
 
@@ -158,7 +161,7 @@ func TestChangedTool(t *testing.T) {
 		if _, err := c.Send(t.Context(), "go on"); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{": ", "New: its description"}, asked); diff != "" {
+		if diff := cmp.Diff([]string{": ", "New: description, inputSchema"}, asked); diff != "" {
 			t.Errorf("asked (-want +got):\n%s", diff)
 		}
 
@@ -384,7 +387,7 @@ func TestAllowPatterns(t *testing.T) {
 }
 
 // Permissions of a conversation can be listed and withdrawn.
-func TestDisallow(t *testing.T) {
+func TestRevoke(t *testing.T) {
 	var asked atomic.Int64
 	m := calls([]string{"s_plain {}"}, []string{"s_plain {}"})
 	h := newHost(t, &host.Host{Model: m, Person: approver{approve: func(context.Context, *host.Approval) (host.Verdict, error) {
@@ -401,7 +404,7 @@ func TestDisallow(t *testing.T) {
 			if want := map[string]string{"s_plain": "conversation"}[tool.Name]; by != want {
 				t.Errorf("%s is allowed by %q, want %q", tool.Name, by, want)
 			}
-			c.Disallow(tool)
+			c.Revoke(func(a approval.Approval) bool { return a.Server+"_"+a.Tool == tool.Name })
 			if by := c.AllowedBy(tool); by != "" {
 				t.Errorf("%s is still allowed by %q", tool.Name, by)
 			}

@@ -231,8 +231,8 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 		p.audited(ctx, Decision{By: byNobody, Outcome: Broken, Reason: f.class()})
 		return p.refused(Broken, d.changed.Error(), f.words(p))
 	case !d.allowed:
-		p.audited(ctx, Decision{By: d.by, Outcome: Denied, Reason: d.reason})
-		p.event.By = d.by
+		p.audited(ctx, Decision{By: d.by, Rule: d.rule, Outcome: Denied, Reason: d.reason})
+		p.event.By, p.event.Rule = d.by, d.rule
 		return p.refused(Denied, d.reason, d.words())
 	}
 	if !wait(ctx, p.runsAfter...) {
@@ -244,8 +244,8 @@ func (p *pending) run(ctx context.Context, slots chan struct{}) *model.Result {
 	case <-ctx.Done():
 		return p.left(ctx, d)
 	}
-	p.event.By = d.by
-	ctx, err := p.audit(ctx, Decision{Allowed: true, By: d.by})
+	p.event.By, p.event.Rule = d.by, d.rule
+	ctx, err := p.audit(ctx, Decision{Allowed: true, By: d.by, Rule: d.rule})
 	if err != nil {
 		return p.refused(Broken, err.Error(), "It was not called, as the audit log cannot be written: "+clip(err.Error()))
 	}
@@ -261,7 +261,7 @@ const cancelledBefore = "The person cancelled this before it was called. It has 
 
 // left returns the result of a call that was allowed and then cancelled before it began.
 func (p *pending) left(ctx context.Context, d decision) *model.Result {
-	p.audited(ctx, Decision{Allowed: true, By: d.by, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
+	p.audited(ctx, Decision{Allowed: true, By: d.by, Rule: d.rule, Outcome: Cancelled, Reason: context.Cause(ctx).Error()})
 	return p.refused(Cancelled, context.Cause(ctx).Error(), cancelledBefore)
 }
 
@@ -284,7 +284,7 @@ func (p *pending) do(ctx context.Context) *model.Result {
 // end audits the outcome of a call that began and makes its result. The argument class is the
 // reason for the audit log.
 func (p *pending) end(ctx context.Context, outcome Outcome, why, class string, took time.Duration, parts ...model.Part) *model.Result {
-	p.audited(ctx, Decision{Allowed: true, By: p.event.By, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
+	p.audited(ctx, Decision{Allowed: true, By: p.event.By, Rule: p.event.Rule, Outcome: outcome, Reason: class, Cached: p.event.Cached, Took: took})
 	return p.result(outcome, why, took, parts...)
 }
 
@@ -319,6 +319,11 @@ func (p *pending) make(ctx context.Context) *model.Result {
 		fallthrough
 	default:
 		parts = p.c.resultParts(p.tool, res)
+	}
+	if outcome != Cancelled {
+		over := p.event
+		over.Outcome, over.Parts, over.Took = outcome, parts, Millis(took)
+		parts = p.after(ctx, over)
 	}
 	doubtful := f != nil && f.ran != never && !p.safe
 	p.c.recordDoubt(p.key, doubtful, outcome)
@@ -355,7 +360,7 @@ func (p *pending) refused(outcome Outcome, why, words string) *model.Result {
 // result reports the end of the call and makes its result.
 func (p *pending) result(outcome Outcome, why string, took time.Duration, parts ...model.Part) *model.Result {
 	over := p.event
-	over.Outcome, over.Parts, over.Took = outcome, parts, took
+	over.Outcome, over.Parts, over.Took = outcome, parts, Millis(took)
 	p.c.tell(Event{Kind: Resulted, Call: &over, Error: why})
 	return &model.Result{ID: p.call.ID, Name: p.call.Name, Parts: parts, Error: outcome != Succeeded}
 }

@@ -16,8 +16,8 @@ import (
 //   - The host's own tools come first. Tools of servers follow in the order in which this
 //     conversation first had them: new tools are appended, and tools that return take their old
 //     place.
-//   - If there are too many tools, a request offers those that were offered before and those that
-//     the model found with search_tools, the newest first while there is room. The model calls them
+//   - If there are too many tools, a request offers those of small servers, which one large server does not hide, those that
+//     were offered before, and those that the model found with search_tools, the newest first while there is room. The model calls them
 //     by their own names, so that approval, validation and limits apply to the tool itself. The
 //     price is a new prompt prefix for each search that finds something new.
 //   - Every tool can be called, whether or not it is offered.
@@ -97,7 +97,11 @@ func (c *Conversation) catalog(ctx context.Context, info model.Info, insisted ..
 	defer c.mu.Unlock()
 	c.findLocked(insisted...)
 	if cat.searching {
-		there = c.foundLocked(there, most-len(own), room)
+		small := smallServers(cat.servers, most-len(own), room)
+		there = slices.DeleteFunc(c.foundLocked(there, most-len(own)-len(small), room-size(small)), func(t Tool) bool {
+			return slices.ContainsFunc(small, func(s Tool) bool { return s.Name == t.Name })
+		})
+		there = slices.Concat(small, there)
 	}
 	for _, t := range slices.Concat(own, there) {
 		if _, ok := c.places[t.Name]; !ok {
@@ -117,6 +121,25 @@ func (c *Conversation) catalog(ctx context.Context, info model.Info, insisted ..
 		}
 	}
 	return cat
+}
+
+// Bounds of the tools of small servers, which are offered without a search.
+const (
+	smallServer = 5    // tools of a server
+	smallTools  = 8    // of all such servers
+	smallTokens = 1000 // likewise
+)
+
+// smallServers returns the tools of the smallest servers that there is room for.
+func smallServers(servers []section, most, room int) (tools []Tool) {
+	bySize := slices.SortedStableFunc(slices.Values(servers), func(a, b section) int { return cmp.Compare(len(a.tools), len(b.tools)) })
+	for _, sec := range bySize {
+		all := slices.Concat(tools, sec.tools)
+		if sec.missing == "" && len(sec.tools) <= smallServer && len(all) <= min(smallTools, most) && size(all) <= min(smallTokens, room) {
+			tools = all
+		}
+	}
+	return tools
 }
 
 // findLocked marks tools to be offered even if there are too many; mu is held.

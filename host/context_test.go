@@ -46,8 +46,14 @@ func estimate(messages []model.Message) (sum int) {
 	return sum
 }
 
-// check tests what all requests have in common.
-func check(t *testing.T, c *Conversation, messages []model.Message) {
+// given returns the messages of a request.
+func given(c *Conversation, fixed, window int, a asking) []model.Message {
+	messages, _ := c.messages(fixed, window, a)
+	return messages
+}
+
+// check tests what all requests have in common. The newest message may be cut if cut is set.
+func check(t *testing.T, c *Conversation, messages []model.Message, cut bool) {
 	t.Helper()
 	if len(messages) == 0 || messages[0].Role != model.User {
 		t.Fatalf("the messages begin with %+v", messages)
@@ -76,7 +82,7 @@ func check(t *testing.T, c *Conversation, messages []model.Message) {
 	}
 	newest := c.Entries[len(c.Entries)-1].Message
 	got := messages[len(messages)-1].Parts
-	if n := len(newest.Parts); len(got) < n || cmp.Diff(newest.Parts, got[len(got)-n:]) != "" {
+	if n := len(newest.Parts); len(got) < n || !cut && cmp.Diff(newest.Parts, got[len(got)-n:]) != "" {
 		t.Errorf("the newest message %+v became %+v", newest.Parts, got)
 	}
 }
@@ -95,24 +101,29 @@ func FuzzTrim(f *testing.F) {
 		c := (&Host{}).NewConversation()
 		fill(c, turns)
 		before := slices.Clone(c.Entries)
-		whole := c.messages(0, 0, false)
-		check(t, c, whole)
-		messages := c.messages(10, int(window), false)
-		check(t, c, messages)
+		whole := given(c, 0, 0, asking{})
+		check(t, c, whole, false)
+		messages := given(c, 10, int(window), asking{})
+		check(t, c, messages, false)
 		if size := estimate(whole); size+10 <= int(window) && cmp.Diff(whole, messages) != "" {
 			t.Errorf("%d tokens fit a window of %d, and were cut", size, window)
 		}
 		left := c.left
-		if again := c.messages(10, int(window), false); cmp.Diff(messages, again) != "" && estimate(messages)+10 <= int(window) {
+		if again := given(c, 10, int(window), asking{}); cmp.Diff(messages, again) != "" && estimate(messages)+10 <= int(window) {
 			t.Errorf("the same request is another: %s", cmp.Diff(messages, again))
 		}
-		harder := c.messages(10, int(window), true)
-		check(t, c, harder)
+		harder := given(c, 10, int(window), asking{less: true})
+		check(t, c, harder, true)
 		if c.left.turns < left.turns || c.left.results < left.results {
 			t.Errorf("what was left out came back: %+v, %+v", left, c.left)
 		}
 		if estimate(harder) > estimate(messages) {
 			t.Errorf("the shorter request has %d tokens, the one before %d", estimate(harder), estimate(messages))
+		}
+		summary := given(c, 10, int(window), asking{less: true, whole: true})
+		check(t, c, summary, true)
+		if estimate(summary) > estimate(harder) {
+			t.Errorf("the request for a summary has %d tokens, the one before %d", estimate(summary), estimate(harder))
 		}
 		if diff := cmp.Diff(before, c.Entries); diff != "" {
 			t.Errorf("the entries have changed: %s", diff)
@@ -157,7 +168,7 @@ func TestTrimOrder(t *testing.T) {
 		{8_000, turn(0, "short") + "," + turn(1, "short") + "," + turn(2, "long")},
 		{4_000, "[The beginning," + turn(2, "short")},
 	} {
-		if got := seen(c.messages(0, tt.window, false)); got != tt.want {
+		if got := seen(given(c, 0, tt.window, asking{})); got != tt.want {
 			t.Errorf("in a window of %d the model is given\n%s, want\n%s", tt.window, got, tt.want)
 		}
 	}
@@ -182,7 +193,7 @@ func TestTrimOrder(t *testing.T) {
 					e.Parts = words(fmt.Sprint(i) + e.Text())
 				}
 			}
-			messages := c.messages(0, tt.window, false)
+			messages := given(c, 0, tt.window, asking{})
 			if last != nil && (cmp.Diff(last[0], messages[0]) != "" || cmp.Diff(last[2], messages[2]) != "") {
 				changes++
 			}
@@ -201,16 +212,16 @@ func TestLostResultsAreFilledIn(t *testing.T) {
 	c := (&Host{}).NewConversation()
 	fill(c, []byte{1})
 	c.Entries = c.Entries[:2] // the result is missing
-	messages := c.messages(0, 0, false)
+	messages := given(c, 0, 0, asking{})
 	if len(messages) != 3 || messages[2].Parts[0].Result == nil || !messages[2].Parts[0].Result.Error {
 		t.Fatalf("messages %+v", messages)
 	}
 	c.Entries = append(c.Entries, Entry{Message: model.UserText("and?"), Turn: 2})
-	messages = c.messages(0, 0, false)
+	messages = given(c, 0, 0, asking{})
 	if len(messages) != 3 || messages[2].Parts[0].Result == nil || messages[2].Parts[2].Text != "and?" {
 		t.Fatalf("messages %+v", messages)
 	}
-	check(t, c, messages)
+	check(t, c, messages, false)
 }
 
 func FuzzHead(f *testing.F) {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -27,21 +27,14 @@ var ErrBusy = errors.New("host: the conversation is in the middle of a turn")
 // changed between turns. Only one turn can be in progress at a time.
 type Conversation struct {
 	ID      string
-	Model   model.Model // nil: Host.Model
-	Entries []Entry     // set it to resume a conversation; during a turn, use Snapshot to read it
+	Entries []Entry // set it to resume a conversation; during a turn, use Snapshot to read it
 
-	// System is the system prompt. In it, {tools} stands for the list of the offered tools, with
-	// their descriptions. The instructions of servers follow it.
-	System string
+	Settings
 
 	// Usage and Cost are totals. Set them to resume a conversation. They include answers that Undo
 	// removed and completions for servers. During a turn, use Used to read them.
 	Usage model.Usage
 	Cost  float64 // 0: not known
-
-	// Schema is a JSON Schema for the last answer of each turn; Reply.Text is then JSON. If an
-	// answer does not fit, the model is told why and tries again, at most twice. Nil: any text.
-	Schema json.RawMessage
 
 	// OnEvent is called for each event, in order. It must not block for long or use the
 	// conversation. If nil, events are discarded.
@@ -56,18 +49,22 @@ type Conversation struct {
 	h       *Host
 	busy    chan struct{} // capacity 1: held by the turn in progress
 	telling sync.Mutex    // orders events
+	follow  func(Event)   // gets the events of the turn; nil: nothing does; guarded by telling
 	long    longTexts
 	beside  atomic.Int32 // number of results that share the room of one message
 
 	mu       sync.Mutex               // held to change Entries, Usage and Cost
 	sessions map[*server]*mcp.Session // guarded by mu
-	allowed  map[string]bool          // tools allowed in this conversation, by grantOf; guarded by mu
+	grants   []approval.Approval      // what the person allowed in this conversation; never modified; guarded by mu
+	granted  chan struct{}            // closed when grants gets more; guarded by mu
 	doubts   map[string]string        // why calls must not be repeated without asking, by callKey; nil before recall; guarded by mu
 	turn     int                      // guarded by mu
 	step     int                      // guarded by mu
+	began    time.Time                // of the turn; guarded by mu
 	asides   model.Usage              // usage of completions for servers, not billed yet; guarded by mu
 	extra    float64                  // cost of asides; guarded by mu
 	left     trimmed                  // guarded by mu
+	fixed    int                      // tokens of the last request beside its messages, estimated; guarded by mu
 	places   map[string]int           // order of offered tools, by name; guarded by mu
 	found    []string                 // tools to offer if there are too many, the newest last; guarded by mu
 }
@@ -76,7 +73,7 @@ type Conversation struct {
 func (h *Host) NewConversation() *Conversation {
 	return &Conversation{
 		ID: strings.ToLower(rand.Text()[:10]), h: h, busy: make(chan struct{}, 1),
-		allowed: map[string]bool{}, places: map[string]int{},
+		granted: make(chan struct{}), places: map[string]int{},
 	}
 }
 
@@ -94,6 +91,39 @@ func (c *Conversation) Used() (model.Usage, float64) {
 	return c.Usage, c.Cost
 }
 
+// Save passes the conversation, with its settings as they are now, to Keep, which otherwise has them with
+// the next entry. It returns ErrBusy during a turn, at whose end they are kept.
+func (c *Conversation) Save(ctx context.Context) error {
+	free, err := c.hold()
+	if err != nil {
+		return err
+	}
+	defer free()
+	c.keep(ctx, len(c.Entries), nil)
+	return nil
+}
+
+// Size returns how many tokens of the model's window the conversation takes: those of the last answer and
+// its request, as the provider counted them, and an estimate of what came after, or of all if the provider
+// does not count. Zero means that it is empty. It may be called at any time.
+func (c *Conversation) Size() (tokens int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.Entries) == 0 {
+		return 0
+	}
+	for _, e := range slices.Backward(c.Entries) {
+		if e.mark().Summary {
+			break
+		}
+		if n := e.Usage.Input + e.Usage.Output - e.Retried.Input - e.Retried.Output; n > 0 {
+			return tokens + n
+		}
+		tokens += int64(e.tokens(false))
+	}
+	return int64(c.fixed + c.sizeLocked(c.recapLocked(c.window(c.model())), shortening{}))
+}
+
 // use adds to Usage and Cost.
 func (c *Conversation) use(u model.Usage, cost float64) {
 	c.mu.Lock()
@@ -104,12 +134,12 @@ func (c *Conversation) use(u model.Usage, cost float64) {
 
 // Reply is the result of a turn.
 type Reply struct {
-	Text  string // of the last answer
-	Steps int
-	Usage model.Usage // of the answers, and of completions that servers requested
-	Cost  float64     // of Usage; 0: not known
-	Stop  model.Stop
-	Early Early // why the host ended the turn before the model did; empty: it did not
+	Text  string      `json:"text"` // of the last answer
+	Steps int         `json:"steps"`
+	Usage model.Usage `json:"usage"`           // of the answers, and of completions that servers requested
+	Cost  float64     `json:"cost,omitempty"`  // of Usage; 0: not known
+	Stop  model.Stop  `json:"stop,omitempty"`  // of the last answer; if it was cut off, the model knows in the next turn
+	Early Early       `json:"early,omitempty"` // why the host ended the turn before the model did; empty: it did not
 }
 
 // Early is the reason why the host ended a turn: it told the model to answer with what it had.
@@ -117,6 +147,7 @@ type Early string
 
 const (
 	TooManySteps Early = "steps"   // the turn reached Limits.Steps
+	TooExpensive Early = "budget"  // the turn has almost used Limits.Tokens or Limits.Cost
 	NoProgress   Early = "repeats" // the model kept repeating a call that had the same result
 )
 
@@ -124,6 +155,9 @@ const (
 var (
 	// ErrSteps says that the model gave no answer after it reached Limits.Steps.
 	ErrSteps = errors.New("host: the model has taken the maximum number of steps")
+
+	// ErrBudget says that the next request would exceed Limits.Tokens or Limits.Cost.
+	ErrBudget = errors.New("host: the tokens or the money of the turn are used up")
 
 	// ErrSchema says that the answer does not fit Conversation.Schema.
 	ErrSchema = errors.New("host: the answer does not fit the schema")
@@ -138,11 +172,16 @@ var (
 // no person wrote, because it is never searched for mentions.
 //
 // The conversation can always go on afterwards: each call in it has a result. The error is
-// ErrNoModel, ErrBusy, ErrSteps, ErrSchema, a *model.Error, the cause of ctx, ErrClosed after
+// ErrNoModel, ErrBusy, ErrSteps, ErrBudget, ErrSchema, a *model.Error, the cause of ctx, ErrClosed after
 // [Host.Close], or says that Schema is not valid or that something mentioned cannot be had. If the
 // turn did not begin, as with ErrNoModel, ErrBusy and the last two, nothing was said and the reply
 // is nil. Otherwise the reply holds what there was, even beside an error.
 func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part) (*Reply, error) {
+	return c.send(ctx, nil, text, more)
+}
+
+// send is Send; follow gets the events of the turn, beside OnEvent, unless it is nil.
+func (c *Conversation) send(ctx context.Context, follow func(Event), text string, more []model.Part) (*Reply, error) {
 	m := c.model()
 	if m == nil {
 		return nil, ErrNoModel
@@ -156,6 +195,8 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 		return nil, err
 	}
 	defer done()
+	c.tellTo(follow)
+	defer c.tellTo(nil)
 	said, err := c.compose(ctx, text, more)
 	if err != nil {
 		return nil, orClosed(ctx, err)
@@ -164,7 +205,7 @@ func (c *Conversation) Send(ctx context.Context, text string, more ...model.Part
 	for _, message := range said.messages {
 		c.add(ctx, Entry{Message: message})
 	}
-	t := &turn{c: c, m: m, r: &Reply{}, fitting: fitting, insisted: said.tools}
+	t := &turn{c: c, m: m, r: &Reply{}, fitting: fitting, insisted: said.tools, opening: len(said.messages)}
 	return t.r, c.ended(ctx, t.r, t.run(ctx))
 }
 
@@ -228,6 +269,7 @@ func (c *Conversation) nextTurn() {
 	}
 	c.turn++
 	c.step = 0
+	c.began = time.Now()
 }
 
 // ended reports the end of a turn.
@@ -235,12 +277,32 @@ func (c *Conversation) ended(ctx context.Context, r *Reply, err error) error {
 	err = orClosed(ctx, err)
 	c.bill(r)
 	c.keep(ctx, len(c.Entries), nil)
-	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost, Early: r.Early}
+	c.mu.Lock()
+	took := time.Since(c.began)
+	c.mu.Unlock()
+	e := Event{Kind: Ended, Text: r.Text, Usage: &r.Usage, Cost: r.Cost, Early: r.Early, Stop: r.Stop, Took: Millis(took), Conversation: c.ID}
 	if err != nil {
-		e.Error = err.Error()
+		e.Error, e.ErrorKind = err.Error(), errorKind(err)
 	}
 	c.tell(e)
 	return err
+}
+
+// errorKind returns the kind of the error of a turn, for Event.ErrorKind.
+func errorKind(err error) string {
+	var failed *model.Error
+	if errors.As(err, &failed) {
+		return strings.ReplaceAll(string(failed.Kind), " ", "_")
+	}
+	for _, known := range []struct {
+		err  error
+		kind string
+	}{{ErrSteps, "steps"}, {ErrBudget, "budget"}, {ErrSchema, "schema"}, {ErrClosed, "closed"}, {context.Canceled, "cancelled"}} {
+		if errors.Is(err, known.err) {
+			return known.kind
+		}
+	}
+	return "other"
 }
 
 // add appends an entry and passes it to Keep.
@@ -262,17 +324,29 @@ func (c *Conversation) keep(ctx context.Context, at int, e *Entry) {
 	}
 }
 
-// tell passes an event to OnEvent.
-func (c *Conversation) tell(e Event) {
-	if c.OnEvent == nil {
-		return
-	}
+// tellTo sets the function that gets the events of the turn beside OnEvent; nil: none.
+func (c *Conversation) tellTo(follow func(Event)) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
+	c.follow = follow
+}
+
+// tell passes an event to OnEvent and to the loop over the events of the turn.
+func (c *Conversation) tell(e Event) {
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	if c.OnEvent == nil && c.follow == nil {
+		return
+	}
 	c.mu.Lock()
 	e.Time, e.Turn, e.Step = time.Now(), c.turn, c.step
 	c.mu.Unlock()
-	c.OnEvent(e)
+	if c.OnEvent != nil {
+		c.OnEvent(e)
+	}
+	if c.follow != nil {
+		c.follow(e)
+	}
 }
 
 // Undo removes the last turn and returns what the person said in it. It returns ErrBusy during a
@@ -295,37 +369,4 @@ func (c *Conversation) Undo(ctx context.Context) (string, error) {
 	c.mu.Unlock()
 	c.keep(ctx, at, nil)
 	return said, nil
-}
-
-// summaryPrompt asks for a summary.
-const summaryPrompt = "Write a summary of this conversation that takes its place, for yourself: what the person wants, what was done and decided, " +
-	"facts, names, identifiers and numbers that may be needed, and what is still open. Write the summary alone."
-
-// Summarise lets the model write a summary of the conversation, which replaces the earlier entries
-// in later requests. The entries stay as they are: the summary is one more, and Undo removes it.
-// The errors are those of Send.
-func (c *Conversation) Summarise(ctx context.Context) (*Reply, error) {
-	m := c.model()
-	if m == nil {
-		return nil, ErrNoModel
-	}
-	ctx, done, err := c.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	if len(c.Entries) == 0 {
-		return nil, errors.New("there is nothing to summarise")
-	}
-	c.nextTurn()
-	t := &turn{c: c, m: m, r: &Reply{}}
-	res, err := t.ask(ctx, model.Choice{Mode: "none"}, summaryPrompt)
-	if err == nil && strings.TrimSpace(res.Message.Text()) == "" {
-		err = errors.New("the model has written no summary")
-	}
-	if err == nil {
-		text := "[What was said so far, summarised by you:]\n" + res.Message.Text()
-		c.add(ctx, Entry{Message: marked(mark{Host: true, Summary: true}, model.Part{Text: text}), Model: res.Model, Usage: res.Usage, Cost: m.Info().Price.Of(res.Usage)})
-	}
-	return t.r, c.ended(ctx, t.r, err)
 }

@@ -49,8 +49,10 @@
 //
 // # Guarantees
 //
-//   - A tool is called only if it is allowed: by the person, by [Host.Allow], by a permanent
+//   - A tool is called only if it is allowed: by the person, by [Host.Allow] or [Conversation.Allow], by a permanent
 //     approval of the tool as it is now, or because a trusted server declares it read-only.
+//   - In [ModeReadOnly] a tool is called only if it declares itself read-only as well. A mode never allows a call, and
+//     neither does a [Hook]; each may refuse it, before a person is asked.
 //   - A call that may have changed something is made at most once. If its answer is lost, even
 //     because the program was killed, the model is told that the outcome is unknown, and the
 //     conversation does not make the same call again until the person allows it, whatever else
@@ -67,6 +69,8 @@
 //   - The system prompt and the order of the tools change only if servers do, so that prompt caches
 //     stay useful.
 //   - [Conversation].Entries is never rewritten to save room. Requests leave out what does not fit
-//     the window of the model, the oldest first, and never contain a result without its call.
+//     the window of the model, the oldest first, and never contain a result without its call. A
+//     request that the model rejects as too long is made again with less, while there is something
+//     to leave out. The last message of the person is never cut.
 //   - Close leaves no process and no goroutine behind.
 package host

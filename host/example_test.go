@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
 // counter is a model that calls a tool and repeats its result.
@@ -27,7 +26,7 @@ func (counter) Generate(_ context.Context, req *model.Request, _ func(model.Delt
 	return &model.Response{Message: model.Message{Role: model.Assistant, Parts: []model.Part{answer}}}, nil
 }
 
-// calculator is a server in this process. Other servers are programs to start or URLs to dial.
+// calculator is a server in this process. Other servers are programs to start, or URLs to dial.
 func calculator() host.Server {
 	srv := &mcp.Server{Name: "calculator", Version: "1"}
 	mcp.AddTool(srv, mcp.Tool{Name: "add", Description: "Adds two numbers."}, func(_ context.Context, in struct {
@@ -37,11 +36,7 @@ func calculator() host.Server {
 		return in.A + in.B, nil
 	})
 	mcp.AddResource(srv, mcp.Resource{URI: "calc:history", Name: "history"}, func(context.Context) (string, error) { return "1 + 1 = 2", nil })
-	return host.Server{Name: "calc", Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
-		near, far := jsonrpc.Pipe()
-		go srv.Serve(context.Background(), far)
-		return c.Connect(ctx, mcptest.Wire(near))
-	}}
+	return host.Local("calc", srv)
 }
 
 func Example() {
@@ -106,4 +101,48 @@ func ExampleHost_Complete() {
 	// Output:
 	// calc calc:history
 	// Go on from @calc:calc:history
+}
+
+// A loop gets the events of a turn. It may be left, which ends the turn.
+func ExampleConversation_Events() {
+	h := &host.Host{Model: counter{}, Allow: []string{"calc/add"}}
+	defer h.Close()
+	if err := h.Add(calculator()); err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range h.NewConversation().Events(context.Background(), "What is 2 plus 3?") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch e.Kind {
+		case host.Started:
+			fmt.Printf("%s/%s %s by %s %s\n", e.Call.Server, e.Call.Tool, e.Call.Arguments, e.Call.By, e.Call.Rule)
+		case host.Ended:
+			fmt.Println(e.Text)
+		}
+	}
+	// Output:
+	// calc/add {"a":2,"b":3} by rule calc/add
+	// That makes 5.
+}
+
+// A function may approve calls by rules of its own; the audit log has their names.
+func ExampleApprover() {
+	h := &host.Host{Model: counter{}, Person: host.Approver(func(_ context.Context, a *host.Approval) (host.Verdict, error) {
+		if strings.Contains(string(a.Arguments), `"a":2`) {
+			return host.Verdict{Answer: host.AllowOnce, Rule: "twos"}, nil
+		}
+		return host.Verdict{Reason: "twos alone are allowed"}, nil
+	})}
+	defer h.Close()
+	if err := h.Add(calculator()); err != nil {
+		log.Fatal(err)
+	}
+	reply, err := h.NewConversation().Send(context.Background(), "What is 2 plus 3?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Text)
+	// Output:
+	// That makes 5.
 }

@@ -38,11 +38,21 @@ type Host struct {
 	Person Person
 
 	// Allow lists tools that may be called without asking, as SERVER/TOOL, where * matches any
-	// text: "shop/*". A single "*" allows all tools.
+	// text: "shop/*". A single "*" stands for all tools. " if " and a condition may follow, which is
+	// Condition's affair: "shop/refund if arguments.amount <= 100". A rule with a condition holds
+	// for tools as their server first lists them to this host, others for tools however they are defined.
 	Allow []string
+
+	// Condition compiles the condition of a rule, in Allow, a Verdict or [Conversation.Permit]. It is
+	// called once for each condition, as long as it returns no error. If nil, rules with a condition
+	// allow nothing.
+	Condition func(when string) (Condition, error)
 
 	// Distrust overrides Server.Trusted: the annotations of no server are trusted.
 	Distrust bool
+
+	// Hooks run before and after calls, in their order.
+	Hooks []Hook
 
 	// Approvals stores permanent approvals. If nil, none are stored.
 	Approvals Approvals
@@ -93,6 +103,8 @@ type Host struct {
 	running []*server                  // all servers, including the members of groups; guarded by mu
 	talks   map[*Conversation]struct{} // those with open sessions; guarded by mu
 	closed  bool                       // guarded by mu
+
+	conditions map[string]Condition // that were compiled; guarded by mu
 }
 
 // Limits are the bounds of a conversation. The zero value of each means its default.
@@ -110,6 +122,9 @@ type Limits struct {
 	Samples     int           // sampling requests during one call; 0: 16
 	SampleSize  int           // tokens of the answer to a sampling request; 0: 4096
 	Window      int           // tokens of one request; 0: three quarters of the model's window
+	Tokens      int64         // of the requests and answers of one turn together, with those of completions for servers; 0: no bound
+	Cost        float64       // of one turn, by the prices of its models; 0: no bound
+	SummariseAt int           // tokens of a request at which a summary is written first; 0: nine tenths of Window; negative: none is
 }
 
 func or[T ~int | ~int64](v, otherwise T) T {

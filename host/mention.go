@@ -142,7 +142,7 @@ func (c *Conversation) compose(ctx context.Context, text string, more []model.Pa
 		parts = words(clean(text))
 	}
 	message := model.Message{Role: model.User, Parts: slices.Concat(parts, more)}
-	if attached != nil {
+	if text != "" && len(attached)+len(more) > 0 {
 		message = marked(mark{Typed: text}, slices.Concat(parts, attached, more)...)
 	}
 	return &spoken{messages: []model.Message{message}, tools: tools}, nil

@@ -3,8 +3,10 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -12,7 +14,8 @@ import (
 // implementation that can show only one question at a time queues them. When ctx ends, the question
 // is void and the host stops waiting for the answer.
 type Person interface {
-	// Approve decides about a call.
+	// Approve decides about a call. It returns ErrNobody if there is nobody to ask, as without a
+	// Person.
 	Approve(ctx context.Context, a *Approval) (Verdict, error)
 
 	// Elicit answers a question from a server: a form, or a URL to visit. If the answer does not
@@ -28,6 +31,9 @@ type Person interface {
 	ReviewAnswer(ctx context.Context, s *Sampling, r *mcp.SampleResult) (*mcp.SampleResult, error)
 }
 
+// ErrNobody says that there is nobody to ask.
+var ErrNobody = errors.New("host: there is nobody to ask")
+
 // Approval is a call that needs a decision.
 type Approval struct {
 	Conversation string
@@ -38,14 +44,27 @@ type Approval struct {
 	ReadOnly     bool            // the server declares so
 	Destructive  bool            // likewise: its updates are destructive; true unless the server declares otherwise
 	Trusted      bool            // the server is trusted
-	Changed      string          // what has changed since the tool was permanently allowed; empty: nothing, or it never was
+	Tools        []*mcp.Tool     // of the server as it lists them now: those that a Verdict may allow too
+	Changed      string          // what has changed since the tool was allowed: "description, inputSchema"; empty: nothing, or it never was
+	Before       *mcp.Tool       // the tool as it was allowed, if Changed; nil: not known
 	Doubt        string          // why an allowed call needs a decision anyway: it may have run already; empty: it has not
+
+	h *Host
 }
 
 // Verdict is the decision about a call.
 type Verdict struct {
 	Answer Answer
 	Reason string // of a denial, for the model; may be empty
+
+	// Tools and When are of AllowConversation and AllowAlways, and say what is allowed beyond this call: the
+	// tools among Approval.Tools whose name matches, where * matches any text, and those of their calls
+	// that fit the condition, see Host.Condition. Empty: the tool of this call; all its calls. Each of the tools
+	// is allowed as it is defined now. [Approval.Covers] returns them.
+	Tools, When string
+
+	// Rule names the rule that decided, if no person did, for events and the audit log.
+	Rule string
 }
 
 // Answer is the answer to an approval request. The zero value is Deny.
@@ -54,8 +73,8 @@ type Answer int
 const (
 	Deny              Answer = iota
 	AllowOnce                // this call
-	AllowConversation        // this tool, until the conversation ends
-	AllowAlways              // this tool, until it changes; without Host.Approvals the same as AllowConversation
+	AllowConversation        // this tool, or what Verdict says, until the conversation ends or the tool changes
+	AllowAlways              // likewise, until the tool changes; without Host.Approvals the same as AllowConversation
 )
 
 // Elicitation is a question from a server: a form to fill in, with its defaults, or a URL to visit.
@@ -80,10 +99,11 @@ type Sampling struct {
 // Approvals stores permanent approvals. Package approval implements it with a file. Its methods are
 // called by several goroutines at once.
 type Approvals interface {
-	// Allowed reports whether a tool is allowed as it is now. If it was allowed with a different
-	// definition, changed describes the difference.
-	Allowed(identity string, tool *mcp.Tool) (ok bool, changed string, err error)
-	Allow(identity, server string, tool *mcp.Tool) error
+	// Find returns what is stored of a tool of the server with that identity.
+	Find(identity string, tool *mcp.Tool) (approval.Found, error)
+
+	// Allow stores approvals, all of them or none.
+	Allow(more ...approval.Approval) error
 }
 
 // Decision is one entry of the audit log: a decision about a call, or its outcome.
@@ -98,6 +118,7 @@ type Decision struct {
 	Arguments    json.RawMessage
 	Allowed      bool
 	By           string        // ground of the decision, as in CallEvent.By
+	Rule         string        // as in CallEvent.Rule
 	Outcome      Outcome       // empty: the entry is a decision only
 	Reason       string        // of a denial; of a failure its kind, without text from the server
 	Cached       bool          // the server was not asked

@@ -41,9 +41,7 @@ func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
 	for _, block := range res.Content {
 		p.block(block)
 	}
-	if res.Structured != nil && !saidInText(res.Structured, res.Content) {
-		p.text(string(res.Structured))
-	}
+	p.text(string(unsaid(res.Structured, res.Content)))
 	if p.nothing() {
 		p.text("[The tool has run and returned nothing.]")
 		if res.IsError {
@@ -117,13 +115,18 @@ func (p *presenting) block(block mcp.Content) {
 	case mcp.ResourceLink:
 		p.link(b.Resource)
 	default:
-		raw := (&mcp.ToolResult{Content: []mcp.Content{block}}).JSON()
-		var r struct{ Content []json.RawMessage }
-		if json.Unmarshal(raw, &r) == nil && len(r.Content) == 1 {
-			raw = r.Content[0]
-		}
-		p.text(string(raw))
+		p.text(string(blockJSON(block)))
 	}
+}
+
+// blockJSON returns a content block as it is in a result.
+func blockJSON(block mcp.Content) json.RawMessage {
+	raw := (&mcp.ToolResult{Content: []mcp.Content{block}}).JSON()
+	var r struct{ Content []json.RawMessage }
+	if json.Unmarshal(raw, &r) == nil && len(r.Content) == 1 {
+		return r.Content[0]
+	}
+	return raw
 }
 
 // resource adds the contents of a resource.
@@ -242,35 +245,70 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// maxCompared bounds what is parsed to compare text with a structured result, in bytes.
-const maxCompared = 4 << 20
+const (
+	maxCompared = 16 << 20 // bytes of JSON that are parsed to compare it
+	longValue   = 200      // bytes of a value that cannot stand in a text by chance
+)
 
-// saidInText reports whether a text block holds the same JSON as the structured result, or the value
-// of its only member "result", in which servers wrap values that are not objects.
-func saidInText(structured json.RawMessage, blocks []mcp.Content) bool {
-	values := []json.RawMessage{structured}
-	word, isWord := "", false
-	if only := jsonx.Only(structured, "result"); only != nil {
-		values = append(values, only)
-		text, err := jsonx.Unquote(only)
-		word, isWord = text, err == nil
+// unsaid returns what a structured result adds to the content of the result, which is nil if the content
+// has all of it. Servers repeat the content as the only member ("result" of FastMCP, "content" of the
+// filesystem server), or as a long one beside others, which is left out then.
+func unsaid(structured json.RawMessage, blocks []mcp.Content) json.RawMessage {
+	if structured == nil || repeated(structured, blocks) {
+		return nil
 	}
-	for _, b := range blocks {
-		t, ok := b.(mcp.TextContent)
-		if !ok {
-			continue
+	members, left := 0, 0
+	for range jsonx.Members(structured) {
+		members++
+	}
+	rest := jsonx.Filter(nil, structured, func(_ []byte, value json.RawMessage) bool {
+		if (members == 1 || len(value) > longValue) && repeated(value, blocks) {
+			return false
 		}
-		if isWord && t.Text == word {
+		left++
+		return true
+	})
+	switch {
+	case left == members: // nothing is repeated, or it is not an object
+		return structured
+	case left == 0:
+		return nil
+	}
+	return rest
+}
+
+// repeated reports whether a value is that of a content block, or an array of those of all blocks.
+func repeated(value json.RawMessage, blocks []mcp.Content) bool {
+	if slices.ContainsFunc(blocks, func(b mcp.Content) bool { return repeats(b, value) }) {
+		return true
+	}
+	n := 0
+	for item := range jsonx.Elements(value) {
+		if n == len(blocks) || !repeats(blocks[n], item) {
+			return false
+		}
+		n++
+	}
+	return n > 0 && n == len(blocks)
+}
+
+// repeats reports whether a block is the value: a text that is the string or its JSON, or the block itself.
+func repeats(b mcp.Content, value json.RawMessage) bool {
+	if t, ok := b.(mcp.TextContent); ok {
+		if word, err := jsonx.Unquote(value); err == nil && strings.TrimSpace(word) == strings.TrimSpace(t.Text) {
 			return true
 		}
 		text := bytes.TrimSpace([]byte(t.Text))
-		for _, v := range values {
-			if bytes.Equal(text, v) || len(text)+len(v) <= maxCompared && bytes.Equal(jsonx.Canonical(text), jsonx.Canonical(v)) {
-				return true
-			}
+		if bytes.Equal(text, value) || jsonx.KindOf(text) == jsonx.KindOf(value) && same(text, value) {
+			return true
 		}
 	}
-	return false
+	return jsonx.KindOf(value) == '{' && same(blockJSON(b), value)
+}
+
+// same reports whether two texts are the same JSON.
+func same(a, b []byte) bool {
+	return len(a)+len(b) <= maxCompared && bytes.Equal(jsonx.Canonical(a), jsonx.Canonical(b))
 }
 
 // readResource is the tool that reads resources. A call of it counts as a call of a read-only tool

@@ -178,7 +178,7 @@ func (n toolNames) own(name string) string {
 func toModel(r *mcp.SampleRequest, info model.Info) (*model.Request, toolNames, error) {
 	names := toolNames{}
 	req := &model.Request{
-		System: r.SystemPrompt, MaxTokens: r.MaxTokens, Temperature: r.Temperature,
+		System: r.SystemPrompt, Parameters: model.Parameters{MaxTokens: r.MaxTokens, Temperature: r.Temperature},
 		Stop: slices.Clone(r.StopSequences[:min(len(r.StopSequences), maxStops)]),
 	}
 	for _, t := range r.Tools {
@@ -258,9 +258,7 @@ func partOf(c mcp.Content, info model.Info, names toolNames, used map[string]str
 			}
 			p.block(block)
 		}
-		if c.Result.Structured != nil && !saidInText(c.Result.Structured, c.Result.Content) {
-			p.text(string(c.Result.Structured))
-		}
+		p.text(string(unsaid(c.Result.Structured, c.Result.Content)))
 		if p.nothing() {
 			p.text("[nothing]")
 		}

@@ -63,32 +63,32 @@ func TestSampleRequest(t *testing.T) {
 	}{
 		{
 			"text", mcp.SampleRequest{Messages: userSays("hi"), SystemPrompt: "s", MaxTokens: 7, Temperature: &half, StopSequences: []string{"END"}},
-			`{"System":"s","Messages":[{"role":"user","parts":[{"text":"hi"}]}],"MaxTokens":7,"Temperature":0.5,"Stop":["END"]}`,
+			`{"System":"s","Messages":[{"role":"user","parts":[{"text":"hi"}]}],"maxTokens":7,"temperature":0.5,"Stop":["END"]}`,
 			answer(model.StopEnd, model.Part{Text: "hello END of it"}), `stopSequence: hello `,
 		},
 		{
 			"too many tokens", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 1_000_000},
-			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"MaxTokens":4096}`,
+			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"maxTokens":4096}`,
 			answer(model.StopLength, model.Part{Text: "long"}), `maxTokens: long`,
 		},
 		{
 			"many texts that end it", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, StopSequences: []string{"a", "b", "c", "d", "e", ""}},
-			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"MaxTokens":5,"Stop":["a","b","c","d"]}`,
+			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"maxTokens":5,"Stop":["a","b","c","d"]}`,
 			answer(model.StopEnd, model.Part{Text: "xxexx"}), `stopSequence: xx`,
 		},
 		{
 			"the assistant first and last", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("assistant", mcp.Text("I")), by("user", mcp.Text("a"), mcp.Text("b")), by("user", mcp.Text("c")), by("assistant", mcp.Text(""))}, MaxTokens: 5},
-			`{"Messages":[{"role":"user","parts":[{"text":"[Begin.]"}]},{"role":"assistant","parts":[{"text":"I"}]},{"role":"user","parts":[{"text":"a"},{"text":"b"},{"text":"c"}]},{"role":"assistant","parts":[{"text":"[nothing]"}]},{"role":"user","parts":[{"text":"[Go on.]"}]}],"MaxTokens":5}`,
+			`{"Messages":[{"role":"user","parts":[{"text":"[Begin.]"}]},{"role":"assistant","parts":[{"text":"I"}]},{"role":"user","parts":[{"text":"a"},{"text":"b"},{"text":"c"}]},{"role":"assistant","parts":[{"text":"[nothing]"}]},{"role":"user","parts":[{"text":"[Go on.]"}]}],"maxTokens":5}`,
 			answer(model.StopRefused), `refusal: `,
 		},
 		{
 			"media", mcp.SampleRequest{Messages: []mcp.SampleMessage{by("user", mcp.ImageContent{Data: pngData, MIMEType: "image/jpg"}, mcp.AudioContent{Data: []byte("s"), MIMEType: "audio/x-wav"})}, MaxTokens: 5},
-			`{"Messages":[{"role":"user","parts":[{"media":{"mime":"image/png","data":"iVBORw0KGgouLi4u"}},{"media":{"mime":"audio/wav","data":"cw=="}}]}],"MaxTokens":5}`,
+			`{"Messages":[{"role":"user","parts":[{"media":{"mime":"image/png","data":"iVBORw0KGgouLi4u"}},{"media":{"mime":"audio/wav","data":"cw=="}}]}],"maxTokens":5}`,
 			answer(model.StopEnd, model.Part{Media: &model.Media{MIME: "image/png", Data: pngData}}, model.Part{Media: &model.Media{MIME: "audio/wav", Data: []byte("x")}}, model.Part{Opaque: &model.Opaque{Text: "hm"}}), `endTurn: image audio`,
 		},
 		{
 			"tools", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "required"},
-			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"Tools":[{"Name":"@","Description":"the weather","Schema":{"type":"object"}}],"Choice":{"Mode":"required"},"MaxTokens":5}`,
+			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]}],"Tools":[{"Name":"@","Description":"the weather","Schema":{"type":"object"}}],"Choice":{"Mode":"required"},"maxTokens":5}`,
 			answer(model.StopCalls, model.Part{Text: "let me see"}, call), `toolUse: let me see u1=weather.now/v2{"city":"Oslo"}`,
 		},
 		{
@@ -98,7 +98,7 @@ func TestSampleRequest(t *testing.T) {
 					by("user", mcp.ToolResultContent{ToolUseID: "u1", Result: mcp.ToolResult{Content: []mcp.Content{mcp.Text("sun"), mcp.ResourceLink{Resource: mcp.Resource{URI: "x:y"}}}}}, mcp.ToolResultContent{ToolUseID: "u2", Result: mcp.ToolResult{IsError: true}}),
 				}, MaxTokens: 5, Tools: []*mcp.Tool{weather}, ToolChoice: "none",
 			},
-			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]},{"role":"assistant","parts":[{"call":{"id":"u1","name":"@","arguments":{}}},{"call":{"id":"u2","name":"sum","arguments":{}}}]},{"role":"user","parts":[{"result":{"id":"u1","name":"@","parts":[{"text":"sun\n[link to resource \"x:y\"]"}]}},{"result":{"id":"u2","name":"sum","parts":[{"text":"[nothing]"}],"error":true}}]}],"Tools":[{"Name":"@","Description":"the weather","Schema":{"type":"object"}}],"Choice":{"Mode":"none"},"MaxTokens":5}`,
+			`{"Messages":[{"role":"user","parts":[{"text":"hi"}]},{"role":"assistant","parts":[{"call":{"id":"u1","name":"@","arguments":{}}},{"call":{"id":"u2","name":"sum","arguments":{}}}]},{"role":"user","parts":[{"result":{"id":"u1","name":"@","parts":[{"text":"sun\n[link to resource \"x:y\"]"}]}},{"result":{"id":"u2","name":"sum","parts":[{"text":"[nothing]"}],"error":true}}]}],"Tools":[{"Name":"@","Description":"the weather","Schema":{"type":"object"}}],"Choice":{"Mode":"none"},"maxTokens":5}`,
 			answer(model.StopCalls, call), `endTurn: `,
 		},
 		{"a tool of its own", mcp.SampleRequest{Messages: userSays("hi"), MaxTokens: 5}, "", answer(model.StopCalls, model.Part{Call: &model.Call{ID: "1", Name: "rm"}}), `endTurn: `},

@@ -42,6 +42,12 @@ type Server struct {
 	Stderr       func() string // as in gateway.Source
 }
 
+// Local returns a server that runs in this process: an [mcp.Server], or any other Handler. Its annotations are not
+// trusted unless Trusted is set.
+func Local(name string, h mcp.Handler) Server {
+	return Server{Name: name, Open: func(context.Context, *mcp.Client) (mcp.Handler, error) { return h, nil }}
+}
+
 // ServerStatus is the status of a server.
 type ServerStatus struct {
 	gateway.Status
@@ -85,6 +91,7 @@ type server struct {
 	up     gateway.Upstream   // the last connection; nil before the first; guarded by mu
 	client *mcp.Client        // that opened up; guarded by mu
 	silent health             // of up; guarded by mu
+	first  []Tool             // tools that it listed first; nil before; guarded by mu
 	tasks  map[string]*server // of a group: the member that has a task, by task id; guarded by mu
 	lately budget             // of questions outside of calls; guarded by mu
 

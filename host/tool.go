@@ -98,7 +98,9 @@ func (h *Host) toolsOf(ctx context.Context, s *server, patience time.Duration) (
 			}
 		}
 		slices.SortFunc(list, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
-		return slices.CompactFunc(list, func(a, b Tool) bool { return a.Name == b.Name }), nil
+		list = slices.CompactFunc(list, func(a, b Tool) bool { return a.Name == b.Name })
+		s.seen(list)
+		return list, nil
 	})
 }
 

@@ -316,6 +316,11 @@ func TestAnswerFitsSchema(t *testing.T) {
 		{"at once", []answer{say(`{"city":"Oslo"}`)}, `{"city":"Oslo"}`, nil, 1},
 		{"fenced", []answer{say("```json\n{\"city\":\"Oslo\"}\n```\n")}, `{"city":"Oslo"}`, nil, 1},
 		{"after a complaint", []answer{say("Oslo"), say(`{"city":1}`), say(`{"city":"Oslo"}`)}, `{"city":"Oslo"}`, nil, 3},
+		{"in prose", []answer{say("Sure! Here is the JSON [1]: {\"city\": \"Oslo\"}\nIs {that} what you want?")}, `{"city": "Oslo"}`, nil, 1},
+		{"in a fence in prose", []answer{say("Sure!\n```json\n{\"city\":\"Oslo\"}\n```\nIt fits.")}, `{"city":"Oslo"}`, nil, 1},
+		{"twice the same in prose", []answer{say("{\"city\":\"Oslo\"}, so: { \"city\": \"Oslo\" }")}, `{"city":"Oslo"}`, nil, 1},
+		{"two different ones in prose", []answer{say("{\"city\":\"Oslo\"} or {\"city\":\"Rome\"}"), say(`{"city":"Rome"}`)}, `{"city":"Rome"}`, nil, 2},
+		{"inside of another one", []answer{say("It is {\"answer\":{\"city\":\"Oslo\"}}."), say(`{"city":"Oslo"}`)}, `{"city":"Oslo"}`, nil, 2},
 		{"never", []answer{say("Oslo")}, "Oslo", host.ErrSchema, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -342,6 +347,22 @@ func TestAnswerFitsSchema(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the reason", func(t *testing.T) {
+		for text, want := range map[string]string{"It is Oslo.": "it is not JSON", `It is {"city":1}.`: "the JSON in it: ", `{"city":"a"} {"city":"b"}`: "it has 2 different JSON values that fit"} {
+			c := newHost(t, &host.Host{Model: &talker{answers: []answer{say(text)}}}).NewConversation()
+			c.Schema = json.RawMessage(citySchema)
+			if _, err := c.Send(t.Context(), "where?"); !errors.Is(err, host.ErrSchema) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the answer %s is the error %v, want %q", text, err, want)
+			}
+		}
+	})
+	t.Run("brackets without end", func(t *testing.T) {
+		c := newHost(t, &host.Host{Model: &talker{answers: []answer{say(strings.Repeat(`{"a":[`, 200_000))}}}).NewConversation()
+		c.Schema = json.RawMessage(citySchema)
+		if _, err := c.Send(t.Context(), "where?"); !errors.Is(err, host.ErrSchema) {
+			t.Errorf("Send = %v", err)
+		}
+	})
 	t.Run("no schema", func(t *testing.T) {
 		c := newHost(t, &host.Host{Model: &talker{answers: []answer{say("x")}}}).NewConversation()
 		c.Schema = json.RawMessage(`{"type":7}`)
@@ -355,7 +376,7 @@ func TestTooLongIsAskedAgainWithLess(t *testing.T) {
 	long := strings.Repeat("word ", 1000)
 	tooLong := &model.Error{Kind: model.TooLong, Message: "too many tokens"}
 	m := &talker{answers: []answer{say("a"), say("b"), fail(tooLong), say("c"), fail(tooLong), fail(tooLong)}}
-	h := newHost(t, &host.Host{Model: m})
+	h := newHost(t, &host.Host{Model: m, Limits: host.Limits{SummariseAt: -1}})
 	c := h.NewConversation()
 	for i, want := range []string{"a", "b", "c"} {
 		if r, err := c.Send(t.Context(), fmt.Sprintf("%d %s", i, long)); err != nil || r.Text != want {
@@ -427,7 +448,7 @@ func TestBusy(t *testing.T) {
 		<-going
 		_, err1 := c.Send(t.Context(), "two")
 		_, err2 := c.Undo(t.Context())
-		_, err3 := c.Summarise(t.Context())
+		_, err3 := c.Summarise(t.Context(), "")
 		close(goOn)
 		wg.Wait()
 		for _, err := range []error{err1, err2, err3} {
@@ -453,7 +474,7 @@ func TestSummary(t *testing.T) {
 	if _, err := c.Send(t.Context(), "time?"); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Summarise(t.Context())
+	r, err := c.Summarise(t.Context(), "")
 	if err != nil || r.Text != "They asked for the time; it is noon." {
 		t.Fatalf("Summarise = %+v, %v", r, err)
 	}
@@ -520,7 +541,7 @@ func TestUndoMakesRoom(t *testing.T) {
 	m = &talker{answers: []answer{say("yes")}}
 	c = (&host.Host{Model: m}).NewConversation()
 	send("ALPHA")
-	if _, err := c.Summarise(t.Context()); err != nil {
+	if _, err := c.Summarise(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	send("beta")
@@ -563,10 +584,32 @@ func TestCloseEndsTurns(t *testing.T) {
 				if r, err := c.Send(t.Context(), "again"); r != nil || !errors.Is(err, host.ErrClosed) || m.asked() != 1 {
 					t.Errorf("Send after Close = %v, %v; want ErrClosed and no request", r, err)
 				}
-				if _, err := h.NewConversation().Summarise(t.Context()); !errors.Is(err, host.ErrClosed) {
+				if _, err := h.NewConversation().Summarise(t.Context(), ""); !errors.Is(err, host.ErrClosed) {
 					t.Errorf("Summarise after Close = %v", err)
 				}
 			})
 		})
+	}
+}
+
+// A model that writes a call into its answer answers, but the person is told what that means.
+func TestCallsInTextAreNoted(t *testing.T) {
+	for text, noted := range map[string]bool{`<tool_call>{"name": "clock_now", "arguments": {}}</tool_call>`: true, "It is noon.": false} {
+		m := &talker{answers: []answer{say(text)}}
+		c := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, inMemory("clock", clock())).NewConversation()
+		var notes []string
+		c.OnEvent = func(e host.Event) {
+			if e.Kind == host.Noted {
+				notes = append(notes, e.Text)
+			}
+		}
+		if r, err := c.Send(t.Context(), "time?"); err != nil || r.Text != text {
+			t.Errorf("Send = %+v, %v", r, err)
+		}
+		if got := slices.ContainsFunc(notes, func(n string) bool {
+			return strings.Contains(n, `"clock_now"`) && strings.Contains(n, "text/talker")
+		}); got != noted {
+			t.Errorf("the answer %q is noted %q", text, notes)
+		}
 	}
 }

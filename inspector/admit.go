@@ -41,6 +41,7 @@ func (p *Page) Link(over func()) string {
 func (p *Page) Close() {
 	p.release(true)
 	p.door.shut()
+	p.signIns.close()
 }
 
 // secure sets the headers of every answer.
@@ -51,6 +52,7 @@ func (p *Page) secure(h http.Header) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Origin-Agent-Cluster", "?1") // a sandbox of the same site gets a process of its own
 	h.Set("Cache-Control", "no-store")
 }
 
@@ -72,6 +74,13 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.mux.ServeHTTP(w, r)
 	case path == "in":
 		p.in(w, r)
+	case path == "login" && r.Method == http.MethodPost:
+		v, err := p.begin(w, r)
+		if err != nil {
+			p.refuseEntry(w, err)
+			return
+		}
+		write(w, http.StatusOK, "application/json", v)
 	default:
 		p.known(w, r)
 	}
@@ -192,6 +201,9 @@ func (p *Page) ways() []string {
 	list := []string{"link"}
 	if p.Guard == nil {
 		return list
+	}
+	if p.issuer() != "" {
+		list = append(list, "login")
 	}
 	for _, v := range p.Guard.Verifiers {
 		switch v.(type) {
@@ -316,10 +328,11 @@ func (u *unsent) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// entry is the body of /ui/in: the code of a link or a credential. Without both, the certificate of the connection is the
-// credential.
+// entry is the body of /ui/in: the code of a link, the query with which the browser is back from the authorization server,
+// or a credential. Without them, the certificate of the connection is the credential.
 type entry struct {
 	Code     string `json:"code"`
+	Back     string `json:"back"`
 	Key      string `json:"key"` // an API key or a token
 	User     string `json:"user"`
 	Password string `json:"password"`
@@ -332,7 +345,7 @@ func (p *Page) in(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusMethodNotAllowed, "%s takes POST", r.URL.Path))
 		return
 	}
-	value, err := p.enter(w, r)
+	value, screen, err := p.enter(w, r)
 	if err != nil {
 		p.refuseEntry(w, err)
 		return
@@ -341,29 +354,36 @@ func (p *Page) in(w http.ResponseWriter, r *http.Request) {
 		p.door.close(old, left)
 	}
 	p.setCookie(w, r, value)
-	write(w, http.StatusOK, "application/json", struct{}{})
+	write(w, http.StatusOK, "application/json", map[string]string{"screen": screen})
 }
 
-// enter makes a session of the body of a request.
-func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value string, err error) {
+// enter makes a session of the body of a request, and says which screen comes after a login; empty: the one that the
+// browser shows.
+func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value, screen string, err error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCredential))
 	if err != nil {
-		return "", fail(http.StatusBadRequest, "the body cannot be read, or has more than %d bytes", maxCredential)
+		return "", "", fail(http.StatusBadRequest, "the body cannot be read, or has more than %d bytes", maxCredential)
 	}
 	var body entry
-	if err := strictly(raw, &body, "code", "key", "user", "password"); err != nil {
-		return "", fail(http.StatusBadRequest, "the body is not an object with the member code, with key, or with user and password")
+	if err := strictly(raw, &body, "code", "back", "key", "user", "password"); err != nil {
+		return "", "", fail(http.StatusBadRequest, "the body is not an object with the member code, back or key, or with user and password")
 	}
 	if body.Code != "" {
-		return p.door.enter(body.Code)
+		value, err = p.door.enter(body.Code)
+		return value, "", err
 	}
 	if p.Guard == nil {
-		return "", fail(http.StatusUnauthorized, "this page needs a link from the program that serves it: run %s", p.again())
+		return "", "", fail(http.StatusUnauthorized, "this page needs a link from the program that serves it: run %s", p.again())
+	}
+	if body.Back != "" {
+		if body.Key, screen, err = p.finish(w, r, body.Back); err != nil {
+			return "", "", err
+		}
 	}
 	credential := http.Header{}
 	switch {
 	case body.Key != "" && strings.ContainsFunc(body.Key, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return "", fail(http.StatusUnauthorized, "the credential is not valid")
+		return "", "", fail(http.StatusUnauthorized, "the credential is not valid")
 	case body.Key != "":
 		credential.Set("Authorization", "Bearer "+body.Key)
 	case body.User+body.Password != "":
@@ -373,5 +393,5 @@ func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value string, err 
 		value, err = p.door.admit(&session{credential: credential, tls: r.TLS, id: who.Principal.ID})
 		return err
 	})
-	return value, err
+	return value, screen, err
 }

@@ -30,6 +30,7 @@ type side struct {
 	Left     int       `json:"left,omitempty"` // bytes that were recorded and are not shown
 	Faults   []string  `json:"faults,omitempty"`
 	Checked  bool      `json:"checked"`
+	Fits     bool      `json:"fits,omitempty"` // the structured content fits the output schema of the tool
 }
 
 type sideHTTP struct {
@@ -79,11 +80,19 @@ func (f *Frames) detail(n int, url string, words ...string) (*detail, bool) {
 		twin, twinFrames = f.snap(t.r), f.framesOf(t)
 	}
 	before := f.previous(e)
+	var lists []*trace.Frame
+	var call []byte // of a tool, as its server got it
+	if at := f.atServer(e); at != nil && s.method == revision.MethodCall {
+		lists, call = f.lists(at), at.frame.Msg
+	}
 	f.mu.Unlock()
+	output := outputSchema(lists, target(call))
 
 	d := &detail{Row: f.wireRow(&s), Sides: f.sides(&s, frames), Before: before}
+	f.checkOutput(d.Sides, frames, s.reply, output)
 	if twinFrames != nil {
 		d.Other = &other{Row: f.wireRow(&twin), Sides: f.sides(&twin, twinFrames), Changed: f.translation(&s, &twin)}
+		f.checkOutput(d.Other.Sides, twinFrames, twin.reply, output)
 	}
 	f.commands(d, &s, url, words)
 	return d, true
@@ -131,6 +140,14 @@ func (f *Frames) twin(e *kept) *kept {
 		}
 	}
 	return nil
+}
+
+// atServer returns a request at the hop of the server: itself, or what it caused; nil: it caused none. The caller holds mu.
+func (f *Frames) atServer(e *kept) *kept {
+	if e.r.conn.server != "" {
+		return e
+	}
+	return f.twin(e)
 }
 
 // previous returns the number of the last row before one with the same method and target, answered; zero: there is none. The

@@ -81,6 +81,50 @@ func TestDetail(t *testing.T) {
 	}
 }
 
+// The structured content of an answer is checked against the output schema that the server listed last, on both hops.
+func TestDetailOutput(t *testing.T) {
+	list := func(id int, schema string) string {
+		return fmt.Sprintf(`{"dir":"in","conn":"db/stdio-1","msg":{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"other","inputSchema":{}},{"name":"query","inputSchema":{},"outputSchema":%s}]}}}`, id, schema)
+	}
+	for _, tt := range []struct{ result, want string }{
+		{`"structuredContent":{"n":1}`, "fits"},
+		{`"structuredContent":{"n":"one"}`, "result.structuredContent does not fit the output schema of the tool: /n "},
+		{`"_meta":{}`, "result.structuredContent is missing, and the tool has an output schema"},
+		{`"isError":true`, ""},
+		{`"resultType":"input_required"`, ""},
+	} {
+		f := recorded(t,
+			`{"dir":"out","conn":"db/stdio-1","msg":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}`, list(1, `{"type":"null"}`),
+			`{"dir":"out","conn":"db/stdio-1","msg":{"jsonrpc":"2.0","id":2,"method":"tools/list"}}`, list(2, `{"type":"object","properties":{"n":{"type":"integer"}}}`),
+			`{"dir":"in","conn":"http-1","msg":{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"db_query"}}}`,
+			`{"dir":"out","conn":"db/stdio-1","for":{"conn":"http-1","id":7},"msg":{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"query"}}}`,
+			`{"dir":"in","conn":"db/stdio-1","for":{"conn":"http-1","id":7},"msg":{"jsonrpc":"2.0","id":3,"result":{"content":[],`+tt.result+`}}}`,
+			`{"dir":"out","conn":"http-1","msg":{"jsonrpc":"2.0","id":7,"result":{"content":[],`+tt.result+`}}}`,
+		)
+		for _, n := range []int{5, 6} {
+			d, ok := f.detail(n, "")
+			if !ok || len(d.Sides) != 2 {
+				t.Fatalf("row %d: %+v", n, d)
+			}
+			got := strings.Join(d.Sides[1].Faults, "; ")
+			if d.Sides[1].Fits {
+				got += "fits"
+			}
+			if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("row %d with %s: %q, want %q", n, tt.result, got, tt.want)
+			}
+		}
+	}
+}
+
+// A server whose name is a URL has all of it.
+func TestServerOfURL(t *testing.T) {
+	f := recorded(t, `{"dir":"out","conn":"http://127.0.0.1:1/mcp#2/http-1","msg":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}`)
+	if got := all(t, f, "")[0].Server; got != "http://127.0.0.1:1/mcp" {
+		t.Errorf("the server is %q", got)
+	}
+}
+
 // A download is a trace: without a filter all of it, redacted.
 func TestDownload(t *testing.T) {
 	p := &Page{Frames: twoHops(t), Report: func() *health.Report { return new(health.Report) }}

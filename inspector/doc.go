@@ -13,9 +13,8 @@
 //	POST /ui/check      the faults of a value, with JSON pointers
 //	POST /ui/paste      a call of a tool for the command line, for curl, as a test
 //	POST /ui/view       how a view of MCP Apps is shown; /sandbox: its frame, on another host
-//	GET  /ui/state      the servers and what the person may do
+//	GET  /ui/state      the servers, what the person may do, and lines by which hosts connect to the gateway
 //	GET  /ui/metrics    what callers got from the servers, by the minute or the hour
-//	GET  /ui/connect    lines by which hosts connect to the gateway
 //	GET  /ui/logs/NAME  the last lines of a server, and those that come
 //	POST /ui/restart/NAME, /ui/disable/NAME, /ui/enable/NAME
 //	GET  /ui/inbox      questions of servers that wait for other callers

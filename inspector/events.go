@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 const (
@@ -21,6 +24,12 @@ const (
 	maxOwn     = 25       // the same of one person
 	maxEvent   = 64 << 10 // bytes
 	maxChanges = 512      // frames in an event
+
+	// Rows of more frames than a person, a browser and a core have time for are left out: the page shows the newest ones, and
+	// loads the others when somebody scrolls to them.
+	mostFrames = 12_000                 // a second
+	mostAtOnce = 6_000                  // after a quiet time
+	rest       = 250 * time.Millisecond // between two events that leave rows out
 )
 
 // streams counts the streams that are open.
@@ -73,7 +82,8 @@ func (p *Page) documents(ctx context.Context, host string) map[string]func() any
 //
 // Events with rows have an id. A stream that begins after such an id, by Last-Event-ID or the parameter after, goes on there:
 // no change is left out, and none comes twice. Without one it begins with the next frame. If the frames are not those of the
-// id, because the program was started again, or not kept any more, the event says so with reset or lost.
+// id, because the program was started again, or not kept any more, the event says so with reset or lost. If more frames came
+// than a page can use, it says with skipped how many of them are left out, and with note what was not taken at all.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	want := strings.Split(query.Get("want"), ",")
@@ -122,12 +132,13 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		for again := true; again && s.err == nil; {
 			var wake <-chan struct{}
+			pause := lull
 			if rows != nil {
-				wake = rows.send(s)
+				wake, pause = rows.send(s)
 			}
 			select {
 			case <-wake: // documents wait for their time
-				again = s.pause(r.Context(), lull-time.Since(s.last))
+				again = s.pause(r.Context(), pause-time.Since(s.last))
 			case <-bell:
 				again = false
 			case <-ticker.C:
@@ -188,6 +199,9 @@ type rowEvents struct {
 	seq   int  // the newest frame that was taken into account
 	reset bool // the frames are not those of the id that the browser had
 	begun bool
+	spent float64   // frames that count against mostAtOnce; fewer with time
+	at    time.Time // when spent had its value
+	out   []byte    // of the last event, for its room
 }
 
 // follow begins after an id of an event, or with the next frame.
@@ -209,46 +223,80 @@ func (f *Frames) follow(id string, q *filter) *rowEvents {
 	return e
 }
 
-// send writes what has changed, and returns a channel that is closed at the next change.
-func (e *rowEvents) send(s *stream) <-chan struct{} {
+// send writes what has changed, and returns a channel that is closed at the next change, and the time until which the next
+// call is to wait.
+func (e *rowEvents) send(s *stream) (wake <-chan struct{}, pause time.Duration) {
+	skip := e.skip(time.Now())
+	pause = lull
+	if skip > 0 {
+		pause = rest
+	}
 	for s.err == nil {
-		c := e.f.since(e.seq, maxChanges, e.q)
+		c := e.f.since(e.seq, skip, maxChanges, e.q)
 		if c.Seq == e.seq && e.begun && !e.reset {
 			break
 		}
+		e.spent += float64(c.Seq - e.seq - c.Lost - c.Skipped)
+		c.Reset, skip = e.reset, 0
 		e.write(s, &c)
 		e.seq, e.reset, e.begun = c.Seq, false, true
 	}
-	return e.f.wait(e.seq + 1)
+	return e.f.wait(e.seq + 1), pause
 }
 
-// write writes changes as one event, or as several if they are large. The last one has the id.
+// skip returns the newest of the frames that are too many; zero: none are.
+func (e *rowEvents) skip(now time.Time) int {
+	e.spent, e.at = max(e.spent-mostFrames*now.Sub(e.at).Seconds(), 0), now
+	newest := e.f.newest()
+	came := newest - e.seq
+	if !e.begun || came <= maxChanges || float64(came)+e.spent <= mostAtOnce {
+		return 0
+	}
+	return newest - maxChanges
+}
+
+// write writes changes as one event, or as several if they are large. The last one has the id, the first one what was left out.
 func (e *rowEvents) write(s *stream, c *changes) {
-	id := e.f.epoch + "-" + strconv.Itoa(c.Seq)
-	type event struct {
-		Rows  []json.RawMessage `json:"rows"`
-		Gone  []int             `json:"gone,omitempty"`
-		Seq   int               `json:"seq"`
-		Lost  int               `json:"lost,omitempty"`
-		Reset bool              `json:"reset,omitempty"`
-	}
-	out, size := event{Rows: []json.RawMessage{}, Gone: c.Gone, Seq: c.Seq, Lost: c.Lost, Reset: e.reset}, 100+10*len(c.Gone)
-	flush := func(id string) {
-		if body, err := json.Marshal(&out); err == nil {
-			s.event("rows", id, body)
+	begin := func(out []byte) []byte { return append(out[:0], `{"rows":[`...) }
+	end := func(out []byte, gone []int) []byte {
+		out = append(out, ']')
+		if len(gone) > 0 {
+			out = append(out, `,"gone":[`...)
+			for i, n := range gone {
+				if i > 0 {
+					out = append(out, ',')
+				}
+				out = strconv.AppendInt(out, int64(n), 10)
+			}
+			out = append(out, ']')
 		}
-		out, size = event{Rows: []json.RawMessage{}, Seq: c.Seq}, 100
+		out = strconv.AppendInt(append(out, `,"seq":`...), int64(c.Seq), 10)
+		out = appendCount(out, `,"lost":`, c.Lost)
+		out = appendCount(out, `,"skipped":`, c.Skipped)
+		if c.Reset {
+			out = append(out, `,"reset":true`...)
+		}
+		if c.Note != "" {
+			out = jsonx.AppendString(append(out, `,"note":`...), c.Note)
+		}
+		c.Lost, c.Skipped, c.Reset, c.Note = 0, 0, false, "" // only the first event has them
+		return append(out, '}')
 	}
+	out := begin(e.out)
+	gone := c.Gone
 	for i := range c.Rows {
-		body, err := json.Marshal(&c.Rows[i])
-		if err != nil {
-			continue
+		at := len(out)
+		if i > 0 && out[at-1] != '[' {
+			out = append(out, ',')
 		}
-		if size+len(body) > maxEvent && len(out.Rows) > 0 {
-			flush("")
+		out = c.Rows[i].append(out)
+		if room := maxEvent - 100 - 10*len(gone); len(out) > room && out[at-1] != '[' {
+			row := bytes.Clone(bytes.TrimPrefix(out[at:], []byte(",")))
+			s.event("rows", "", end(out[:at], gone))
+			gone = nil
+			out = append(begin(out), row...)
 		}
-		out.Rows = append(out.Rows, body)
-		size += len(body) + 1
 	}
-	flush(id)
+	e.out = end(out, gone)
+	s.event("rows", e.f.epoch+"-"+strconv.Itoa(c.Seq), e.out)
 }

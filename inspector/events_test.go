@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,6 +110,8 @@ type rowsEvent struct {
 	Seq   int
 	Lost  int
 	Reset bool
+
+	Skipped int
 }
 
 // rows reads the next event with rows.
@@ -239,7 +242,7 @@ func TestEventsOfAnotherTime(t *testing.T) {
 	})
 }
 
-// An event has at most 64 kB, however large the rows are, and 10,000 frames come in batches.
+// An event has at most 64 kB, however large the rows are, and 5,000 frames come in batches.
 func TestEventsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(Frames)
@@ -247,7 +250,7 @@ func TestEventsAreBounded(t *testing.T) {
 		l := hear(t, p, "want=rows", "")
 		defer l.close()
 		l.rows()
-		const n = 10_000
+		const n = 5_000
 		for range n {
 			f.Record(trace.Frame{Dir: trace.In, Conn: "c", Kind: trace.KindStderr, Raw: bytes.Repeat([]byte("\x01"), 300)})
 		}
@@ -270,6 +273,104 @@ func TestEventsAreBounded(t *testing.T) {
 			t.Errorf("%d rows in %d events", rows, events)
 		}
 	})
+}
+
+// Of more frames than a page can use the newest rows come, with the changes of those that it has. In a while all come again.
+func TestEventsOfTooManyFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(Frames)
+		p := &Page{Frames: f, Report: func() *health.Report { return new(health.Report) }}
+		ping(f, 1)
+		l := hear(t, p, "want=rows&after=0", "")
+		defer l.close()
+		l.rows()
+		ping(f, 2)
+		for len(l.rows().Rows) == 0 {
+		}
+		synctest.Wait()
+		const n = 20_000
+		for i := range n {
+			ping(f, 3+i)
+		}
+		pong(f, 2)
+		skipped, newest, answered := 0, 0, false
+		for last := 0; last < n+3 || newest < n+2; { // the last frame is not a row of its own
+			got := l.rows()
+			if got.Lost > 0 || got.Reset || len(got.Rows) > maxChanges+1 {
+				t.Fatalf("%+v", got)
+			}
+			last = got.Seq
+			skipped += got.Skipped
+			answered = answered || got.Rows[0].N == 2 && got.Rows[0].Status == statusOK
+			newest = max(newest, got.Rows[len(got.Rows)-1].N)
+		}
+		if !answered {
+			t.Error("the row that the page had did not come again")
+		}
+		if skipped < n-mostAtOnce-2*maxChanges {
+			t.Errorf("%d frames were left out", skipped)
+		}
+		time.Sleep(time.Second)
+		for i := range 4000 {
+			ping(f, 2*n+i)
+		}
+		rows := 0
+		for rows < 4000 {
+			got := l.rows()
+			if rows += len(got.Rows); got.Skipped > 0 {
+				t.Fatalf("%d frames are left out after a quiet time", got.Skipped)
+			}
+		}
+	})
+}
+
+// A browser that was slow, so that frames were dropped before they could be sent, gets the newest rows too.
+func TestEventsOfTooManyFramesForASlowBrowser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const kept = 8000
+		f := &Frames{Max: kept}
+		p := &Page{Frames: f, Report: func() *health.Report { return new(health.Report) }}
+		l := hear(t, p, "want=rows", "")
+		defer l.close()
+		l.rows()
+		synctest.Wait()
+		const n = 5 * kept
+		for i := range n {
+			ping(f, 1+i)
+		}
+		rows, lost, skipped := map[int]bool{}, 0, 0
+		for last := 0; last < n || len(rows) < n-lost-skipped; {
+			got := l.rows()
+			last, lost, skipped = got.Seq, lost+got.Lost, skipped+got.Skipped
+			for _, r := range got.Rows {
+				rows[r.N] = true
+			}
+		}
+		if lost != n-kept || skipped != kept-maxChanges || !rows[n] {
+			t.Errorf("of %d frames %d are lost, %d left out, and %d came; the newest one: %t", n, lost, skipped, len(rows), rows[n])
+		}
+	})
+}
+
+// The JSON of rows, which is written by hand, is that of their fields.
+func TestRowInJSON(t *testing.T) {
+	ms := 0.25
+	for _, w := range []wireRow{
+		{N: 1},
+		{N: 7, At: 1234567.891, Conn: "a\"b", Server: "s", Client: "c", Dir: "in", Kind: "request", Method: "tools/call", Target: "\u2028<x>", ID: `"1"`, Cause: 3, Depth: 2, Bytes: 10, Back: 20, Ms: &ms, Status: "ok", Text: "hällo\x01", Count: 4, Lost: 5},
+	} {
+		var got, want map[string]any
+		body, err := json.Marshal(&w)
+		if err != nil || json.Unmarshal(body, &want) != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(w.append(nil), &got); err != nil {
+			t.Fatalf("%s: %v", w.append(nil), err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
 }
 
 // A document comes when it changes, at once if somebody rings.

@@ -34,8 +34,14 @@ type term struct {
 	dur  time.Duration
 }
 
+// filterWord is a word of filters, as GET /ui/words sends it.
+type filterWord struct {
+	Word  string `json:"word"`
+	About string `json:"about"`
+}
+
 // filterWords are the words of terms with what they are about.
-var filterWords = []struct{ word, about string }{
+var filterWords = []filterWord{
 	{"server", "name of the server"},
 	{"client", "name of the client"},
 	{"conn", "name of the connection"},
@@ -113,11 +119,11 @@ func nextTerm(s string) (t term, raw, rest string, err error) {
 
 // take sets the value of a term.
 func (t *term) take(value string, quoted bool) error {
-	known := slices.ContainsFunc(filterWords, func(w struct{ word, about string }) bool { return w.word == t.word })
+	known := slices.ContainsFunc(filterWords, func(w filterWord) bool { return w.Word == t.word })
 	if !known {
 		var words []string
 		for _, w := range filterWords {
-			words = append(words, w.word+":")
+			words = append(words, w.Word+":")
 		}
 		return fmt.Errorf("%q is not a word of filters, which are %s; put text with a colon in quotes", t.word, strings.Join(words, " "))
 	}

@@ -35,6 +35,8 @@ const (
 //   - Frames are kept as they are and redacted whenever they are read, so a secret that the Redactor learns later does not
 //     show either. A private key in several lines of standard error is redacted at once.
 //   - When there is no room, the oldest frames go first. One frame of any length is always kept.
+//   - Of a [trace.Tee] that Follow takes frames of, all are taken up to 12,000 in a second. If more come, whole calls are left out,
+//     with their frames on both hops, and the page says how many frames that were.
 type Frames struct {
 	Redactor *trace.Redactor // nil: the default
 	Max      int             // frames; zero: 50,000
@@ -54,6 +56,7 @@ type Frames struct {
 	changed chan struct{}           // closed by the next frame; nil: nobody waits; guarded by mu
 	last    *row                    // the newest row; guarded by mu
 	faults  []string                // of a recording, for people; guarded by mu
+	share   share
 }
 
 // kept is a frame that is kept. Its frame and its number do not change.
@@ -85,6 +88,9 @@ func (f *Frames) init() {
 		f.MaxBytes = defaultBytes
 	}
 }
+
+// Follow takes frames of a Tee, until stop is called.
+func (f *Frames) Follow(t *trace.Tee) (stop func()) { return t.AddSome(f.share.wants, f.Record) }
 
 // Record adds a frame and keeps the bytes it refers to: it is a taker of a [trace.Tee]. A frame without a time gets the
 // time of the call.
@@ -189,6 +195,14 @@ func (f *Frames) withoutKey(conn string, line []byte) []byte {
 		return []byte(trace.Redacted)
 	}
 	return line
+}
+
+// newest returns the number of the newest frame; zero: there is none.
+func (f *Frames) newest() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.init()
+	return f.next - 1
 }
 
 // wait returns a channel that is closed when there is a frame with a number of at least next.

@@ -307,7 +307,7 @@ func BenchmarkRows(b *testing.B) {
 		f.Record(in)
 		f.Record(out)
 		if n += 2; n%200 == 0 {
-			c := f.since(seq, maxChanges, q)
+			c := f.since(seq, 0, maxChanges, q)
 			seq = c.Seq
 		}
 	}

@@ -43,9 +43,9 @@ type Page struct {
 	URL   string
 	Hosts []string
 
-	// Sandbox is the origin of another host at which the page shows views of MCP Apps, such as http://localhost:7420. No other
-	// program may get what browsers send there: localhost is both 127.0.0.1 and ::1. Empty: views are not shown, because
-	// of what NoSandbox says.
+	// Sandbox is the origin of another host at which the page shows views of MCP Apps: with http such as http://localhost:7420,
+	// for the page at URL, or with https, for the page at all of its hosts. No other program may get what browsers send there:
+	// localhost is both 127.0.0.1 and ::1. Empty: views are not shown, because of what NoSandbox says.
 	Sandbox, NoSandbox string
 
 	// Local is the principal of the people who come by a [Page.Link]: the owner of the program.
@@ -56,6 +56,10 @@ type Page struct {
 	// context of a request with its principal; nil: nobody else comes in.
 	Guard  *auth.Guard
 	Admits func(ctx context.Context) bool
+
+	// Client is the id that the page has at the authorization server of the Guard, a public client with the redirect URI /in
+	// at the host of the Guard's Resource: people log in there. Empty, or if the Guard has tokens of several: they paste a token.
+	Client string
 
 	// Watch is called when the first administrator opens the page, and what it returns when the last one has left, so that
 	// nothing makes frames while nobody looks; nil: frames are made all the time, or never.
@@ -82,6 +86,7 @@ type Page struct {
 	once      sync.Once
 	mux       *http.ServeMux
 	door      door
+	signIns   signIns
 	watch     watch
 	lease     lease
 	library   library
@@ -115,6 +120,7 @@ type State struct {
 	Home      string          `json:"home"`
 	URL       string          `json:"url,omitempty"`
 	Person    string          `json:"person"`
+	Principal string          `json:"principal,omitempty"` // the ID of the person
 	Admin     bool            `json:"admin"`
 	Recording string          `json:"recording,omitempty"`
 	Can       map[string]bool `json:"can"`
@@ -122,6 +128,7 @@ type State struct {
 	Open      int             `json:"open"` // questions of other callers that the person may answer
 	Sandbox   string          `json:"sandbox,omitempty"`
 	NoSandbox string          `json:"noSandbox,omitempty"` // why views are not shown
+	Connect   []string        `json:"connect,omitempty"`   // see Gateway.Connect
 }
 
 // adminsOnly is what the page offers to administrators alone.
@@ -132,13 +139,16 @@ func (p *Page) state(ctx context.Context, host string) *State {
 	report, who := p.Report(), personOf(ctx)
 	s := &State{Title: p.Title, Version: p.Version, Home: p.Home, URL: report.URL, Recording: p.Recording, Admin: who.Admin, Servers: report.Servers, Can: map[string]bool{"call": p.Server != nil, "wire": p.Frames != nil, "judge": p.Judge != nil && p.Frames != nil}}
 	if who.Principal != nil {
-		s.Person = cmp.Or(who.Principal.Name, who.Principal.ID)
+		s.Person, s.Principal = cmp.Or(who.Principal.Name, who.Principal.ID), who.Principal.ID
 	}
 	if !who.Admin {
 		s.Servers = slices.Clone(s.Servers)
 		for i := range s.Servers {
-			s.Servers[i] = forOthers(s.Servers[i])
+			s.Servers[i] = forOthers(s.Servers[i], s.Principal)
 		}
+	}
+	if p.Gateway.Connect != nil && host != "" {
+		s.Connect = p.Gateway.Connect()
 	}
 	if p.Server != nil && host != "" {
 		s.Sandbox, s.NoSandbox = p.views(host)
@@ -160,10 +170,13 @@ func (p *Page) state(ctx context.Context, host string) *State {
 }
 
 // forOthers returns what people who are not administrators see of a server. Reasons have paths and addresses of the machine,
-// and the tools of a server and their calls may be those of other callers.
-func forOthers(s health.Server) health.Server {
+// and the tools of a server and their calls may be those of other callers. Own is the principal of the person.
+func forOthers(s health.Server, own string) health.Server {
 	s.Said, s.Debug, s.Largest, s.Shadowed = nil, nil, nil, nil
-	s.Reason, s.Lost, s.Asked, s.Tokens = "", "", "", 0
+	s.Reason, s.Lost, s.Tokens = "", "", 0
+	if s.Asked != own {
+		s.Asked = ""
+	}
 	if s.Minute != nil {
 		minute := *s.Minute
 		minute.Tools = nil
@@ -199,7 +212,7 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
-	Ways []string `json:"ways,omitempty"` // how people come in: link, key, password, certificate
+	Ways []string `json:"ways,omitempty"` // how people come in: link, login, key, password, certificate
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -243,9 +256,10 @@ func write(w http.ResponseWriter, status int, kind string, v any) {
 // screens are the first parts of the paths of screens, as ui/screens.ts has them.
 var screens = map[string]bool{"": true, "s": true, "apps": true, "tasks": true, "wire": true, "charts": true, "inbox": true, "policy": true, "audit": true, "recordings": true, "help": true}
 
-// isScreen reports whether a path is that of a screen, whose document is the page. Nothing is at other paths: clients
+// isScreen reports whether a path is that of a screen, or of people who come back from an authorization server, whose
+// document is the page. Nothing is at other paths: clients
 // that look for an authorization server there must not find a page.
 func isScreen(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return screens[first]
+	return screens[first] || path == "/"+backPath
 }

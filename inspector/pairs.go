@@ -97,10 +97,7 @@ func (f *Frames) connOf(frame *trace.Frame) *conn {
 		}
 		f.idle++
 		c = &conn{name: frame.Conn}
-		if server, _, ok := strings.Cut(frame.Conn, "/"); ok { // a gateway names its connections so
-			if i := strings.LastIndexByte(server, '#'); i > 0 {
-				server = server[:i]
-			}
+		if server := frame.Server(); server != "" {
 			c.server, c.ours = server, true
 		}
 		f.conns[frame.Conn] = c
@@ -189,6 +186,9 @@ func (f *Frames) rowOf(k key) *row {
 // bind lets a row be found by a key.
 func (f *Frames) bind(r *row, k key) {
 	f.rows[k] = r.n
+	if r.keys == nil {
+		r.keys = make([]key, 0, 3) // its id and its HTTP exchange
+	}
 	r.keys = append(r.keys, k)
 }
 
@@ -343,14 +343,15 @@ func (f *Frames) placeRequest(e *kept, c *conn, m head) *row {
 	if !slices.Contains(serverMethods, m.method) && m.method != "ping" {
 		c.ours = frame.Dir == trace.Out
 	}
-	if client := m.client(frame.Msg); client != "" {
+	meta, _ := jsonx.LookupPath(frame.Msg, "params", "_meta")
+	if client := m.client(frame.Msg, meta); client != "" {
 		c.client = client
 	}
 	r := f.newRow(e, c, rowRequest)
 	r.method, r.id, r.status = m.method, m.id, statusOpen
 	r.key = key{frame.Conn, frame.Dir, 'i', m.id}
 	f.bind(r, r.key)
-	if token, ok := jsonx.LookupPath(frame.Msg, "params", "_meta", "progressToken"); ok && len(token) <= maxID {
+	if token, ok := jsonx.Lookup(meta, "progressToken"); ok && len(token) <= maxID {
 		f.bind(r, key{frame.Conn, frame.Dir, 't', string(token)})
 	}
 	if r.cause == 0 { // a question on the stream of a call
@@ -517,11 +518,11 @@ func (m head) status() string {
 }
 
 // client returns the name of the client that a request gives.
-func (m head) client(msg []byte) string {
+func (m head) client(msg, meta []byte) string {
 	if m.method == revision.MethodInitialize {
 		return textAt(msg, "params", "clientInfo", "name")
 	}
-	return textAt(msg, "params", "_meta", "io.modelcontextprotocol/clientInfo", "name")
+	return textAt(meta, "io.modelcontextprotocol/clientInfo", "name")
 }
 
 // textAt returns a string in a message, bounded; empty: there is none.

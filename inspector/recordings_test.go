@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,7 +45,8 @@ func TestRecordings(t *testing.T) {
 	p := &Page{Frames: recorded(t, `{"dir":"in","conn":"c","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"live"}}}`), Files: folder, Report: func() *health.Report { return new(health.Report) }}
 	ask := visit(t, p)
 	list := ask("GET", "/ui/recordings", "").Body.String()
-	if !strings.Contains(list, `"mock":"patchbay mock `+folder) || strings.Contains(list, "other.jsonl") || strings.Contains(list, "0005") || strings.Index(list, newer) > strings.Index(list, older) {
+	mock, _ := json.Marshal(mockCommand(filepath.Join(folder, newer)))
+	if !strings.Contains(string(mock), "patchbay mock ") || !strings.Contains(list, `"mock":`+string(mock)) || strings.Contains(list, "other.jsonl") || strings.Contains(list, "0005") || strings.Index(list, newer) > strings.Index(list, older) {
 		t.Errorf("the list is %s", list)
 	}
 	if got := ask("GET", "/ui/rows?after=0&file="+newer, "").Body.String(); !strings.Contains(got, `"target":"newest"`) || strings.Contains(got, "live") || !strings.Contains(got, `"ms":1000`) {

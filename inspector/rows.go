@@ -38,6 +38,45 @@ type wireRow struct {
 	Lost   int      `json:"lost,omitempty"`
 }
 
+// append appends the row in JSON. A page that follows the wire gets thousands of rows a second.
+func (w *wireRow) append(out []byte) []byte {
+	text := func(name, s string, always bool) {
+		if s != "" || always {
+			out = jsonx.AppendString(append(out, name...), s)
+		}
+	}
+	out = appendCount(out, `{"n":`, w.N)
+	out = strconv.AppendFloat(append(out, `,"at":`...), w.At, 'f', -1, 64)
+	text(`,"conn":`, w.Conn, true)
+	text(`,"server":`, w.Server, true)
+	text(`,"client":`, w.Client, false)
+	text(`,"dir":`, w.Dir, true)
+	text(`,"kind":`, w.Kind, true)
+	text(`,"method":`, w.Method, false)
+	text(`,"target":`, w.Target, false)
+	text(`,"id":`, w.ID, false)
+	out = appendCount(out, `,"cause":`, w.Cause)
+	out = strconv.AppendInt(append(out, `,"depth":`...), int64(w.Depth), 10)
+	out = strconv.AppendInt(append(out, `,"bytes":`...), int64(w.Bytes), 10)
+	out = appendCount(out, `,"back":`, w.Back)
+	if w.Ms != nil {
+		out = strconv.AppendFloat(append(out, `,"ms":`...), *w.Ms, 'f', -1, 64)
+	}
+	text(`,"status":`, w.Status, true)
+	text(`,"text":`, w.Text, false)
+	out = appendCount(out, `,"count":`, w.Count)
+	out = appendCount(out, `,"lost":`, w.Lost)
+	return append(out, '}')
+}
+
+// appendCount appends a member with a number, unless it is zero.
+func appendCount(out []byte, name string, n int) []byte {
+	if n == 0 {
+		return out
+	}
+	return strconv.AppendInt(append(out, name...), int64(n), 10)
+}
+
 // snapshot is a row with what is shown of it, copied so that it can be read without the mutex of Frames. Its frames are
 // those that were recorded, not redacted.
 type snapshot struct {
@@ -338,6 +377,9 @@ func (f *Frames) page(q *filter, before, after, limit int, stop func() bool) row
 	f.mu.Lock()
 	f.init()
 	p := rowPage{Epoch: f.epoch, Seq: f.next - 1, Oldest: f.first, Rows: []wireRow{}, Faults: f.faults}
+	if note := f.share.note(); note != "" {
+		p.Faults = append(slices.Clip(p.Faults), note)
+	}
 	if !f.start.IsZero() {
 		p.Start = f.start.UTC().Format(time.RFC3339Nano)
 	}
@@ -387,31 +429,44 @@ type changes struct {
 	Gone []int     `json:"gone,omitempty"` // rows that the page may have, and that do not fit any more
 	Seq  int       `json:"seq"`            // the newest frame that is taken into account
 	Lost int       `json:"lost,omitempty"` // frames that were dropped before they could be sent
+
+	Skipped int  `json:"skipped,omitempty"` // frames that were left out, as they were too many
+	Reset   bool `json:"reset,omitempty"`   // the page has rows of another program
+
+	Note string `json:"note,omitempty"` // what was left out before it came here, for people
 }
 
-// since returns the rows that the frames after one have changed, as they are now, at most so many that they have the given
-// size in JSON, at least one. Each row is in it once.
-func (f *Frames) since(seq, maxFrames int, q *filter) changes {
+// since returns the rows that the frames after seq have changed, as they are now, each once. New rows are only among them
+// if they begin after the frame skip, and of frames after both at most maxFrames are looked at.
+func (f *Frames) since(seq, skip, maxFrames int, q *filter) changes {
 	f.mu.Lock()
 	f.init()
-	c := changes{Rows: []wireRow{}, Seq: seq}
+	c := changes{Rows: []wireRow{}, Seq: seq, Note: f.share.note()}
 	if c.Seq < f.first-1 {
 		c.Lost = f.first - 1 - c.Seq
 		c.Seq = f.first - 1
 	}
+	before, from := c.Seq, max(c.Seq, skip)
+	c.Skipped = from - before
+	c.Seq = min(from+maxFrames, f.next-1)
 	seen := map[int]bool{}
 	var some []snapshot
-	for n := c.Seq + 1; n < f.next && n <= c.Seq+maxFrames; n++ {
-		e := f.at(n)
-		for _, of := range append([]int{e.row}, e.also...) {
-			if head := f.at(of); !seen[of] && head != nil && head.r != nil {
-				seen[of] = true
-				some = append(some, f.snap(head.r))
-			}
+	add := func(n int) {
+		if n > before && n <= from || seen[n] {
+			return
+		}
+		if head := f.at(n); head != nil && head.r != nil {
+			seen[n] = true
+			some = append(some, f.snap(head.r))
 		}
 	}
-	before := c.Seq
-	c.Seq = min(c.Seq+maxFrames, f.next-1)
+	for n := before + 1; n <= c.Seq; n++ {
+		e := f.at(n)
+		add(e.row)
+		for _, of := range e.also {
+			add(of)
+		}
+	}
 	f.mu.Unlock()
 	slices.SortFunc(some, func(a, b snapshot) int { return a.n - b.n })
 	for i := range some {

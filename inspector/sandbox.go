@@ -25,11 +25,23 @@ const maxNeeds = 8 << 10
 
 // sandboxHost returns the host that serves the sandbox; empty: there is none.
 func (p *Page) sandboxHost() string {
-	_, host, _ := strings.Cut(p.Sandbox, "://")
-	if host == "" || p.ownHost(host) { // a host with both could not be kept apart
+	u, err := url.Parse(p.Sandbox)
+	if err != nil || p.ownName(u.Hostname()) { // a host with both could not be kept apart
 		return ""
 	}
-	return host
+	return u.Host
+}
+
+// ownName reports whether a host that the page has is of a name, at any port: cookies ignore ports.
+func (p *Page) ownName(name string) bool {
+	hosts := p.Hosts
+	if u, err := url.Parse(p.URL); err == nil {
+		hosts = append(slices.Clone(hosts), u.Host)
+	}
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		u, err := url.Parse("//" + host)
+		return err == nil && strings.EqualFold(u.Hostname(), name)
+	})
 }
 
 // frames returns the part of the page's own policy that lets it have the sandbox in a frame.
@@ -50,8 +62,8 @@ func (p *Page) views(host string) (origin, why string) {
 		return "", "this program has no other address for them"
 	case p.sandboxHost() == "":
 		return "", "the page may be at " + p.Sandbox + " too (--allow-host), which has to be another host"
-	case own == nil || !strings.EqualFold(own.Host, host):
-		return "", "they are shown only on the page at " + p.URL
+	case strings.HasPrefix(p.Sandbox, "http:") && (own == nil || !strings.EqualFold(own.Host, host)): // it is of the person's own machine
+		return "", "they are shown only on the page at " + p.URL + ", or with page: {sandbox: https://OTHER-HOST} in gateway.yaml"
 	}
 	return p.Sandbox, ""
 }
@@ -71,9 +83,15 @@ func (p *Page) sandbox(w http.ResponseWriter, r *http.Request) {
 	refuse(w, fail(http.StatusForbidden, "this host has the frame of views alone: the page is at %s", p.URL))
 }
 
-// frame serves the outer frame of a view.
+// frame serves the outer frame of a view, for the page at one of its origins.
 func (p *Page) frame(w http.ResponseWriter, r *http.Request) {
-	needs, err := needsOf(json.RawMessage(r.URL.Query().Get("needs")))
+	asked := r.URL.Query()
+	page, err := p.origin(asked.Get("page"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	needs, err := needsOf(json.RawMessage(asked.Get("needs")))
 	if err != nil {
 		refuse(w, err)
 		return
@@ -83,7 +101,6 @@ func (p *Page) frame(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	page := strings.TrimSuffix(p.URL, "/")
 	h := w.Header()
 	h.Set("Content-Security-Policy", policyOf(needs)+"; frame-ancestors "+page)
 	h.Del("X-Frame-Options")
@@ -92,6 +109,18 @@ func (p *Page) frame(w http.ResponseWriter, r *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), clipboard-read=(), clipboard-write=(), display-capture=(), fullscreen=(), payment=(), usb=(), serial=(), hid=(), bluetooth=(), midi=(), local-fonts=(), screen-wake-lock=(), web-share=(), publickey-credentials-get=()")
 	h.Set("Content-Type", kinds[".html"])
 	_, _ = w.Write(bytes.ReplaceAll(text, []byte("PAGE"), []byte(html.EscapeString(page)))) // the browser may have gone
+}
+
+// origin returns the origin of the page that shows a view, as a browser says it.
+func (p *Page) origin(said string) (string, error) {
+	u, err := url.Parse(said)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || said != u.Scheme+"://"+u.Host || !p.ownHost(u.Host) {
+		return "", fail(http.StatusForbidden, "the frame of a view is for the page at %s", p.URL)
+	}
+	if shown, why := p.views(u.Host); shown == "" {
+		return "", fail(http.StatusConflict, "views are not shown: %s", why)
+	}
+	return said, nil
 }
 
 // policyOf returns the content security policy of a view. A form cannot be sent, because its address would have its
@@ -129,9 +158,9 @@ func needsOf(raw json.RawMessage) (apps.Needs, error) {
 // view answers how a view is shown: the address of its frame, and what it may load. The body is the member ui of its
 // _meta.
 func (p *Page) view(w http.ResponseWriter, r *http.Request) (any, error) {
-	origin, why := p.views(r.Host)
-	if origin == "" {
-		return nil, fail(http.StatusConflict, "views are not shown: %s", why)
+	page, err := p.origin(r.Header.Get("Origin"))
+	if err != nil {
+		return nil, err
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxNeeds+1))
 	if err != nil {
@@ -145,5 +174,5 @@ func (p *Page) view(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"src": origin + "/sandbox?needs=" + url.QueryEscape(string(checked)), "policy": policyOf(needs), "csp": needs.CSP}, nil
+	return map[string]any{"src": p.Sandbox + "/sandbox?" + url.Values{"page": {page}, "needs": {string(checked)}}.Encode(), "policy": policyOf(needs), "csp": needs.CSP}, nil
 }

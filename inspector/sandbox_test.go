@@ -26,7 +26,8 @@ func TestSandbox(t *testing.T) {
 		return answerOf(p, r)
 	}
 	needs := url.QueryEscape(`{"csp":{"connectDomains":["https://api.example.com"]}}`)
-	w := at(http.MethodGet, "/sandbox?needs="+needs, "iframe")
+	frame := "/sandbox?page=" + url.QueryEscape(here) + "&needs="
+	w := at(http.MethodGet, frame+needs, "iframe")
 	policy := w.Header().Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'", "connect-src https://api.example.com;", "frame-src 'none'", "form-action 'none'", "frame-ancestors " + here} {
 		if !strings.Contains(policy+";", want) {
@@ -46,14 +47,14 @@ func TestSandbox(t *testing.T) {
 	}
 	for _, tt := range []struct{ method, path, dest string }{
 		{"GET", "/", "document"}, {"GET", "/", "iframe"}, {"GET", "/wire", "iframe"}, {"GET", "/ui/state", "empty"}, {"POST", "/ui/in", "empty"}, {"POST", "/ui/mcp/who", "empty"},
-		{"POST", "/mcp", "empty"}, {"GET", "/sandbox", "document"}, {"POST", "/sandbox", "iframe"}, {"GET", "/sandbox/x", "iframe"}, {"GET", "/assets/../ui/state", "empty"},
+		{"POST", "/mcp", "empty"}, {"GET", "/sandbox", "document"}, {"POST", "/sandbox", "iframe"}, {"GET", "/sandbox/x", "iframe"}, {"GET", "/sandbox", "iframe"}, {"GET", "/assets/../ui/state", "empty"},
 	} {
 		if w := at(tt.method, tt.path, tt.dest); w.Code != http.StatusForbidden {
 			t.Errorf("%s %s for %s: HTTP %d %s", tt.method, tt.path, tt.dest, w.Code, w.Body)
 		}
 	}
 	for _, bad := range []string{`{"csp":{"connectDomains":["https://x; script-src *"]}}`, `{"csp":1}`, `[]`, `{"csp":{"frameDomains":["https://x\" \"https://y"]}}`, strings.Repeat(" ", maxNeeds) + "{}"} {
-		if w := at(http.MethodGet, "/sandbox?needs="+url.QueryEscape(bad), "iframe"); w.Code != http.StatusBadRequest {
+		if w := at(http.MethodGet, frame+url.QueryEscape(bad), "iframe"); w.Code != http.StatusBadRequest {
 			t.Errorf("the needs %.80s: HTTP %d", bad, w.Code)
 		}
 	}
@@ -84,6 +85,8 @@ func TestViewOfPage(t *testing.T) {
 		{"this program has no other address", func(p *Page) { p.Sandbox = "" }},
 		{"another program has port 7420", func(p *Page) { p.Sandbox, p.NoSandbox = "", "another program has port 7420" }},
 		{"(--allow-host)", func(p *Page) { p.Hosts = []string{"localhost"} }},
+		{"(--allow-host)", func(p *Page) { p.Hosts = []string{"localhost:7421"} }},
+		{"(--allow-host)", func(p *Page) { p.Sandbox = "https://127.0.0.1:7421" }},
 		{"only on the page at https://gateway.example/", func(p *Page) { p.URL, p.Hosts = "https://gateway.example/", []string{"127.0.0.1:7420"} }},
 	} {
 		p := newPage()

@@ -53,13 +53,6 @@ const adminPath = "/admin/v1"
 // routeGateway adds the paths of a gateway.
 func (p *Page) routeGateway() {
 	p.mux.Handle("GET /ui/metrics", answered(p.metrics))
-	p.mux.Handle("GET /ui/connect", answered(func(*http.Request) (any, error) {
-		lines := []string{}
-		if p.Gateway.Connect != nil {
-			lines = append(lines, p.Gateway.Connect()...)
-		}
-		return map[string][]string{"lines": lines}, nil
-	}))
 	p.mux.Handle("GET /ui/inbox", answered(func(r *http.Request) (any, error) {
 		list, _ := p.questions(r)
 		return map[string]any{"questions": list}, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -119,12 +120,12 @@ func TestOffers(t *testing.T) {
 	if got := can(Gateway{Admin: admin, Audited: true}).Can; !got["audit"] {
 		t.Errorf("with an audit log: %v", got)
 	}
-	lines := at(Gateway{Connect: func() []string { return []string{"Claude Code:", "  claude mcp add"} }})("GET", "/ui/connect", ada).Body.String()
-	if lines != `{"lines":["Claude Code:","  claude mcp add"]}`+"\n" {
-		t.Errorf("lines for hosts: %s", lines)
+	var got State
+	if err := json.Unmarshal(at(Gateway{Connect: func() []string { return []string{"Claude Code:", "  claude mcp add"} }})("GET", "/ui/state", ada).Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
 	}
-	if none := at(Gateway{})("GET", "/ui/connect", ada).Body.String(); none != `{"lines":[]}`+"\n" {
-		t.Errorf("without lines: %s", none)
+	if !slices.Equal(got.Connect, []string{"Claude Code:", "  claude mcp add"}) {
+		t.Errorf("lines for hosts: %q", got.Connect)
 	}
 }
 
@@ -213,6 +214,11 @@ func TestStateForOthers(t *testing.T) {
 	if got := read(bob); strings.Contains(got, "secret") || strings.Contains(got, "77777") || !strings.Contains(got, `"lastMinute"`) {
 		t.Errorf("others see %s", got)
 	}
+	one.Asked = bob.ID
+	if got := read(bob); !strings.Contains(got, `"asked":"as#bob"`) || !strings.Contains(got, `"principal":"as#bob"`) {
+		t.Errorf("the person who is asked sees %s", got)
+	}
+	one.Asked = "secret caller"
 	if got := read(ada); strings.Count(got, "secret") != 11 || !strings.Contains(got, "77777") {
 		t.Errorf("administrators see %s", got)
 	}

@@ -14,6 +14,7 @@ func (p *Page) routeWire() {
 		return
 	}
 	p.mux.Handle("GET /ui/rows", p.adminOnly(answered(p.rows)))
+	p.mux.Handle("GET /ui/words", p.adminOnly(answered(func(*http.Request) (any, error) { return filterWords, nil })))
 	p.mux.Handle("GET /ui/row/{n}", p.adminOnly(answered(p.details)))
 	p.mux.Handle("GET /ui/compare", p.adminOnly(answered(p.compared)))
 	p.mux.Handle("GET /ui/trace", p.adminOnly(http.HandlerFunc(p.download)))

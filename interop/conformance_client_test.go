@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // clientScenarios are the scenarios for a client, of both suites.
@@ -102,6 +104,9 @@ func TestConformanceClient(t *testing.T) {
 		v2026_07_28: func(s scenario) bool { return s.in(v2026_07_28) || extension(s) },
 	}) {
 		t.Run(r.name, func(t *testing.T) {
+			if strings.Contains(r.name, " requirements ") {
+				long.Only(t)
+			}
 			// The suite runs all clients at once, which is slow on a small machine.
 			conform(t, "client", r, all, "--command", client, "--timeout", "120000")
 		})

@@ -3,6 +3,8 @@ package interop
 import (
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 const lastLegacy, last = v2025_11_25, v2026_07_28
@@ -88,6 +90,9 @@ func TestConformanceServer(t *testing.T) {
 	})...)
 	for _, r := range runs { // one after the other: some scenarios measure time
 		t.Run(r.name, func(t *testing.T) {
+			if strings.Contains(r.name, " requirements ") {
+				long.Only(t)
+			}
 			conform(t, "server", r, serverScenarios, "--url", url)
 		})
 	}

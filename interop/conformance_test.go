@@ -62,9 +62,18 @@ func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...stri
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	command := append([]string{node(t), r.suite, role, "-o", dir}, append(args, r.args...)...)
+	begin := func(args ...string) []string {
+		return append([]string{node(t), r.suite, role, "-o", dir}, args...)
+	}
+	command := begin(append(slices.Clip(args), r.args...)...)
 	stdout, stderr, err := run(ctx, command) // the exit code ignores omitted scenarios
 	ran := results(t, dir)
+	for again := 0; again < 3 && onlyLate(ran["sse-retry"]); again++ {
+		t.Logf("sse-retry was late beside %d other clients (%v), so it runs again by itself", len(ran)-1, complaints(ran["sse-retry"]))
+		dir = t.TempDir()
+		_, _, err = run(ctx, begin(slices.Concat(args, r.args[2:], []string{"--scenario", "sse-retry"})...)) // without the choice of a suite
+		ran["sse-retry"] = results(t, dir)["sse-retry"]
+	}
 	if role == "server" { // the suite puts the role before the name
 		bare := map[string]outcome{}
 		for name, out := range ran {
@@ -90,13 +99,14 @@ func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...stri
 			if out.stderr != "" {
 				t.Errorf("the client says: %s", out.stderr)
 			}
+			for _, c := range complaints(out) {
+				t.Errorf("%s: %s: %s", c.Status, c.ID, c.Message)
+			}
 			for _, c := range checks {
-				switch {
-				case c.Status == "FAILURE", c.Status == "WARNING": // a warning is a violated SHOULD, and Patchbay violates none
-					t.Errorf("%s: %s: %s", c.Status, c.ID, c.Message)
-				case c.Status == "SKIPPED":
+				switch c.Status {
+				case "SKIPPED":
 					skipped = append(skipped, s.name+"/"+c.ID)
-				case c.Status == "SUCCESS":
+				case "SUCCESS":
 					passed++
 				}
 			}
@@ -112,6 +122,24 @@ func conform(t *testing.T, role string, r suiteRun, all []scenario, args ...stri
 	if err != nil && !t.Failed() {
 		t.Errorf("conformance %q: %v, though no scenario failed\n%s\nstderr: %s", command, err, stdout, stderr)
 	}
+}
+
+// complaints are the checks that failed or warned: a warning is a violated SHOULD, and Patchbay violates none.
+func complaints(out outcome) []check {
+	var found []check
+	for _, c := range out.checks {
+		if c.Status == "FAILURE" || c.Status == "WARNING" {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// onlyLate reports whether all that a scenario complains of is a client that came back later than 200 ms after its time.
+// The suite starts all clients at once, and on a crowded machine it measures the machine.
+func onlyLate(out outcome) bool {
+	found := complaints(out)
+	return len(found) == 1 && found[0].ID == "client-sse-retry-timing" && strings.Contains(found[0].Message, " late ")
 }
 
 // leastChecks are the checks that the pinned versions of the suites have made in each run: fewer of them mean that
@@ -180,7 +208,8 @@ var spoken = []string{v2025_03_26, v2025_06_18, v2025_11_25, v2026_07_28}
 
 // nextRuns are the runs of the newer suite: all scenarios of each revision; both lists of
 // requirements, with what the suite adds to them; and all there are, the extensions
-// among them, each in the revision that the suite picks.
+// among them, each in the revision that the suite picks. The lists run in the long form:
+// each of their scenarios is in another run.
 func nextRuns(required map[string]func(scenario) bool) []suiteRun {
 	var runs []suiteRun
 	for _, v := range spoken {
@@ -190,4 +219,23 @@ func nextRuns(required map[string]func(scenario) bool) []suiteRun {
 		runs = append(runs, suiteRun{"0.2.0-alpha.12 requirements " + v, suiteNext, []string{"--requirements", v}, required[v]})
 	}
 	return append(runs, suiteRun{"0.2.0-alpha.12 all", suiteNext, []string{"--suite", "all"}, func(scenario) bool { return true }})
+}
+
+// A scenario runs again only if nothing but a late client speaks against it.
+func TestOnlyLate(t *testing.T) {
+	late := check{"client-sse-retry-timing", "WARNING", "Client reconnected slightly late (816ms instead of 500ms)."}
+	early := check{"client-sse-retry-timing", "FAILURE", "Client reconnected too early (100ms instead of 500ms)."}
+	unsent := check{"client-sse-last-event-id", "WARNING", "Client did not send Last-Event-ID header on reconnection."}
+	fine := check{"client-sse-graceful-reconnect", "SUCCESS", ""}
+	for name, tt := range map[string]struct {
+		checks []check
+		want   bool
+	}{
+		"late": {[]check{fine, late}, true}, "early": {[]check{fine, early}, false}, "late and something else": {[]check{late, unsent}, false},
+		"something else": {[]check{unsent}, false}, "fine": {[]check{fine}, false}, "nothing": {nil, false},
+	} {
+		if got := onlyLate(outcome{checks: tt.checks}); got != tt.want {
+			t.Errorf("%s: onlyLate is %v", name, got)
+		}
+	}
 }

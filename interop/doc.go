@@ -1,7 +1,7 @@
 // Package interop tests that Patchbay works with software written by others: SDKs, servers,
 // clients, conformance suites, an authorization server. It has tests only; package telemetry has
 // middleware to copy, package ports programs that others wrote, ported, and package collector sends
-// telemetry to a real OpenTelemetry collector.
+// telemetry to a real OpenTelemetry collector, which .ci/long tests.
 //
 // Each peer, ours or foreign, is a program that can be a server and a client. All servers have the
 // same features: a tool that echoes, one that asks the user, one that asks twice, one that asks the

@@ -116,7 +116,7 @@ func talk(t *testing.T, api, url string, r *recorder, script string) []understoo
 	name := map[string]string{"chat": "openai", "responses": "openai-responses", "messages": "anthropic"}[api]
 	m, err := provider.Open(name+"/scripted", provider.Options{
 		BaseURL: url + "/v1", Key: "key", HTTPClient: &http.Client{Transport: r}, Env: func(string) string { return "" },
-		Info: func(i *model.Info) { i.Images, i.Files = true, true },
+		Info: func(i *model.Info) { i.Images, i.Files, i.Window = true, true, 100_000 },
 	})
 	if err != nil {
 		t.Fatal(err)

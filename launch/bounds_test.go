@@ -143,9 +143,9 @@ func TestProcessLimit(t *testing.T) {
 // A command within its limits is left alone, and a system without support says so once.
 func TestWithinLimits(t *testing.T) {
 	f, env := bounded(t, 2e9, 50)
-	var notes []string
-	env.Note = func(text string) { notes = append(notes, text) }
 	soon(t, "the server answers", func() bool { _, err := ask(t, f.Gateway, "a_self"); return err == nil })
+	var notes []string
+	env.Note = func(text string) { notes = append(notes, text) } // that of the server a has come
 	entry := config.Server{Name: "b", Command: os.Args[0], Env: map[string]string{"LAUNCH_TEST_SERVER": "1"}, Memory: 2e9, Processes: 50, Source: "mcp.json:4"}
 	for range 2 {
 		s, err := env.Open(t.Context(), entry, nil, nil)

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -122,20 +119,7 @@ func (e *Env) Check(s config.Server) error {
 	return process.Check(s)
 }
 
-// environment returns the environment of a command: the variables that its configuration declares
-// and, of this program's environment, all if the entry inherits it, else those that
-// [process.Passes] allows. Answers to the inputs of one server are not given to another, and the
-// passphrase of the vault is given to none.
+// environment returns the environment of a command.
 func environment(s config.Server) []string {
-	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
-		name, value, _ := strings.Cut(e, "=")
-		if s.InheritEnv {
-			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE" || name == parentName
-		}
-		return !process.Passes(name, value, runtime.GOOS)
-	})
-	for name, value := range s.Env {
-		env = append(env, name+"="+value)
-	}
-	return env
+	return process.Environment(s.Env, s.InheritEnv, parentName)
 }

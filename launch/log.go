@@ -9,8 +9,8 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Log keeps the last lines of a server's standard error, over all its connections. It may be used
-// by several goroutines.
+// Log keeps the last lines of a server's standard error, over all connections that are open at the same
+// time. It may be used by several goroutines.
 type Log struct {
 	name string
 	env  *Env
@@ -20,16 +20,34 @@ type Log struct {
 
 	opened atomic.Int64 // connections to the server so far
 
-	mu   sync.Mutex
-	tail []byte      // complete lines, without secrets; guarded by mu
-	part []byte      // of a line that is not complete; guarded by mu
-	keys trace.Lines // state of private keys over the lines for each
+	mu      sync.Mutex
+	writers int         // connections that are open, or being opened; guarded by mu
+	tail    []byte      // complete lines, without secrets; guarded by mu
+	part    []byte      // of a line that is not complete; guarded by mu
+	keys    trace.Lines // state of private keys over the lines for each
 }
 
 // NewLog returns the log of a server. If each is not nil, it is called with each line, prefixed
 // with the name of the server and without secrets.
 func (e *Env) NewLog(name string, each func(line string)) *Log {
 	return &Log{name: name, env: e, each: each}
+}
+
+// begins counts a connection, until ends is called. Without another one the lines of former processes go: they would be
+// taken for the reason why this one ends.
+func (l *Log) begins() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writers == 0 {
+		l.tail, l.part, l.keys = nil, nil, trace.Lines{}
+	}
+	l.writers++
+}
+
+func (l *Log) ends() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writers--
 }
 
 // maxSaid bounds, in bytes, the kept standard error of a server, and the length of a line.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -55,5 +56,20 @@ func TestLastLinesHoldNoKey(t *testing.T) {
 	fmt.Fprint(l, "-----BEGIN PRIVATE KEY-----\n"+strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n", 12)+"MIIEvQ")
 	if last := l.Last(); strings.Contains(last, "MIIE") || !strings.Contains(last, trace.Redacted) {
 		t.Error(last)
+	}
+}
+
+// The last lines of a server that has ended are those of its last process, and not of former ones.
+func TestLastLinesAreOfOneProcess(t *testing.T) {
+	f := &Servers{Gateway: new(gateway.Gateway), Env: new(Env)}
+	log := f.Env.NewLog("a", nil)
+	for _, says := range []string{"first words", "second words"} {
+		entry := config.Server{Name: "a", Command: os.Args[0], Env: map[string]string{"LAUNCH_TEST_SERVER": "1", "LAUNCH_TEST_SAYS": says}}
+		if _, err := f.openCounted(t.Context(), &server{Server: entry}, entry, log); err == nil {
+			t.Fatal("a process that ends at once was opened")
+		}
+		if last := log.Last(); strings.Trim(strings.ReplaceAll(last, says, ""), "\n") != "" || last == "" { // it is tried more than once
+			t.Errorf("the last lines are %q, want %q alone", last, says)
+		}
 	}
 }

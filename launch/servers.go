@@ -344,6 +344,7 @@ func (f *Servers) openCounted(ctx context.Context, s *server, entry config.Serve
 	if err != nil {
 		return nil, err
 	}
+	log.begins()
 	u, err := f.open(ctx, entry, log)
 	if why := loopOf(err); why != "" && s.group == nil {
 		s.leftOut.Store(&why)
@@ -353,6 +354,7 @@ func (f *Servers) openCounted(ctx context.Context, s *server, entry config.Serve
 		}
 	}
 	if err != nil {
+		log.ends()
 		return nil, err
 	}
 	if debugger != "" {
@@ -362,6 +364,7 @@ func (f *Servers) openCounted(ctx context.Context, s *server, entry config.Serve
 	f.wg.Go(func() {
 		<-u.Done()
 		s.uncount(u)
+		log.ends()
 		if why := u.bound.Reason(); why != "" {
 			log.journal.Event(why)
 			f.log().Warn("server stopped at a limit of its entry", "server", s.Name, "err", why)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -17,6 +18,10 @@ import (
 // its memory is reused. None of that reaches anybody.
 func TestLeftBehind(t *testing.T) {
 	var left sync.WaitGroup
+	pause := 100 * time.Microsecond
+	if long.Raced() {
+		pause = time.Millisecond
+	}
 	var answered, stop chan struct{}
 	server := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}
@@ -30,7 +35,7 @@ func TestLeftBehind(t *testing.T) {
 					select {
 					case <-stop:
 						return
-					case <-time.After(100 * time.Microsecond):
+					case <-time.After(pause):
 					}
 					mcp.Progress(ctx, n, 0, "late")
 					mcp.Log(ctx).Error("late")

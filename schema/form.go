@@ -166,7 +166,7 @@ func (s schemaObject) get(name string) json.RawMessage {
 // text returns a string member.
 func (s schemaObject) text(name string) string {
 	var v string
-	_ = json.Unmarshal(orNull(s.get(name)), &v)
+	s.decode(name, &v)
 	return v
 }
 
@@ -182,7 +182,7 @@ func (s schemaObject) number(name string) json.Number {
 // list returns the elements of an array member.
 func (s schemaObject) list(name string) []json.RawMessage {
 	var v []json.RawMessage
-	_ = json.Unmarshal(orNull(s.get(name)), &v)
+	s.decode(name, &v)
 	return v
 }
 
@@ -192,15 +192,15 @@ func (s schemaObject) types() []string {
 		return []string{t}
 	}
 	var list []string
-	_ = json.Unmarshal(orNull(s.get("type")), &list)
+	s.decode("type", &list)
 	return list
 }
 
-func orNull(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage("null")
+// decode leaves v as it is if there is no such member or it is of another kind.
+func (s schemaObject) decode(name string, v any) {
+	if raw := s.get(name); raw != nil {
+		_ = json.Unmarshal(raw, v)
 	}
-	return raw
 }
 
 // with returns s with the members of above added or replaced.

@@ -72,6 +72,23 @@ type Frame struct {
 	HTTP *HTTP           // nil: not HTTP, or not recorded
 }
 
+// Server returns the name of the server at the other end of a connection of a gateway: the gateway puts it in front of the
+// name of the connection, as in db/stdio-1, and for a later connection to the same server db#2/stdio-1. It is empty for other
+// connections.
+func (f *Frame) Server() string {
+	i := strings.LastIndexByte(f.Conn, '/') // the name may be a URL
+	if i < 0 {
+		return ""
+	}
+	server := f.Conn[:i]
+	if i := strings.LastIndexByte(server, '#'); i > 0 {
+		if _, err := strconv.Atoi(server[i+1:]); err == nil {
+			return server[:i]
+		}
+	}
+	return server
+}
+
 // Cause names a request that a gateway, or a handler that calls another server, was serving when
 // it sent or received a frame. Causes can be compared with ==.
 type Cause struct {

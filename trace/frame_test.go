@@ -213,3 +213,15 @@ func (endless) Read(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// The name of a server can have slashes and number signs, and a later connection a number.
+func TestServer(t *testing.T) {
+	for conn, want := range map[string]string{
+		"": "", "http-1": "", "db/stdio-1": "db", "db#2/stdio-1": "db", "#2/stdio-1": "#2", "db#x/stdio-1": "db#x",
+		"http://127.0.0.1:1/mcp#2/http-1": "http://127.0.0.1:1/mcp",
+	} {
+		if got := (&trace.Frame{Conn: conn}).Server(); got != want {
+			t.Errorf("%q: %q, want %q", conn, got, want)
+		}
+	}
+}

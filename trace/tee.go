@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Tee gives each frame to several takers, such as the Record of a [Writer] and a page that shows
@@ -22,8 +23,14 @@ type Tee struct {
 	on atomic.Bool
 
 	mu     sync.RWMutex
-	takers []*Writer // guarded by mu
-	closed bool      // guarded by mu
+	takers []taker // guarded by mu
+	closed bool    // guarded by mu
+}
+
+// taker is a taker with its queue.
+type taker struct {
+	*Writer
+	wants func(*Frame) bool // nil: all
 }
 
 // Watched is true while there are takers. Without takers nothing needs to make frames: see
@@ -33,7 +40,11 @@ func (t *Tee) Watched() *atomic.Bool { return &t.on }
 // Add adds a taker, which gets the frames from now on. The function it returns removes the taker
 // again after it has got the frames recorded so far, waits at most five seconds for that, and may
 // be called more than once. After Close, Add does nothing.
-func (t *Tee) Add(take func(Frame)) (remove func()) {
+func (t *Tee) Add(take func(Frame)) (remove func()) { return t.AddSome(nil, take) }
+
+// AddSome is like Add for a taker of some frames: those for which wants returns true. It is asked on the goroutine of Record,
+// before the frame is copied, so it must be fast, and it must not keep the frame or call the Tee.
+func (t *Tee) AddSome(wants func(*Frame) bool, take func(Frame)) (remove func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -48,11 +59,11 @@ func (t *Tee) Add(take func(Frame)) (remove func()) {
 		take(f)
 		return nil
 	})
-	t.takers = append(t.takers, w)
+	t.takers = append(t.takers, taker{w, wants})
 	t.on.Store(true)
 	return func() {
 		t.mu.Lock()
-		t.takers = slices.DeleteFunc(t.takers, func(x *Writer) bool { return x == w })
+		t.takers = slices.DeleteFunc(t.takers, func(x taker) bool { return x.Writer == w })
 		t.on.Store(len(t.takers) > 0)
 		t.mu.Unlock()
 		_ = w.Close() // OnFault had its losses
@@ -65,10 +76,15 @@ func (t *Tee) Record(f Frame) {
 	if !t.on.Load() {
 		return
 	}
+	if f.Time.IsZero() {
+		f.Time = time.Now()
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, w := range t.takers {
-		w.Record(f)
+		if w.wants == nil || w.wants(&f) {
+			w.Record(f)
+		}
 	}
 }
 

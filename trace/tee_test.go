@@ -82,11 +82,11 @@ func TestTeeSlow(t *testing.T) {
 			<-begun
 		}
 		if i%100 == 99 {
-			drained(t, tee.takers[1])
+			drained(t, tee.takers[1].Writer)
 		}
 	}
 	close(hang)
-	drained(t, tee.takers[0])
+	drained(t, tee.takers[0].Writer)
 	tee.Record(Frame{Dir: In, Note: "last"})
 	tee.Close()
 	lost := 0

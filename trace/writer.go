@@ -82,7 +82,7 @@ type Writer struct {
 	noisy   string           // guarded by mu; the connection with most of the queue at the first drop
 	closed  bool             // guarded by mu
 	err     error            // guarded by mu; first error of the sink
-	changed chan struct{}    // guarded by mu; closed and replaced on every change
+	changed chan struct{}    // guarded by mu; closed by the next change; nil: nobody waits
 }
 
 // NewWriter returns a writer to w; opts may be nil. w is used by one goroutine
@@ -130,7 +130,7 @@ func newWriter(o WriterOptions, take func(Frame) error) *Writer {
 	t := &Writer{
 		omitTime: o.OmitTime, take: take, shares: map[string]int64{},
 		maxCount: o.MaxQueued, maxBytes: o.MaxQueuedBytes, maxWait: o.MaxWait, onFault: o.OnFault,
-		finished: make(chan struct{}), changed: make(chan struct{}),
+		finished: make(chan struct{}),
 	}
 	go t.writeLoop()
 	return t
@@ -175,7 +175,7 @@ func (t *Writer) enqueue(f Frame) (fault error) {
 		timeout := time.NewTimer(t.maxWait)
 		defer timeout.Stop()
 		for waiting := true; waiting && t.full(f); {
-			changed := t.changed
+			changed := t.change()
 			t.mu.Unlock()
 			select {
 			case <-changed:
@@ -308,8 +308,18 @@ func size(f Frame) int64 {
 
 // signal wakes the waiters for a change. The caller holds mu.
 func (t *Writer) signal() {
-	close(t.changed)
-	t.changed = make(chan struct{})
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// change returns a channel that the next change closes. The caller holds mu.
+func (t *Writer) change() <-chan struct{} {
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	return t.changed
 }
 
 // writeLoop writes the queue, a batch at a time, until the writer is closed and the queue is
@@ -366,7 +376,7 @@ func (t *Writer) next() []Frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.queue) == 0 && !t.closed {
-		changed := t.changed
+		changed := t.change()
 		t.mu.Unlock()
 		<-changed
 		t.mu.Lock()
@@ -389,7 +399,7 @@ func (t *Writer) Flush() error {
 	defer timeout.Stop()
 	t.mu.Lock()
 	for target := t.queued; t.written < min(target, t.queued); {
-		changed, n := t.changed, min(target, t.queued)-t.written
+		changed, n := t.change(), min(target, t.queued)-t.written
 		t.mu.Unlock()
 		select {
 		case <-changed:

@@ -6,10 +6,12 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/term"
 
@@ -49,25 +51,30 @@ type app struct {
 	toldUnusable map[string]bool // tools that a line has reported as unusable
 
 	*globals
-	of       *verb    // the verb that runs
-	verb     string   // the first word of its name
-	sub      []string // the words after it that name verbs, as in "config add"
-	flags    []string // as they were typed, each with its value
-	words    []string // the verb's positional arguments
-	command  []string // the words after "--"
-	dashed   bool     // there was a "--"
-	timed    bool     // there was a --timeout
-	server   *config.Server
-	written  *config.Server     // server before its inputs were resolved; nil: no server yet
-	keys     *terminal.Keyboard // nil until the first question
-	answers  *inputs.Answers    // resolves the inputs of mcp.json
-	secrets  *secrets.Known     // of this run
-	eras     mcp.Eras           // of servers that this run has reached
-	env      *launch.Env        // the environment of the servers that this run opens
-	file     *inspected         // mcp.json, once it has been read
-	served   bool               // standard input belongs to an MCP client
-	wire     io.Writer          // standard output, if it belongs to an MCP client
-	suggests bool               // a shell completes the command line, which nobody has entered yet
+	of      *verb    // the verb that runs
+	verb    string   // the first word of its name
+	sub     []string // the words after it that name verbs, as in "config add"
+	flags   []string // as they were typed, each with its value
+	words   []string // the verb's positional arguments
+	command []string // the words after "--"
+	dashed  bool     // there was a "--"
+	timed   bool     // there was a --timeout
+	server  *config.Server
+	written *config.Server               // server before its inputs were resolved; nil: no server yet
+	keys    *terminal.Keyboard           // nil until the first question
+	answers *inputs.Answers              // resolves the inputs of mcp.json
+	secrets *secrets.Known               // of this run
+	eras    mcp.Eras                     // of servers that this run has reached
+	env     *launch.Env                  // the environment of the servers that this run opens
+	file    *inspected                   // mcp.json, once it has been read
+	asked   atomic.Pointer[config.Model] // opened last; nil: none
+
+	modelWire http.RoundTripper // records models, or answers in their place; nil: the usual one
+	replayed  bool              // modelWire answers from a recording
+
+	served   bool      // standard input belongs to an MCP client
+	wire     io.Writer // standard output, if it belongs to an MCP client
+	suggests bool      // a shell completes the command line, which nobody has entered yet
 
 	deployed *deploy.File // gateway.yaml of --gateway; nil: none
 

@@ -8,17 +8,17 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chatmemory"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/control"
 	"github.com/patchbay-dev/patchbay/host"
-	"github.com/patchbay-dev/patchbay/host/memory"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/schema"
@@ -32,9 +32,9 @@ var chatVerb = verb{
 names the tool, the tool is read-only and its server trusted, or you allowed it
 before. Servers' questions appear as forms. /help lists the commands; ctrl-C
 cancels, and twice quits. Without a model chat is a console: /call, /read and
-/prompt. Without a terminal it reads lines and prints their results.
+/prompt. Without a terminal it reads lines. docs/host.md has the rest.
 
-` + helpServers + ` docs/host.md has the rest.`,
+` + helpServers,
 	command: func() command { return new(chatCmd) },
 }
 
@@ -42,9 +42,10 @@ cancels, and twice quits. Without a model chat is a console: /call, /read and
 type chatCmd struct {
 	modelFlags
 	callRules
+	chatmemory.Flags
+	control.Options
 	Message  []string `arg:"" optional:"" help:"First message."`
-	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Skip approval; * matches any text (repeatable)."`
-	Resume   string   `placeholder:"ID" help:"Continue an earlier conversation."`
+	Allow    []string `sep:"none" placeholder:"SERVER/TOOL" help:"Skip approval, also \"… if CONDITION\" (repeatable)."`
 	NoMemory bool     `name:"no-memory" help:"Do not store this conversation."`
 }
 
@@ -52,10 +53,14 @@ func (c *chatCmd) Run(a *app) error {
 	if a.JSON {
 		return usagef("chat has no JSON output").Hint("patchbay help run")
 	}
-	if c.NoMemory && c.Resume != "" {
-		return usagef("--no-memory and --resume exclude each other")
+	if c.NoMemory && (c.Resume != "" || c.Continue) {
+		return usagef("--no-memory excludes --resume and --continue")
 	}
-	if err := a.checkAllow(c.Allow); err != nil {
+	if err := allow.Check(c.Allow, a.Servers); err != nil {
+		return err
+	}
+	begin, err := c.Begin()
+	if err != nil {
 		return err
 	}
 	if err := a.deploy(&c.governed, &c.limits, nil); err != nil {
@@ -76,11 +81,12 @@ func (c *chatCmd) Run(a *app) error {
 	}
 	h.Allow = c.Allow
 	o := chat.Options{
-		Title: "patchbay " + Version, Color: a.tty.color, OpenModel: a.openModel,
-		Arguments: a.typed, Visit: login.OpenBrowser, Resume: c.Resume,
+		Title: "patchbay " + Version, Color: a.tty.color, OpenModel: a.openModel, Offered: a.offered,
+		Arguments: a.typed, Visit: login.OpenBrowser, Bell: os.Getenv("PATCHBAY_BELL"),
+		Lines: !a.tty.in || !a.tty.out || os.Getenv("TERM") == "dumb",
 	}
-	o.First = strings.Join(c.Message, " ")
-	if o.System, err = a.system(c.modelFlags, ""); err != nil {
+	o.First, o.Begin = strings.Join(c.Message, " "), begin
+	if o.System, err = a.instruct(h, c.modelFlags, "", true); err != nil {
 		return err
 	}
 	set, err := a.models()
@@ -97,9 +103,14 @@ func (c *chatCmd) Run(a *app) error {
 	if !c.NoMemory {
 		kept := new(chatmemory.Memory)
 		a.atEnd = append([]func(){kept.Close}, a.atEnd...) // after the host, which may still keep entries
-		o.Memory, o.History = kept, historyFile()
+		o.Memory, o.History = kept, chatmemory.History()
+		if o.Choose = c.Choose() && !o.Lines; !o.Choose {
+			if o.Resume, err = kept.ID(a.ctx, c.Flags); err != nil {
+				return err
+			}
+		}
 	}
-	if o.Lines = !a.tty.in || !a.tty.out || os.Getenv("TERM") == "dumb"; o.Lines {
+	if o.Lines {
 		return c.lines(a, h, plan, o)
 	}
 	ui := chat.New(h.Host, o)
@@ -178,13 +189,4 @@ func (a *app) typed(words []string, tool *mcp.Tool) (json.RawMessage, error) {
 		err = fmt.Errorf("%w:\n%s", err, f.Detail)
 	}
 	return args, err
-}
-
-// historyFile returns the file with the input history of chat, beside the conversations.
-func historyFile() string {
-	path, err := memory.DefaultPath()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(filepath.Dir(path), "history.jsonl")
 }

@@ -54,6 +54,24 @@ turns:
 	x.Wait(`(?m)^exit 0$`)
 }
 
+// --resume without an ID shows the earlier conversations to choose from. Without a terminal it is an error.
+func TestChatChoosesConversation(t *testing.T) {
+	alone(t)
+	scripted(t, modeltest.MustParse(`
+turns:
+  - when: {user: "hello"}
+    answer: [text: "One."]
+`))
+	typed(t, "hello stove\n", "chat", "-m", "openai/scripted", "-s", "shop")
+	x := atScreen(t, "chat", "-m", "openai/scripted", "-s", "shop", "--resume")
+	x.Wait(`resume: [\s\S]*› \w{10}  \d{4}-[^\n]* hello stove\n`)
+	x.Press("Enter")
+	x.Wait(`continuing \w{10}, 2 messages[\s\S]*One\.[\s\S]*` + ready)
+	x.Press("C-c", "C-c")
+	x.Wait(`(?m)^exit 0$`)
+	typedRun(t, "", exitUsage, "chat", "-m", "openai/scripted", "-s", "shop", "--resume", "-q")
+}
+
 // TestChatIsToldAnswers: --on-elicit answers elicitation requests, and approvals are still asked
 // for.
 func TestChatIsToldAnswers(t *testing.T) {

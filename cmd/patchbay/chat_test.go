@@ -86,6 +86,22 @@ func TestChatConsole(t *testing.T) {
 	}
 }
 
+// Without a terminal, the exit code says that the model failed at the last message.
+func TestChatLinesFail(t *testing.T) {
+	for script, code := range map[string]int{
+		"rules: [fault: {status: 401}]":                             exitModel,
+		"turns: [{answer: [text: Hello.]}, {fault: {status: 401}}]": exitModel,
+		"turns: [{fault: {status: 401}}, {answer: [text: Hello.]}]": exitOK,
+	} {
+		alone(t)
+		scripted(t, modeltest.MustParse(script))
+		out := typed(t, "one\ntwo\n", "chat", "-m", "openai/scripted", "-s", "shop", "--no-memory")
+		if out.code != code || !strings.Contains(out.stdout, "not authorized") || code != exitOK && !strings.Contains(out.stderr, "config doctor") {
+			t.Errorf("%s: exit code %d, want %d; stdout:\n%s\nstderr:\n%s", script, out.code, code, out.stdout, out.stderr)
+		}
+	}
+}
+
 // Without a terminal nobody can be asked: a tool that needs approval is not called, and the model
 // gets that as the result.
 func TestChatAsksNobody(t *testing.T) {

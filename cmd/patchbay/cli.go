@@ -199,6 +199,10 @@ func arrange(args []string) line {
 			}
 			l.flags = append(l.flags, arg)
 			if flag != nil && !flag.IsBool() && !joined {
+				if flag.Bare != "" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
+					l.flags[len(l.flags)-1] = flagWithValue(arg, flag.Bare)
+					continue
+				}
 				if i++; i == len(args) || args[i] == "--" {
 					l.empty, l.flags = flag, l.flags[:len(l.flags)-1]
 					i--

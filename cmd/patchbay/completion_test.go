@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 )
@@ -45,6 +46,9 @@ func completing(t *testing.T) (bin string) {
 
 func TestSuggest(t *testing.T) {
 	completing(t)
+	was := suggestTime
+	suggestTime = time.Minute // a server may need longer than a person waits, on a machine that does much else
+	t.Cleanup(func() { suggestTime = was })
 	tests := []struct {
 		words []string // the last is the current one
 		want  string   // separated by commas; "…" at the end: and more

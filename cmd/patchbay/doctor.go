@@ -117,6 +117,15 @@ func (c *configDoctorCmd) exams(a *app) ([]*doctor.Exam, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(c.Names) == 0 {
+		hooks, err := a.hooks()
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hooks {
+			models = append(models, doctor.Hook(h))
+		}
+	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		return len(c.Names) > 0 && slices.ContainsFunc(models, func(e *doctor.Exam) bool { return e.Model.Name == name })
 	})
@@ -215,6 +224,7 @@ func (r *inspected) unread() []config.Problem {
 // the address of the model.
 func (a *app) exam(s config.Server, m *config.Model) *doctor.Exam {
 	e := &doctor.Exam{Env: a.env, Server: s, Model: m, Client: a.newClient, Bound: a.startContext, TLS: a.modelTLS}
+	e.List = func(ctx context.Context) ([]string, error) { return a.listModels(ctx, m) }
 	if a.file != nil {
 		e.Config = a.file.path
 	}

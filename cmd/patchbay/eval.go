@@ -1,60 +1,58 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/evals"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/eval"
 	"github.com/patchbay-dev/patchbay/host/model"
-	"github.com/patchbay-dev/patchbay/internal/ownfile"
-	"github.com/patchbay-dev/patchbay/internal/wildcard"
 	"github.com/patchbay-dev/patchbay/launch"
 )
 
 var evalVerb = verb{
 	name: "eval", summary: "Test servers and prompts with language models.", usage: "FILE [--model MODEL ...] [SERVER ...]",
-	examples: []string{"patchbay eval shop.yaml", "patchbay eval shop.yaml -m openai/gpt-5-mini -n 10 --junit report.xml"},
+	examples: []string{"patchbay eval shop.yaml -m openai/gpt-5-mini -n 10 --junit report.xml", "patchbay eval shop.yaml --replay-model shop.model.jsonl --baseline shop.json"},
 	server:   manyServers,
 	details: `FILE lists tasks and the expected behaviour of models (see docs/host.md):
   servers: [shop]
-  models: [openai/gpt-5-mini]
   tasks:
     - name: stoves
       prompt: Put two stoves into a cart.
       expect:
         calls: [{tool: shop/add-to-cart, arguments: {quantity: 2}}]
-        never: [shop/place-order]
         answer: {contains: [Ember Stove], judge: It names a price.}
-Exit code 1: a run failed.`,
+Exit code 1: a run failed, or with --baseline more of them than before; 2: FILE
+is missing or has faults.`,
 	command: func() command { return new(evalCmd) },
 }
 
 // evalCmd gives models tasks and checks the results.
 type evalCmd struct {
-	File     string   `arg:"" help:"Tasks and expectations, in YAML or JSON."`
-	Models   []string `name:"model" short:"m" sep:"none" placeholder:"MODEL" help:"Replace the models of the file (repeatable)."`
-	Judge    string   `placeholder:"MODEL" help:"Judge answers with this model."`
-	Runs     int      `short:"n" placeholder:"N" help:"Repetitions of each task with each model; 0: as in FILE."`
-	Parallel int      `placeholder:"N" help:"Number of parallel runs [4]."`
-	Task     []string `sep:"none" placeholder:"NAME" help:"Run only this task; * matches any text (repeatable)."`
-	JUnit    string   `name:"junit" placeholder:"FILE" help:"Write a JUnit report."`
+	File string `arg:"" help:"Tasks and expectations, in YAML or JSON."`
+	evals.Flags
 }
 
 func (c *evalCmd) Run(a *app) error {
 	s, err := eval.Load(c.File)
 	if err != nil {
+		return usagef("%w", err)
+	}
+	if err := c.Choose(s); err != nil {
 		return err
 	}
-	if err := c.choose(s); err != nil {
+	base, err := c.ReadBaseline(c.File)
+	if err != nil {
+		return err
+	}
+	played, err := c.wire(a)
+	if err != nil {
 		return err
 	}
 	list, err := c.servers(a, s)
@@ -73,6 +71,9 @@ func (c *evalCmd) Run(a *app) error {
 	}
 	for _, server := range list { // ask questions before anything is started
 		a.env.Resolve(server)
+	}
+	if _, _, err := a.recorder(); err != nil { // open the recording before several runs want it
+		return err
 	}
 	r := &eval.Runner{
 		Model: func(name string) (model.Model, error) { return a.openModel(name) },
@@ -99,52 +100,49 @@ func (c *evalCmd) Run(a *app) error {
 	if report == nil {
 		return err
 	}
-	if c.JUnit != "" {
-		if err := c.writeJUnit(report); err != nil {
-			return err
-		}
-	}
-	if err := c.print(a, report); err != nil {
+	if err := c.WriteJUnit(report); err != nil {
 		return err
 	}
-	if err == nil && report.Err() != nil {
-		return errFailed
+	var compared *eval.Comparison
+	if base != nil {
+		compared = base.Compare(report, c.Tolerance/100)
 	}
-	return err
+	if err := c.print(a, report, compared); err != nil || a.ctx.Err() != nil {
+		return cmp.Or(err, context.Cause(a.ctx))
+	}
+	if err := errors.Join(played(), c.WriteBaseline(report)); err != nil {
+		return err
+	}
+	return c.verdict(a, report, compared)
 }
 
-// choose lets flags override the file.
-func (c *evalCmd) choose(s *eval.Suite) error {
-	if len(c.Models) > 0 {
-		s.Models = c.Models
-	}
-	if c.Judge != "" {
-		s.Judge = c.Judge
-	}
-	if c.Runs < 0 || c.Parallel < 0 {
-		return usagef("--runs and --parallel must not be negative")
-	}
-	if c.Parallel > 0 {
-		s.Parallel = c.Parallel
-	}
-	if c.Runs > 0 {
-		s.Runs = c.Runs
-		for _, t := range s.Tasks {
-			t.Runs = 0
+// verdict returns the error of runs that failed, or are worse than a baseline.
+func (c *evalCmd) verdict(a *app, report *eval.Report, compared *eval.Comparison) error {
+	if compared == nil {
+		if report.Err() != nil {
+			return errFailed
 		}
-	}
-	if len(c.Task) == 0 {
 		return nil
 	}
-	var names []string
-	s.Tasks = slices.DeleteFunc(s.Tasks, func(t *eval.Task) bool {
-		names = append(names, t.Name)
-		return !slices.ContainsFunc(c.Task, func(pattern string) bool { return wildcard.Match(pattern, t.Name) })
-	})
-	if len(s.Tasks) == 0 {
-		return usagef("no task %s; tasks: %s", strings.Join(c.Task, ", "), strings.Join(names, ", "))
+	for _, note := range evals.Notes(report, compared) {
+		a.talk.Note("%s", note)
+	}
+	if worse := compared.Err(); worse != nil {
+		a.talk.Always(visible(worse.Error()))
+		return errWorse
 	}
 	return nil
+}
+
+// wire lets the models be recorded, or answers from a recording. The function that it returns ends that after the runs.
+func (c *evalCmd) wire(a *app) (end func() error, err error) {
+	client, err := a.modelClient()
+	if err != nil {
+		return nil, err
+	}
+	a.modelWire, end, err = c.Wire(client, a.secrets.Text, a.talk.Note)
+	a.replayed = c.Replay != ""
+	return end, err
 }
 
 // servers returns the servers of the command line, else of the file, else of mcp.json.
@@ -158,10 +156,10 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 		}
 		file, faults, err := config.Parse(path, s.Inline, nil)
 		if err != nil {
-			return nil, err
+			return nil, usagef("%w", err)
 		}
 		if len(faults) > 0 {
-			return nil, faults
+			return nil, usagef("%w", faults)
 		}
 		return launch.Enabled(file), nil
 	default:
@@ -196,39 +194,18 @@ func (c *evalCmd) tell(a *app, r *eval.Result) {
 }
 
 // print prints the report: a table or JSON.
-func (c *evalCmd) print(a *app, report *eval.Report) error {
+func (c *evalCmd) print(a *app, report *eval.Report, compared *eval.Comparison) error {
 	if a.JSON {
 		data, err := json.MarshalIndent(struct {
 			*eval.Report
-			Rows []eval.Row `json:"rows"`
-		}{report, report.Rows()}, "", "  ")
+			Rows     []eval.Row       `json:"rows"`
+			Compared *eval.Comparison `json:"compared,omitempty"` // with the baseline
+		}{report, report.Rows(), compared}, "", "  ")
 		if err == nil {
 			a.print(a.shown(string(data)))
 		}
 		return err
 	}
-	g := &screen.Grid{Right: []bool{false, false, true, true, true, true, true}}
-	g.Add("TASK", "MODEL", "PASSED", "STEPS", "TOKENS", "COST", "TIME")
-	for _, r := range report.Rows() {
-		cost := "-"
-		if r.Cost > 0 {
-			cost = fmt.Sprintf("%.4f", r.Cost)
-		}
-		g.Add(r.Task, r.Model, fmt.Sprintf("%d/%d", r.Passed, r.Runs), fmt.Sprintf("%.1f", r.Steps), fmt.Sprint(r.Tokens), cost, shortTime(r.Median))
-	}
-	a.printGrid(g)
+	a.printGrid(evals.Table(report, compared))
 	return nil
-}
-
-func (c *evalCmd) writeJUnit(report *eval.Report) (err error) {
-	var w io.WriteCloser
-	if w, err = ownfile.Sink(c.JUnit, os.O_TRUNC, 0o644, nil); err != nil {
-		return usagef("--junit: %w", err)
-	}
-	defer func() {
-		if closed := w.Close(); err == nil {
-			err = closed
-		}
-	}()
-	return report.WriteJUnit(w)
 }

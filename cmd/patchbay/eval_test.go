@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,74 @@ nothing anthropic/scripted 0/1 1.0 0 - T`
 	}
 }
 
+// A recording answers without the models and their keys, judges included.
+func TestEvalWithoutAModel(t *testing.T) {
+	alone(t)
+	scripted(t, modeltest.MustParse(stovesModel))
+	if err := os.WriteFile("stoves.yaml", []byte(stoves), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recorded := typed(t, "", "eval", "stoves.yaml", "--record-model", "stoves.model.jsonl", "--save-baseline", "stoves.json")
+	if recorded.code != exitLocal {
+		t.Fatalf("exit code %d\n%s", recorded.code, recorded.stderr)
+	}
+	for _, of := range []string{"OPENAI", "ANTHROPIC"} {
+		t.Setenv(of+"_BASE_URL", "http://127.0.0.1:1/v1")
+		t.Setenv(of+"_API_KEY", "")
+	}
+	again := typed(t, "", "eval", "stoves.yaml", "--replay-model", "stoves.model.jsonl", "--baseline", "stoves.json")
+	if again.code != exitOK || !strings.Contains(again.stderr, "some runs failed, not more than in the baseline") || strings.Contains(again.stderr, "not asked for") {
+		t.Errorf("exit code %d, stderr:\n%s", again.code, again.stderr)
+	}
+	bare := regexp.MustCompile(` \([+-]\d+%\)`) // of the times
+	if got, want := timeless(bare.ReplaceAllString(again.stdout, "")), timeless(recorded.stdout); got != want {
+		t.Errorf("the replay prints\n%s\nwant\n%s", got, want)
+	}
+	// Another prompt is another request.
+	if err := os.WriteFile("stoves.yaml", []byte(strings.ReplaceAll(stoves, "Do nothing.", "Do anything.")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := typed(t, "", "eval", "stoves.yaml", "--replay-model", "stoves.model.jsonl", "--task", "nothing", "-m", "openai/scripted", "--baseline", "stoves.json")
+	o.expect(t, exitLocal, o.stdout, "not recorded: stoves.model.jsonl has no answer to this request: the nearest one differs in messages[1].content; record it again")
+	o.expect(t, exitLocal, o.stdout, "recorded answers that were not asked for: ")
+	o.expect(t, exitLocal, o.stdout, "not run, though in the baseline: stoves")
+}
+
+// A task that passes less often than in the baseline is worse; one that fails as often as before is not.
+func TestEvalBaseline(t *testing.T) {
+	alone(t)
+	scripted(t, modeltest.MustParse(stovesModel))
+	if err := os.WriteFile("stoves.yaml", []byte(stoves), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base := func(passed string) {
+		t.Helper()
+		if err := os.WriteFile("base.json", []byte(`{"version":1,"suite":"stoves","rows":[{"task":"stoves","model":"openai/scripted","runs":4,"passed":4,"steps":6,"tokens":380},
+			{"task":"nothing","model":"openai/scripted","runs":2,"passed":`+passed+`,"steps":1,"tokens":0}]}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base("0")
+	o := typed(t, "", "eval", "stoves.yaml", "-m", "openai/scripted", "--baseline", "base.json")
+	if !strings.Contains(o.stdout, "3.0 (-50%)") {
+		t.Errorf("stdout is without %q", "3.0 (-50%)")
+	}
+	o.expect(t, exitOK, o.stdout, "some runs failed, not more than in the baseline")
+	base("1")
+	o = typed(t, "", "eval", "stoves.yaml", "-m", "openai/scripted", "--baseline", "base.json")
+	if !strings.Contains(o.stdout, "0/1 (was 1/2)") {
+		t.Errorf("stdout is without %q", "0/1 (was 1/2)")
+	}
+	o.expect(t, exitLocal, o.stdout, "nothing, openai/scripted: 0 of 1 runs passed; in the baseline 1 of 2\npatchbay: some runs failed: more than in the baseline")
+	o = typed(t, "", "eval", "stoves.yaml", "-m", "openai/scripted", "--baseline", "base.json", "--tolerance", "50")
+	o.expect(t, exitOK, o.stdout)
+	o = typed(t, "", "eval", "stoves.yaml", "-m", "openai/scripted", "--baseline", "base.json", "--json")
+	var out struct{ Compared eval.Comparison }
+	if err := json.Unmarshal([]byte(o.stdout), &out); err != nil || o.code != exitLocal || len(out.Compared.Changes) != 2 || !out.Compared.Changes[1].Worse || out.Compared.Changes[1].Base.Runs != 2 {
+		t.Errorf("exit code %d, %v:\n%s", o.code, err, o.stdout)
+	}
+}
+
 func TestEvalIsUsedWrongly(t *testing.T) {
 	alone(t)
 	for name, text := range map[string]string{
@@ -112,12 +181,18 @@ func TestEvalIsUsedWrongly(t *testing.T) {
 		want string
 	}{
 		{"eval gone.yaml", exitUsage, "gone.yaml"},
-		{"eval faults.yaml", exitLocal, "faults.yaml:3:5: a task has no member \"promt\"; did you mean \"prompt\"?"},
-		{"eval server.yaml -m openai/x", exitLocal, "server.yaml:4:"},
+		{"eval faults.yaml", exitUsage, "faults.yaml:3:5: a task has no member \"promt\"; did you mean \"prompt\"?"},
+		{"eval server.yaml -m openai/x", exitUsage, "server.yaml:4:"},
 		{"eval fine.yaml", exitUsage, "no model is configured"},
 		{"eval fine.yaml --task b", exitUsage, "no task b; tasks: a"},
 		{"eval fine.yaml -m fast", exitUsage, `no model "fast"`},
 		{"eval", exitUsage, "missing FILE"},
+		{"eval fine.yaml --baseline gone.json", exitUsage, "hint: patchbay eval fine.yaml --save-baseline gone.json"},
+		{"eval fine.yaml --baseline fine.yaml", exitUsage, "--baseline fine.yaml: the baseline cannot be read"},
+		{"eval fine.yaml --tolerance 5", exitUsage, "beside --baseline"},
+		{"eval fine.yaml --replay-model fine.yaml", exitUsage, "fine.yaml is not a recording of a model"},
+		{"eval fine.yaml --replay-model gone.jsonl", exitUsage, "gone.jsonl"},
+		{"eval fine.yaml --replay-model a --record-model b", exitUsage, "exclude each other"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			typed(t, "", strings.Fields(tt.args)...).expect(t, tt.code, "", tt.want)

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/netfault"
 	"github.com/patchbay-dev/patchbay/internal/process"
@@ -35,6 +36,7 @@ const (
 	exitDenied       = advice.ExitDenied
 	exitFormat       = advice.ExitFormat
 	exitLoop         = advice.ExitLoop
+	exitInterrupted  = advice.ExitInterrupted
 )
 
 // fault is an error with advice for a person.
@@ -47,6 +49,9 @@ var errTool = errors.New("the tool reported an error")
 
 // errFailed reports that runs of an evaluation failed. The report has been printed.
 var errFailed = errors.New("some runs failed")
+
+// errWorse does so for tasks that are worse than their baseline.
+var errWorse = fmt.Errorf("%w: more than in the baseline", errFailed)
 
 // report prints an error with its advice and returns the exit code.
 func (a *app) report(err error) int {
@@ -62,12 +67,12 @@ func (a *app) report(err error) int {
 		return exitRefused
 	}
 	if errors.Is(err, errFailed) {
-		a.talk.Always("patchbay: " + errFailed.Error())
+		a.talk.Always("patchbay: " + err.Error())
 		return exitLocal
 	}
 	if a.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(a.ctx))) {
 		a.talk.Always("patchbay: interrupted")
-		return exitLocal
+		return exitInterrupted
 	}
 	f := a.explain(err)
 	label := a.talk.Paint("error:", "31")
@@ -111,8 +116,11 @@ func (a *app) explain(err error) *fault {
 		rpc    *mcp.Error
 		open   *launch.Error
 		bad    config.Problems
+		of     *model.Error
 	)
 	switch {
+	case errors.As(err, &of):
+		return a.modelFault(of)
 	case errors.As(err, &bad):
 		out.Err = bad
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):

@@ -139,7 +139,7 @@ type reached struct {
 
 // useless are the members of gateway.yaml that have no effect on a verb.
 var useless = map[string][]string{
-	"serve": {"servers", "ready", "views", "listen.admin"}, "bridge": {"views", "listen.admin"}, "run": {"listen", "auth", "login", "ready", "views"}, "chat": {"listen", "auth", "login", "ready", "views"},
+	"serve": {"servers", "ready", "views", "page", "listen.admin"}, "bridge": {"views", "page", "listen.admin"}, "run": {"listen", "auth", "login", "ready", "views", "page"}, "chat": {"listen", "auth", "login", "ready", "views", "page"},
 }
 
 // memberFlags are the flags that set the same as members.

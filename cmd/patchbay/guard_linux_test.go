@@ -48,8 +48,8 @@ func TestInterruptedProgramLeavesNothing(t *testing.T) {
 	cmd, descendants := startTree(t, `(trap '' TERM HUP; sleep 1000; echo) & (setsid sleep 1000 &); exec "$STUB"`)
 	cmd.Process.Signal(syscall.SIGINT)
 	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitLocal {
-		t.Errorf("exit code %d, want %d", got, exitLocal)
+	if got := cmd.ProcessState.ExitCode(); got != exitInterrupted {
+		t.Errorf("exit code %d, want %d", got, exitInterrupted)
 	}
 	wantGone(t, descendants)
 }

@@ -54,9 +54,8 @@ var overviewExamples = []string{
 const (
 	helpServer = `SERVER is -s NAME (in mcp.json, or built in), -s URL, or -- COMMAND ARGS, to
 start one over stdio. Default: the only server in mcp.json.`
-	helpServers = `SERVER is -s NAME|URL (repeatable), or -- COMMAND. Default: all servers in
-mcp.json, or some built-in ones.`
-	helpLogin = `SERVER is a name in mcp.json, or a URL. Default: the only server in mcp.json.`
+	helpServers = `SERVER is -s NAME|URL (repeatable) or -- COMMAND; default: all of mcp.json.`
+	helpLogin   = `SERVER is a name in mcp.json, or a URL. Default: the only server in mcp.json.`
 )
 
 const helpExits = `Exit codes
@@ -70,11 +69,12 @@ const helpExits = `Exit codes
   5  the server answered with an error: a tool error (the result is printed), or
      a protocol error
   6  policy check, gateway explain: refused; policy replay, audit verify: differ
-  7  run: the language model, or its provider, gave no answer
-  8  run: not done within --max-steps or --within
+  7  run: the language model, or its provider, gave no answer or refused
+  8  run: not done within a --max flag, or the answer was cut off
   9  run: a call was not allowed, so not made (the answer is printed)
  10  run: the answer does not fit --output-schema
  11  the program would serve or start itself
+130  ctrl-C, or another signal, ended it before it was done
 `
 
 // helpPages are the topics of help that are not verbs.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os/user"
 	"slices"
@@ -13,14 +12,17 @@ import (
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/hook"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/approval"
+	"github.com/patchbay-dev/patchbay/internal/serverid"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
@@ -33,6 +35,7 @@ type hosting struct {
 	board *board.Board
 	names []string // of the servers, in order
 
+	skills    []host.Server  // to start after the others
 	approvals *approval.File // nil: approvals are not kept
 
 	mu    sync.Mutex
@@ -68,7 +71,12 @@ func (a *app) newHost(b *callRules, list []config.Server) (*hosting, error) {
 	if h.approvals, err = approval.Open(""); err != nil {
 		return nil, err
 	}
-	h.Approvals = h.approvals
+	h.Approvals, h.Condition = h.approvals, allow.Condition
+	hooks, err := a.hooks()
+	if err != nil {
+		return nil, err
+	}
+	h.Hooks = hook.Host(hooks)
 	made, err := a.chain(chain.Config{Limits: b.Limit, Policy: b.Policy, Calls: true})
 	if err != nil {
 		return nil, err
@@ -99,7 +107,7 @@ func (a *app) decisions(trail *audit.Trail) func(context.Context, host.Decision)
 	return func(ctx context.Context, d host.Decision) (context.Context, error) {
 		e := audit.Entry{
 			Conversation: d.Conversation, Server: &audit.Server{Name: d.Server, Identity: d.Identity}, Tool: d.Tool, Definition: d.Definition,
-			Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: "deny", By: d.By},
+			Arguments: &audit.Arguments{Value: d.Arguments}, Decision: &audit.Decision{Effect: "deny", By: d.By, Rule: d.Rule},
 			Outcome: string(endings[d.Outcome]), Cached: d.Cached, Millis: float64(d.Took.Microseconds()) / 1000, Reason: a.secrets.Text(d.Reason),
 		}
 		if d.Allowed {
@@ -144,11 +152,7 @@ func (h *hosting) start(list []config.Server) error {
 	}
 	identities := make([]string, len(list))
 	for i, s := range list {
-		full, err := h.a.env.Resolve(s)
-		if err != nil { // it fails, or another process supplies the input later
-			full.Name += rand.Text() // nothing was approved under this name
-		}
-		if identities[i], err = h.identityOf(s, full); err != nil {
+		if identities[i], err = h.identityOf(s); err != nil {
 			return err
 		}
 	}
@@ -173,6 +177,13 @@ func (h *hosting) start(list []config.Server) error {
 		if err != nil {
 			return err
 		}
+	}
+	for _, s := range h.skills {
+		if err := h.Add(s); err != nil { // the person has a server of that name
+			h.a.talk.Note("%v", err)
+			continue
+		}
+		h.names = append(h.names, s.Name)
 	}
 	return nil
 }
@@ -259,15 +270,11 @@ func trustedServer(s config.Server) bool {
 	return s.Trusted || s.Builtin != "" && s.Builtin != "fetch"
 }
 
-// identityOf returns the identity that approvals of a server are kept for, without secrets. The
-// same command in another folder is another server, because it may run files of that folder. So is
-// one with another name, which may have other credentials. Secrets and inputs that the identity
-// does not show are part of it as a digest. The argument full is the server with its inputs.
-func (h *hosting) identityOf(s, full config.Server) (string, error) {
-	shown, whole := entry.Shown(s), entry.Target(full)
-	if shown == whole || h.approvals == nil {
-		return shown, nil
+// identityOf returns the identity that approvals of a server are kept for.
+func (h *hosting) identityOf(s config.Server) (string, error) {
+	var digest func(string) (string, error)
+	if h.approvals != nil {
+		digest = h.approvals.Digest
 	}
-	digest, err := h.approvals.Digest(whole)
-	return shown + " #" + digest, err
+	return serverid.Of(s, h.a.env.Resolve, digest)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/serverid"
 )
 
 // script is a model that returns its answers in turn, one per request, and records the requests.
@@ -107,11 +108,11 @@ func TestIdentities(t *testing.T) {
 	defer h.leave()
 	identityOf := func(s config.Server) string {
 		t.Helper()
-		id, err := h.identityOf(s, s)
+		id, err := h.identityOf(s)
 		if err != nil || strings.Contains(id, "s3cret") || len(id) < 5 {
 			t.Errorf("identity %q (%v) is none, or has a secret in it", id, err)
 		}
-		if again, _ := h.identityOf(s, s); again != id {
+		if again, _ := h.identityOf(s); again != id {
 			t.Errorf("identity %q is then %q", id, again)
 		}
 		return id
@@ -142,7 +143,9 @@ func TestIdentities(t *testing.T) {
 	if id := identityOf(plain); id != "d https://example.com/mcp" {
 		t.Errorf("a server of which all is shown is %q", id)
 	}
-	if asked, err := h.identityOf(plain, config.Server{Name: "d", URL: "https://example.com/mcp/s3cret"}); asked == identityOf(plain) || strings.Contains(asked, "s3cret") || err != nil {
+	if asked, err := serverid.Of(plain, func(config.Server) (config.Server, error) {
+		return config.Server{Name: "d", URL: "https://example.com/mcp/s3cret"}, nil
+	}, h.approvals.Digest); asked == identityOf(plain) || strings.Contains(asked, "s3cret") || err != nil {
 		t.Errorf("a server with an input is %q, %v", asked, err)
 	}
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +20,10 @@ import (
 
 // modelFlags name the language model and its system prompt.
 type modelFlags struct {
-	Model  string `short:"m" placeholder:"MODEL" help:"A name in mcp.json, or PROVIDER/NAME."`
-	System string `placeholder:"TEXT|@FILE" help:"System prompt; {tools}: the list of tools."`
+	priced   bool     // a model without a price is refused
+	Model    string   `short:"m" placeholder:"MODEL" help:"A name in mcp.json, or PROVIDER/NAME."`
+	Fallback []string `sep:"none" placeholder:"MODEL" help:"Ask it while the other cannot answer (repeatable)."`
+	System   string   `placeholder:"TEXT|@FILE" help:"System prompt; {tools}: the list of tools."`
 }
 
 // model opens the model that the flags or the configuration name. If they name none, the error
@@ -37,41 +39,67 @@ func (a *app) model(f modelFlags) (model.Model, error) {
 			return nil, a.noModel(set)
 		}
 	}
-	return a.openModel(name)
-}
-
-// openModel opens a model by its name in the configuration, or as PROVIDER/NAME with the settings
-// of the environment.
-func (a *app) openModel(name string) (model.Model, error) {
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
-		if key := os.Getenv(name); key != "" {
-			a.secrets.Learn(key)
+	others := make([]model.Model, len(f.Fallback))
+	for i, name := range f.Fallback {
+		var err error
+		if others[i], err = a.openModel(name); err != nil {
+			return nil, err
 		}
 	}
+	m, err := a.openModel(name)
+	if err == nil && f.priced {
+		err = models.Priced(append(others, m)...)
+	}
+	if err != nil || len(others) == 0 {
+		return m, err
+	}
+	return model.Fallback(m, others...), nil
+}
+
+// openModel opens a model by its name, as [models.Set.Find] finds it.
+func (a *app) openModel(name string) (model.Model, error) {
+	a.secrets.Learn(models.Keys()...)
 	set, err := a.models()
 	if err != nil {
 		return nil, err
 	}
-	if m := set.Named(name); m != nil {
+	if m := set.Find(name); m != nil {
+		a.asked.Store(m)
 		return a.configured(*m)
 	}
-	if !strings.Contains(name, "/") {
-		for _, p := range set.Faults {
-			if p.Model == name {
-				return nil, config.Problems{p}
-			}
+	for _, p := range set.Faults {
+		if p.Model == name {
+			return nil, config.Problems{p}
 		}
-		return nil, usagef("no model %q%s", name, didYouMean(name, set.Names())).Hint("--model openai/NAME, or patchbay config models")
+	}
+	return nil, usagef("no model %q%s", name, didYouMean(name, set.Names())).Hint("--model openai/NAME, or patchbay config models")
+}
+
+// offered returns the models of the server that was asked for a model last, as names for openModel.
+func (a *app) offered(ctx context.Context) ([]string, error) {
+	m := a.asked.Load()
+	if m == nil {
+		return nil, nil
+	}
+	names, err := a.listModels(ctx, m)
+	of, _, _ := strings.Cut(m.Name, "/")
+	for i := range names {
+		names[i] = of + "/" + names[i]
+	}
+	return names, err
+}
+
+// listModels returns the names of the models at the server of a model.
+func (a *app) listModels(ctx context.Context, m *config.Model) ([]string, error) {
+	resolved, err := a.resolveModel(*m)
+	if err != nil {
+		return nil, err
 	}
 	reach, err := a.modelClient()
 	if err != nil {
 		return nil, err
 	}
-	m, err := models.OpenNamed(name, reach)
-	if err != nil {
-		return nil, usagef("%w", err)
-	}
-	return m, nil
+	return models.List(ctx, &resolved, reach)
 }
 
 // silentTime is the silence of a model after which a line says that the program waits for it. Tests
@@ -90,8 +118,10 @@ func (a *app) noted(m model.Model) model.Model {
 
 // configured opens a model of the configuration.
 func (a *app) configured(m config.Model) (model.Model, error) {
-	m, err := a.resolveModel(m)
-	if err != nil {
+	var err error
+	if a.replayed {
+		m.Key = "none"
+	} else if m, err = a.resolveModel(m); err != nil {
 		return nil, err
 	}
 	reach, err := a.modelClient()
@@ -107,6 +137,9 @@ func (a *app) configured(m config.Model) (model.Model, error) {
 
 // modelClient returns the HTTP client for models; nil: the default.
 func (a *app) modelClient() (*http.Client, error) {
+	if a.modelWire != nil {
+		return &http.Client{Transport: a.modelWire}, nil
+	}
 	secure, err := a.modelTLS()
 	if err != nil || secure == nil {
 		return nil, err
@@ -123,12 +156,9 @@ func (a *app) noModel(set *models.Set) *fault {
 		f.Err = fmt.Errorf("%w; available: %s", host.ErrNoModel, strings.Join(set.Names(), ", "))
 		return f.Hint(a.again("--model", set.List[0].Name))
 	}
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"} {
-		if os.Getenv(name) != "" {
-			f.Err = fmt.Errorf("%w, but %s is set", host.ErrNoModel, name)
-			of, _, _ := strings.Cut(strings.ToLower(name), "_")
-			return f.Hint(a.again("--model", of+"/NAME"))
-		}
+	if of, variable := models.OfVariable(); of != "" {
+		f.Err = fmt.Errorf("%w, but %s is set", host.ErrNoModel, variable)
+		return f.Hint(a.again("--model", of+"/NAME"))
 	}
 	return f.Hint("set OPENAI_API_KEY or ANTHROPIC_API_KEY, then " + a.again("--model", "openai/NAME"))
 }

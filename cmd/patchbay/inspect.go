@@ -47,7 +47,7 @@ func (c *inspectCmd) Run(a *app) error {
 	frames := &inspector.Frames{Redactor: a.secrets.Redactor()}
 	a.tee = new(trace.Tee)
 	defer a.tee.Close()
-	a.tee.Add(frames.Record)
+	frames.Follow(a.tee)
 	onFrame, watched, err := a.recorder()
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ var modelAddVerb = verb{
 	examples: []string{"patchbay config model add fast --provider openai --model gpt-5 --key-input", "patchbay config model add own --provider openai --base-url http://HOST/v1"},
 	details: `With --key-input, the terminal asks for the key and the vault stores it; with
 --key-env, it comes from a variable. Default: the provider's variable,
-OPENAI_API_KEY or ANTHROPIC_API_KEY. The first model becomes the default.`,
+such as OPENAI_API_KEY. The first model becomes the default.`,
 	command: func() command { return new(modelAddCmd) },
 }
 
@@ -154,7 +154,7 @@ func (c *modelUseCmd) Run(a *app) error {
 		provider, model, whole := strings.Cut(c.Name, "/")
 		switch names := namesOf(doc.Models()); {
 		case whole && (!slices.Contains(config.Providers, provider) || model == ""):
-			return usagef("%q is not PROVIDER/NAME; providers: %s", c.Name, strings.Join(config.Providers, ", "))
+			return usagef("%q is not PROVIDER/NAME with one of the providers %s", c.Name, strings.Join(config.Providers, ", "))
 		case !whole && !slices.Contains(names, c.Name):
 			return usagef("%s has no model %q%s", path, c.Name, didYouMean(c.Name, names)).Hint(a.beside("config", "models"))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/hook"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/models"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
@@ -34,6 +35,19 @@ func (a *app) models() (*models.Set, error) {
 	}
 	set.Add(file, faults)
 	return set, nil
+}
+
+// hooks returns the hooks that run around calls of models.
+func (a *app) hooks() ([]config.Hook, error) {
+	read, err := a.inspectConfig()
+	if err != nil {
+		return nil, err
+	}
+	list, err := hook.Find(hook.Source{File: read.file, Faults: read.faults, Agreed: a.agreed, Note: a.talk.Note})
+	for _, h := range list {
+		a.secrets.Learn(h.Secrets(secrets.Name)...)
+	}
+	return list, err
 }
 
 // sameFilePath reports whether two paths, which may be relative, are equal.

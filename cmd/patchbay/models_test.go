@@ -30,6 +30,11 @@ func modelServer(t *testing.T) (base string) {
 		switch {
 		case r.URL.Path == "/v1/models" && r.Header.Get("Authorization") == "Bearer planted-right":
 		case r.URL.Path == "/anthropic/v1/models" && r.Header.Get("X-Api-Key") == "planted-right" && r.Header.Get("Anthropic-Version") != "":
+			if r.URL.Query().Get("limit") == "1000" { // else there are only 20
+				list = `{"data": [{"id": "small"}, {"id": "large"}, {"id": "old"}]}`
+			}
+		case r.URL.Path == "/gemini/models" && r.Header.Get("Authorization") == "Bearer planted-right":
+			list = `{"object": "list", "data": [{"id": "models/gemini-x"}, {"id": "models/gemini-y"}]}`
 		case r.URL.Path == "/open/models" && r.Header.Get("Authorization") == "":
 		case r.URL.String() == "/azure/models?api-version=2024-10-21":
 		case r.URL.Path == "/moved/models":
@@ -70,6 +75,7 @@ func TestDoctorOfModels(t *testing.T) {
 	t.Setenv("RIGHT", "planted-right")
 	t.Setenv("WRONG", "planted-wrong")
 	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("AWS_REGION", "")
 	inFolder(t, strings.ReplaceAll(`{"patchbay": {"models": {
   "good": {"provider": "openai", "name": "small", "baseUrl": "BASE/v1/", "key": "${env:RIGHT}"},
   "claude": {"provider": "anthropic", "name": "large", "baseUrl": "BASE/anthropic", "key": "${RIGHT}"},
@@ -82,17 +88,29 @@ func TestDoctorOfModels(t *testing.T) {
   "page": {"provider": "openai", "name": "small", "baseUrl": "BASE/page"},
   "none": {"provider": "openai", "name": "small", "baseUrl": "BASE/none"},
   "azure": {"provider": "openai", "name": "small", "baseUrl": "BASE/azure?api-version=2024-10-21", "key": "${RIGHT}"},
+  "claude-of-another-page": {"provider": "anthropic", "name": "old", "baseUrl": "BASE/anthropic", "key": "${RIGHT}"},
+  "gemini": {"provider": "gemini", "name": "gemini-x", "baseUrl": "BASE/gemini", "key": "${RIGHT}"},
+  "foundry": {"provider": "azure", "name": "small", "baseUrl": "BASE/v1", "key": "${RIGHT}"},
+  "region": {"provider": "bedrock", "name": "small", "key": "${RIGHT}"},
+  "home": {"provider": "vllm", "name": "small", "baseUrl": "BASE/open"},
   "bad": {"provider": "openai"}
 }}}`, "BASE", base))
 	for name, want := range map[string][]string{
-		"good":    {"0", "ok       key         RIGHT of the environment", "ok       http        it answers and accepts the key", "ok       model       one of 2 listed"},
-		"claude":  {"0", "ok       model       one of 2 listed"},
+		"good":   {"0", "ok       key         RIGHT of the environment", "ok       http        it answers and accepts the key", "ok       model       one of 2 listed"},
+		"claude": {"0", "ok       model       one of 3 listed"},
+
+		"claude-of-another-page": {"0", "ok model one of 3 listed"},
+		"gemini":                 {"0", "ok model one of 2 listed"},
+		"foundry":                {"0", "warning http azure does not list the deployments: neither the key nor the name is checked"},
+		"region":                 {"1", "failed address AWS_REGION is not set"},
+		"home":                   {"0", "ok key none", "ok model one of 2 listed"},
+
 		"open":    {"0", "ok       key         none", `warning  model       "smal" is not among the 2 models`, `did you mean "small"`},
-		"wrong":   {"1", "failed   auth        HTTP 401 Unauthorized: Incorrect API key: Bearer [redacted]", "for this provider: WRONG of the environment"},
+		"wrong":   {"1", "failed   auth        HTTP 401 Unauthorized: \"Incorrect API key: Bearer …\"", "for this provider: WRONG of the environment"},
 		"nokey":   {"1", "failed   auth        HTTP 401", `give the model a "key"`},
 		"unset":   {"1", "failed   key         the environment variable NEVER_SET_AT_ALL is not set"},
 		"default": {"1", "failed   key         missing, and OPENAI_API_KEY is not set"},
-		"moved":   {"1", "failed   http        HTTP 302 Found", "it redirects"},
+		"moved":   {"1", "failed   http        HTTP 302 Found", "redirects to"},
 		"page":    {"0", "warning  http        it answers, but not with a list"},
 		"none":    {"0", "warning  http        HTTP 404 Not Found"},
 		"azure":   {"0", "ok       model       one of 2 listed"},
@@ -106,13 +124,34 @@ func TestDoctorOfModels(t *testing.T) {
 			}
 		}
 	}
-	if text := typedRun(t, "", 1, "config", "doctor"); !strings.Contains(text, "6 of 12 checks failed") {
+	if text := typedRun(t, "", 1, "config", "doctor"); !strings.Contains(text, "7 of 17 checks failed") {
 		t.Errorf("doctor of all says %s", text)
 	}
 	var reports []doctor.Report
 	text := typedRun(t, "", 0, "config", "doctor", "good", "--json")
 	if err := json.Unmarshal([]byte(text), &reports); err != nil || len(reports) != 1 || reports[0].Model != "openai/small" || !reports[0].OK {
 		t.Errorf("as JSON: %+v, %v", reports, err)
+	}
+}
+
+// /model lists what the server of the model offers. A name before a slash is that of a model of mcp.json, or
+// else of a provider.
+func TestOfferedModels(t *testing.T) {
+	t.Setenv("RIGHT", "planted-right")
+	inFolder(t, strings.ReplaceAll(`{"patchbay": {"model": "openai", "models": {
+  "openai": {"provider": "openai", "name": "small", "baseUrl": "BASE/v1", "key": "${RIGHT}", "window": 5000},
+  "page": {"provider": "openai", "name": "small", "baseUrl": "BASE/page"}
+}}}`, "BASE", modelServer(t)))
+	out := typed(t, "/model\n/model openai/large\n/model\n/model page\n/model\n/model deepsek/x\n", "chat", "--no-memory", "-s", "shop")
+	got := strings.Join(strings.Fields(out.stdout+out.stderr), " ")
+	for _, want := range []string{
+		"model: openai/small, 5.0k tokens others: openai, page 2 models offered: openai/small, openai/large",
+		"the model is now openai/large", "model: openai/large others: openai, page 2 models offered",
+		"its server lists no models: openai/small: not understood", `did you mean "deepseek"?`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("chat does not say %q: %s", want, got)
+		}
 	}
 }
 
@@ -306,7 +345,11 @@ func TestApprovals(t *testing.T) {
 	}
 	allow := func(server string, tools ...string) {
 		for _, name := range tools {
-			if err := f.Allow("url of "+server, server, &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{}`)}); err != nil {
+			one, err := approval.Of("url of "+server, server, approval.Rule{}, &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{}`)})
+			if err == nil {
+				err = f.Allow(one)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -333,6 +376,35 @@ func TestApprovals(t *testing.T) {
 	left(1)
 	typedRun(t, "", 0, "config", "approvals", "revoke", "--all")
 	left(0)
+}
+
+// The changes of allowed tools are those between the approval and the tool that the server lists now.
+func TestChangesOfApprovals(t *testing.T) {
+	inFolder(t, `{"mcpServers": {"shop": {"builtin": "shop"}, "off": {"command": "no-such-program"}}}`)
+	if said := typedRun(t, "", 0, "config", "approvals", "changes"); !strings.Contains(said, "no allowed tool has changed") {
+		t.Errorf("without approvals: %s", said)
+	}
+	f, err := approval.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []approval.Rule{{}, {Text: "shop/*"}} {
+		one, err := approval.Of("shop", "shop", rule, &mcp.Tool{Name: "products", Description: "Lists everything\u202e.", InputSchema: json.RawMessage(`{"type":"object"}`)})
+		if err == nil {
+			err = f.Allow(one)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := typedRun(t, "", 0, "config", "approvals", "changes")
+	if !strings.Contains(said, "shop/products: annotations, description, inputSchema") || !strings.Contains(said, "\n- Lists everything⟨U+202E⟩.\n+ ") || !strings.Contains(said, "\n  argument category, new\n") || strings.Count(said, "shop/products: ") != 1 {
+		t.Errorf("the changes: %s", said)
+	}
+	var list []map[string]any
+	if err := json.Unmarshal([]byte(typedRun(t, "", 0, "config", "approvals", "changes", "--json")), &list); err != nil || len(list) != 1 || list[0]["tool"] != "products" {
+		t.Errorf("as JSON: %v, %v", list, err)
+	}
 }
 
 func TestModelSuggestions(t *testing.T) {

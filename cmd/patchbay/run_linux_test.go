@@ -45,8 +45,8 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitLocal || exit.Sys().(syscall.WaitStatus).Signaled() {
-		t.Errorf("the program ended with %v, want exit code %d", err, exitLocal)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted || exit.Sys().(syscall.WaitStatus).Signaled() {
+		t.Errorf("the program ended with %v, want exit code %d", err, exitInterrupted)
 	}
 	wantGone(t, children)
 }

@@ -20,7 +20,7 @@ import (
 
 // suggestTime bounds the wait for a server that must be started or asked, while a person waits for
 // completion.
-const suggestTime = 2500 * time.Millisecond
+var suggestTime = 2500 * time.Millisecond
 
 // suggest answers a shell that completes a command line. It asks no questions, and takes at most
 // suggestTime.

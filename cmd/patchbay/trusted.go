@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/agree"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/instructions"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/trust"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
@@ -21,10 +22,11 @@ import (
 // that is not the person's own, is used only after they have agreed to its current content.
 
 var configTrustVerb = verb{
-	name: "trust", summary: "Trust the mcp.json of a folder, or revoke the trust.", usage: "[FILE] [--forget]",
+	name: "trust", summary: "Trust the mcp.json or AGENTS.md of a folder, or revoke it.", usage: "[FILE] [--forget]",
 	examples: []string{"patchbay config trust", "patchbay config trust .mcp.json --forget"},
 	details: `The servers of a folder's mcp.json start only after you trust it, here or when
-up asks. A change of their commands or addresses needs new trust.`,
+up asks. A change of their commands or addresses needs new trust. The text of an
+AGENTS.md, and the skills in .agents/skills, reach models after the same.`,
 	command: func() command { return new(configTrustCmd) },
 }
 
@@ -35,12 +37,11 @@ type configTrustCmd struct {
 }
 
 func (c *configTrustCmd) Run(a *app) error {
+	if instructions.Is(c.File) {
+		return instructions.Trust(a.ctx, c.File, c.Forget, a.show)
+	}
 	if c.File != "" {
 		a.Config = c.File
-	}
-	store, err := trust.Open("")
-	if err != nil {
-		return err
 	}
 	read, err := a.inspectConfig()
 	switch {
@@ -48,24 +49,12 @@ func (c *configTrustCmd) Run(a *app) error {
 		return err
 	case read.file == nil:
 		return usagef("no mcp.json here").Hint("patchbay config trust FILE")
-	case c.Forget:
-		was, err := store.Forget(a.ctx, read.path)
-		if err == nil && was {
-			a.print("no longer trusted: " + here(read.path))
-		} else if err == nil {
-			a.print("was not trusted: " + here(read.path))
-		}
-		return err
 	}
-	for _, line := range entry.Starts(read.file, read.faults) {
-		a.print(visible(line))
-	}
-	if err := store.Trust(a.ctx, read.path, entry.Agreement(read.file)); err != nil {
-		return err
-	}
-	a.print("trusted: " + here(read.path))
-	return nil
+	return agree.Store(a.ctx, read.path, entry.Agreement(read.file), entry.Starts(read.file, read.faults), c.Forget, a.show)
 }
+
+// show prints a line of text from elsewhere.
+func (a *app) show(line string) { a.print(visible(line)) }
 
 // foreign reports whether somebody else may have written a file: the program found it in a folder,
 // and the command line does not name it.
@@ -116,6 +105,20 @@ func (a *app) mayUse(file *config.File) error {
 	named := shell([]string{path})
 	f := usagef("%s is not trusted yet, so its servers and models are not used", path)
 	return f.Hint("patchbay config trust " + named + " shows and trusts it; --config " + named + " trusts it for this run, edits included")
+}
+
+// instruct has the host start servers of the skills that the person trusts, and returns the system prompt, with the instructions of AGENTS.md that the person trusts. If
+// asks is set and they are at a terminal, they are asked.
+func (a *app) instruct(h *hosting, f modelFlags, otherwise string, asks bool) (string, error) {
+	system, err := a.system(f, otherwise)
+	if err != nil {
+		return "", err
+	}
+	r := &instructions.Reader{Asker: a.asker(), Asks: asks && a.tty.in && a.tty.err, Note: a.talk.Note}
+	if h.skills, err = r.Skills(a.ctx); err != nil {
+		return "", err
+	}
+	return r.Add(a.ctx, system)
 }
 
 // remember stores that the person has agreed to a file.

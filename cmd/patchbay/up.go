@@ -301,7 +301,7 @@ func noConfig(said string) error {
 func (a *app) upPlan(stdio bool) (*plan, error) {
 	if a.dashed {
 		s, err := a.target()
-		return &plan{servers: []config.Server{s}, from: "the command line"}, err
+		return &plan{servers: []config.Server{entry.Short(s)}, from: "the command line"}, err
 	}
 	if len(a.Servers) > 0 {
 		p := &plan{from: "the command line", stdio: []string{"up", "--stdio"}}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -39,6 +40,7 @@ func faulty(t *testing.T, name string) (address string, broken *atomic.Bool) {
 // Of two replicas of a server one answers wrongly. Its breaker opens, and the person sees so in a line of up, in status as
 // text and as JSON, and in the metrics; calls go on at the other one. When the replica works again, all say that too.
 func TestUpBreaker(t *testing.T) {
+	wine.Skip(t, "it has no Unix sockets, by which status finds up")
 	runtimeFolder(t)
 	good, _ := faulty(t, "good")
 	bad, broken := faulty(t, "bad")

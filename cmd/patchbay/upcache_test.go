@@ -44,7 +44,7 @@ func TestUpCache(t *testing.T) {
 		return fmt.Sprint(yes), err
 	})
 	back := httptest.NewServer(srv)
-	defer back.Close()
+	t.Cleanup(back.Close) // after the end of up
 
 	dir := t.TempDir()
 	var lines []byte

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/explain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/protect"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
@@ -15,22 +16,21 @@ import (
 type paged = protect.Page
 
 // newPage makes the page of an endpoint; nil: there is none.
-func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspector.Page, error) {
+func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (_ *inspector.Page, err error) {
 	if c.NoPage || !w.Loopback() && !c.On {
 		return nil, nil
 	}
 	page := h.basicPage(strings.TrimSuffix(w.URL, listen.Path) + "/")
-	if page.Hosts = w.Hosts(); !w.Loopback() && len(page.Hosts) == 0 && w.Shared() {
-		return nil, usagef("--page: browsers on other machines need the name of this one").Hint("--allow-host mcp.example.com")
+	if page.Hosts, page.Sandbox, page.NoSandbox, err = chain.PageAt(w, h.a.deployed); err != nil {
+		return nil, chainFault(err)
 	}
-	page.Sandbox, page.NoSandbox = w.Sandbox()
 	page.Server = func(name string) *mcp.Server {
 		if name == "*" {
 			return w.Server("")
 		}
 		return w.Server("s/" + name)
 	}
-	page.Guard, page.Admits = w.Guard(), h.chain.Admits
+	page.Guard, page.Admits, page.Client = w.Guard(), h.chain.Admits, h.a.deployed.PageClient()
 	page.Gateway = inspector.Gateway{Counters: h.counters, Admin: h.steers.For, Login: h.steers.Login, Audited: h.chain.AuditLog() != "", Connect: h.paste}
 	live := &explain.Live{
 		Rules: h.chain.Rules, Tools: h.gateway.KeptToolsOf, Trusted: func(server string) bool { return h.known(server).Trusted }, Auth: auth,
@@ -38,7 +38,7 @@ func (h *upServer) newPage(c *paged, w *listen.Endpoint, auth []string) (*inspec
 	}
 	page.Gateway.Explain, page.Gateway.Harmless = live.Explain, live.Harmless
 	page.Frames = &inspector.Frames{Redactor: h.a.secrets.Redactor()}
-	page.Watch = func() func() { return h.a.tee.Add(page.Frames.Record) }
+	page.Watch = func() func() { return page.Frames.Follow(h.a.tee) }
 	h.asks = steer.NewQuestions(h.gateway.Owner, h.chain.Steered)
 	page.Gateway.Questions, page.Gateway.Answer = h.asks.All, h.asks.Answer
 	w.HandlePage(page, page.Close)

@@ -100,6 +100,9 @@ func TestUpSearchAudit(t *testing.T) {
 		{"call_tool", map[string]any{"name": hostile}},
 		{"find_tools", map[string]any{"query": "arguments"}},
 		{"describe_tool", map[string]any{"name": "count"}},
+		{"describe_tool", map[string]any{"name": "b_args"}},
+		{"describe_tool", map[string]any{"name": "z_none"}},
+		{"describe_tool", map[string]any{"name": hostile}},
 	} {
 		res, err := s.CallTool(t.Context(), c.tool, c.args)
 		name, _ := c.args["name"].(string)
@@ -107,7 +110,11 @@ func TestUpSearchAudit(t *testing.T) {
 			t.Errorf("%s %v: %v, %v", c.tool, c.args, res, err)
 		}
 		if rpc := (*mcp.Error)(nil); errors.As(err, &rpc) {
-			answers[name] = fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data)
+			answer := fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data)
+			if before, ok := answers[name]; ok && answer != before {
+				t.Errorf("%s answers for %s with %q, and call_tool with %q", c.tool, name, answer, before)
+			}
+			answers[name] = answer
 		}
 	}
 	for _, name := range []string{"b_args", "a_args"} { // at another server; outside of the view by its rename
@@ -151,6 +158,8 @@ func TestUpSearchAudit(t *testing.T) {
 		`denied b_args denied at search by view "search"`, `denied a_args denied at search by view "search"`, // names that the view does not have
 		`denied z_none denied unknown at search by view "search"`, `denied hostile denied unknown at search by view "search"`,
 		`call.end find_tools ok`, `call.end describe_tool ok`,
+		`denied b_args denied at search by view "search"`, `denied z_none denied unknown at search by view "search"`,
+		`denied hostile denied unknown at search by view "search"`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the audit log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -23,6 +23,7 @@ servers: mcp.json
 listen: {http: "${DEPLOY_TEST_NONE:-0.0.0.0}:8443", metrics: {file: address}, admin: "127.0.0.1:9443", cert: tls.pem, key: tls.key}
 auth: ["jwt:https://idp.example,roles=groups"]
 login: {issuer: "https://login.example.com", client: id, secret: {file: address}, url: "https://mcp.example.com/", scopes: [openid, groups], claims: groups, require: {hd: [example.com]}, schemes: [cursor], dir: state, token: 5m, session: 7d}
+page: {client: inspector, sandbox: "https://Apps.Example.com:443/"}
 ready: {wait: 1m, require: [jira]}
 policy: policy.yaml
 teams: {from: principal.claims.realm.groups, members: {dev: ["eng-*"], ops: oncall}}
@@ -44,6 +45,8 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 			Claims: []string{"groups"}, Require: []deploy.Requirement{{"hd", []string{"example.com"}}}, Schemes: []string{"cursor"}, Dir: in("state"),
 			Token: 5 * time.Minute, Session: 7 * 24 * time.Hour,
 		}},
+		{f.PageClient(), "inspector"},
+		{f.PageSandbox(), "https://apps.example.com"},
 		{f.Ready, deploy.Ready{Wait: time.Minute, Require: []string{"jira"}}},
 		{f.Policy, in("policy.yaml")},
 		{f.Teams, deploy.Teams{From: "principal.claims.realm.groups", Members: []deploy.Team{{"dev", []string{"eng-*"}}, {"ops", []string{"oncall"}}}}},
@@ -53,7 +56,7 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 		{f.Record, &deploy.Record{Dir: in("frames"), Bytes: 3 << 19, Age: 48 * time.Hour}},
 		{f.Files, []string{in("address"), in("address"), in("address")}},
 		{len(f.Warnings), 0},
-		{f.Problem("limits[1]", "text", "fix").String(), path + ":9:19: text; fix"},
+		{f.Problem("limits[1]", "text", "fix").String(), path + ":10:19: text; fix"},
 		{f.Problem("listen.http", "text", "").String(), path + ":3:16: text"},
 		{f.Problem("nothing", "text", "").String(), path + ":1:1: text"},
 	} {
@@ -104,7 +107,8 @@ func TestFaults(t *testing.T) {
 		{"views: {a: {tool: x}}", `1:13: views.a has no member "tool"; did you mean "tools"?`},
 		{"views: {a: {mode: find}}", `1:19: views.a.mode cannot be "find"`},
 		{"views: {a: {budget: 1MB}}", "1:12: views.a.budget needs the mode search; add mode: search"},
-		{"views: {a: {mode: search, budget: 10 tokens}}", `1:35: views.a.budget is "10B", out of bounds`},
+		{"views: {a: {mode: search, budget: 10 tokens}}", `1:35: views.a.budget is "10 tokens", out of bounds; use 100 to 10000000 tokens`},
+		{"views: {a: {mode: search, budget: many tokens}}", `1:35: views.a.budget is "many tokens", out of bounds; use 100 to 10000000 tokens`},
 		{"views: {a: {rename: [x]}}", "1:21: views.a.rename must be a mapping"},
 		{"views: {a: {changes: {t: {arguments: x}}}}", "1:38: views.a.changes.t.arguments must be a mapping of arguments to their values"},
 		{"views: {a: {promptChanges: {p: {arguments: [x]}}}}", "1:44: views.a.promptChanges.p.arguments must be a mapping"},
@@ -116,6 +120,22 @@ func TestFaults(t *testing.T) {
 		{"auth: [a, a]", "1:11: auth has the same value twice; keep one"},
 		{"auth: [&a x]", "1:8: auth[0]: anchors and aliases are not supported"},
 		{"auth: [a, [b]]", "1:11: auth[1] must be text"},
+		{"page: {}", "1:7: page needs client or sandbox; page: {client: ID}"},
+		{"page: {sandbox: 'http://apps.example.com'}", "1:17: page.sandbox is not the origin of a host with HTTPS; write it like https://apps.example.com"},
+		{"page: {sandbox: apps.example.com}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://apps.example.com/views'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://ada@apps.example.com'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://apps.example.com?'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://*.example.com'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://a;script-src'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://apps.example.com.'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://:8443'}", "1:17: page.sandbox is not the origin"},
+		{"page: {sandbox: 'https://MCP.example.com:8443'}\nlogin: {issuer: 'https://x', client: y, url: 'https://mcp.example.com'}", "1:17: page.sandbox is the host of the gateway itself, whose cookies browsers send to all its ports; name another host that leads here too"},
+		{"page: {sandbox: 'https://192.0.2.7'}\nlisten: {http: '192.0.2.7:8443'}", "1:17: page.sandbox is the host of the gateway itself"},
+		{"page: {client: x}", "1:16: page.client needs the authorization server at which people log in; have one of jwt:ISSUER and introspect:ISSUER in auth"},
+		{"auth: ['jwt:https://a.example', 'introspect:https://b.example,id=x,secret=y']\npage: {client: x}", "2:16: page.client needs the authorization server"},
+		{"auth: ['introspect:,url=https://b.example/introspect']\npage: {client: x}", "2:16: page.client needs the authorization server"},
+		{"auth: ['hmac:secret.txt,issuer=https://b.example']\npage: {client: x}", "2:16: page.client needs the authorization server"},
 		{"login: {issuer: 'https://x'}", "1:8: login needs client; login: {client: ID}"},
 		{"login: {client: x}", "1:8: login needs issuer; login: {issuer: https://login.example.com}"},
 		{"login: {issuer: x, client: y, scope: z}", `1:31: login has no member "scope"; did you mean "scopes"?`},
@@ -211,9 +231,10 @@ func TestChanged(t *testing.T) {
 	}
 	was := parse("listen: {http: a, cert: c}\nlimits: 1/s\naudit: {file: a}\n")
 	for text, want := range map[string]string{
-		"# comment\naudit: {file: a}\nlimits: [1/s]\nlisten: {http: a, cert: c}": "",
-		"listen: {http: b, cert: c, key: d}\nlimits: 1/s\naudit: {file: a}":      "listen.http listen.key",
-		"limits: 2/s\naudit: {file: a, sync: none}\nready: {wait: 1s}":           "listen.http listen.cert ready limits audit",
+		"# comment\naudit: {file: a}\nlimits: [1/s]\nlisten: {http: a, cert: c}":                  "",
+		"listen: {http: b, cert: c, key: d}\nlimits: 1/s\naudit: {file: a}":                       "listen.http listen.key",
+		"limits: 1/s\naudit: {file: a}\nlisten: {http: a, cert: c}\npage: {sandbox: 'https://b'}": "page",
+		"limits: 2/s\naudit: {file: a, sync: none}\nready: {wait: 1s}":                            "listen.http listen.cert ready limits audit",
 	} {
 		if got := strings.Join(parse(text).Changed(was), " "); got != want {
 			t.Errorf("%q has changed %q, want %q", text, got, want)

@@ -24,6 +24,7 @@ type File struct {
 	Listen    Listen
 	Auth      []string // SPECs of "patchbay help auth"; file names in them are relative to Dir
 	Login     *Login   // nil: none
+	Page      *Page    // nil: none
 	Ready     Ready
 	Policy    string // path of the rules; empty: none
 	Teams     Teams
@@ -140,7 +141,7 @@ func (f *File) Changed(from *File) (members []string) {
 		from = &File{Ready: Ready{Wait: defaultWait}}
 	}
 	now, was := reflect.ValueOf(f).Elem(), reflect.ValueOf(from).Elem()
-	for _, name := range []string{"Servers", "Listen", "Auth", "Login", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record", "Views"} {
+	for _, name := range []string{"Servers", "Listen", "Auth", "Login", "Page", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record", "Views"} {
 		a, b := now.FieldByName(name), was.FieldByName(name)
 		if reflect.DeepEqual(a.Interface(), b.Interface()) {
 			continue

@@ -68,6 +68,7 @@ func (r *reader) read(data []byte) {
 		"listen":    r.listen,
 		"auth":      func(n *yaml.Node) { f.Auth = r.list(n, "auth") },
 		"login":     r.login,
+		"page":      r.page,
 		"ready":     r.ready,
 		"policy":    func(n *yaml.Node) { f.Policy = r.path(n, "policy") },
 		"teams":     r.teams,
@@ -77,6 +78,9 @@ func (r *reader) read(data []byte) {
 		"record":    r.record,
 		"views":     r.views,
 	})
+	if f.Page != nil {
+		r.pageFits()
+	}
 }
 
 func (r *reader) listen(n *yaml.Node) {

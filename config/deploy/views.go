@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -174,10 +176,19 @@ func (r *reader) resourceChanges(n *yaml.Node, of string, v *View) {
 
 // budget reads a size, or a number of tokens.
 func (r *reader) budget(n *yaml.Node, member string) int64 {
-	if number, ok := strings.CutSuffix(n.Value, " tokens"); ok && n.Kind == yaml.ScalarNode {
-		own := *n
-		own.Value = strings.TrimSpace(number) + "B"
-		return text.BytesOfToken * r.size(&own, member, 100, 10_000_000)
+	const least, most = 100, 10_000_000
+	said := r.text(n, member)
+	number, ok := strings.CutSuffix(said, " tokens")
+	switch {
+	case said == "":
+		return 0
+	case !ok:
+		return r.size(n, member, 400, 1<<30)
 	}
-	return r.size(n, member, 400, 1<<30)
+	tokens, err := strconv.Atoi(strings.TrimSpace(number))
+	if err != nil || tokens < least || tokens > most {
+		r.Fault(n, fmt.Sprintf("use %d to %d tokens", least, most), "%s is %s, out of bounds", member, r.shown(n, said))
+		return 0
+	}
+	return text.BytesOfToken * int64(tokens)
 }

@@ -71,6 +71,15 @@ func (s *Store) Trusts(file string, text []byte) (bool, error) {
 	return slices.Contains(c.Trusted[ownfile.InRealFolder(file)], hash(text)), nil
 }
 
+// Knows reports whether the person has trusted a file with any content.
+func (s *Store) Knows(file string) (bool, error) {
+	c, err := s.read()
+	if err != nil {
+		return false, err
+	}
+	return len(c.Trusted[ownfile.InRealFolder(file)]) > 0, nil
+}
+
 // Trust stores that the person trusts a file with this content.
 func (s *Store) Trust(ctx context.Context, file string, text []byte) error {
 	return s.change(ctx, func(c *content) {

@@ -35,7 +35,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	reply, err := answer(context.Background(), model.Retry(m, nil), os.Args[1], os.Args[2:])
+	reply, err := answer(context.Background(), m, os.Args[1], os.Args[2:])
 	if err != nil {
 		log.Fatal(err)
 	}

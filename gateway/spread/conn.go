@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -387,19 +386,19 @@ func (c *conn) choose(req *mcp.Request, tried []*replica) *replica {
 	if _, lists := feature.Of(req.Method); lists && usable(lead, false) {
 		return lead
 	}
-	if req.Method == revision.MethodCall {
+	if calls(req) {
 		tool = toolOf(req)
 	}
 	for _, mute := range []bool{false, true} {
 		if tool != "" {
-			if r := c.g.pick(c.g.replicas, func(r *replica) bool { return r.has(tool) && usable(r, mute) }); r != nil {
+			if r := c.g.pick(req, func(r *replica) bool { return r.has(tool) && usable(r, mute) }); r != nil {
 				return r
 			}
-			if c.g.pick(c.g.replicas, func(r *replica) bool { return r.has(tool) }) != nil {
+			if c.g.pick(req, func(r *replica) bool { return r.has(tool) }) != nil {
 				continue // those that have it cannot be used now
 			}
 		}
-		if r := c.g.pick(c.g.replicas, func(r *replica) bool { return usable(r, mute) }); r != nil {
+		if r := c.g.pick(req, func(r *replica) bool { return usable(r, mute) }); r != nil {
 			return r
 		}
 	}
@@ -565,12 +564,13 @@ func (c *conn) AsksRoots() bool {
 func (c *conn) Reach() (changed <-chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	soon := c.isReturning() // it may come back, or go, while the legs are looked at
 	for i := range c.legs {
 		if c.takes(i, true) {
 			return c.changed, nil
 		}
 	}
-	if c.g.restarting() || slices.Contains(c.soon, true) || c.arriving() {
+	if soon || c.isReturning() {
 		return c.changed, nil
 	}
 	return c.changed, c.g.unavailable()

@@ -159,5 +159,5 @@ func (r *replica) worded(req *mcp.Request, f fault, err error) error {
 	if f == notSent {
 		return unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s cannot be reached: %v", r.title(), err)}
 	}
-	return &lostError{r, req.Method == "tools/call", err}
+	return &lostError{r, calls(req), err}
 }

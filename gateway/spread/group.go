@@ -129,18 +129,18 @@ func (g *Group) openOne(ctx context.Context) (*line, error) {
 	if len(g.replicas) == 1 { // the gateway probes it by connecting
 		return g.replicas[0].open(ctx)
 	}
-	var all []error
+	var failed error
 	tried := map[*replica]bool{}
 	for {
 		r := g.fewest(func(r *replica) bool { return !tried[r] && r.allow() == nil })
 		if r == nil { // those that failed before are better than nothing
 			r = g.fewest(func(r *replica) bool { return !tried[r] && r.outWhy() == "" })
 		}
-		if r == nil && len(all) == 0 {
+		if r == nil && failed == nil {
 			return nil, g.unavailable()
 		}
 		if r == nil {
-			return nil, errors.Join(all...)
+			return nil, failed
 		}
 		tried[r] = true
 		within, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("it was not ready within %v", openTime))
@@ -155,7 +155,10 @@ func (g *Group) openOne(ctx context.Context) (*line, error) {
 		case ctx.Err() != nil:
 			return nil, err
 		}
-		all = append(all, fmt.Errorf("replica %s: %w", r.Name, err))
+		if err = fmt.Errorf("replica %s: %w", r.Name, err); failed != nil {
+			err = fmt.Errorf("%w; %w", failed, err) // in one line
+		}
+		failed = err
 	}
 }
 
@@ -229,5 +232,5 @@ func (unsent) Unreached() bool { return true }
 
 // repeats reports whether a request that a replica may have received may be sent to another one.
 func (g *Group) repeats(req *mcp.Request, r *replica) bool {
-	return revision.Reads(req.Method) || g.Trusted && req.Method == revision.MethodCall && r.repeatable(toolOf(req))
+	return revision.Reads(req.Method) || g.Trusted && calls(req) && r.repeatable(toolOf(req))
 }

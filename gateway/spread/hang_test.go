@@ -109,6 +109,7 @@ func TestCallsAtAHungReplica(t *testing.T) {
 // A replica that stops to answer is noticed whatever its callers do: with one call that began before its last
 // answer, and with callers that leave sooner than it is suspected.
 func TestSilenceIsNoticed(t *testing.T) {
+	t.Parallel()
 	start := func(t *testing.T, a *box) (*spread.Group, *mcp.Session) {
 		group := &spread.Group{Name: "work", Logger: quiet(), Rule: breaker.Rule{For: time.Hour}, Replicas: []spread.Replica{a.patient(mcp.V2026_07_28)}}
 		_, session := through(t, group, gateway.Shared)

@@ -51,6 +51,7 @@ func (b *box) kinds() {
 
 // kindsOf runs a test for replicas and callers of both eras.
 func kindsOf(t *testing.T, test func(t *testing.T, group *spread.Group, s *mcp.Session, boxes map[string]*box)) {
+	t.Parallel()
 	for _, of := range []mcp.Revision{mcp.V2026_07_28, mcp.V2025_11_25} {
 		for _, by := range []mcp.Revision{mcp.V2026_07_28, mcp.V2025_11_25} {
 			t.Run(fmt.Sprintf("replicas of %s, caller of %s", of, by), func(t *testing.T) {

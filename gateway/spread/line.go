@@ -9,7 +9,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/breaker"
 	"github.com/patchbay-dev/patchbay/gateway"
-	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -84,11 +83,15 @@ func (l *line) send(ctx context.Context, req *mcp.Request, bound, repeats bool) 
 		err = &lostError{r: r, cause: context.Cause(own)} // it goes to another replica
 		f = lost
 	}
+	ends := ending{call: calls(req), left: ctx.Err() != nil, failed: kind != 0 || f != answered, lost: f != answered && (bound || f == lost && !repeats)}
+	if ends.failed {
+		ends.usual = r.g.usual(r, ends.call)
+	}
 	now := time.Now()
 	r.mu.Lock()
-	r.load.end(began, now, f, kind != 0, ctx.Err() != nil)
+	r.load.end(began, now, ends)
 	if l.why != "" && f == lost && errors.Is(err, mcp.ErrClosed) {
-		err = &lostError{r, req.Method == revision.MethodCall, errors.New(l.why)}
+		err = &lostError{r, ends.call, errors.New(l.why)}
 	}
 	l.open--
 	if errors.Is(err, mcp.ErrPending) && keepsState(l.up) {
@@ -249,7 +252,11 @@ func (l *line) seen(began time.Time, err, failed error) {
 	case err != nil && trips:
 		r.breaker.Trip(failed.Error())
 	case muted:
-		r.g.log().Warn("connection to a replica does not answer, so others get its requests", "server", r.g.Name, "replica", r.Name)
+		said := "connection to a replica does not answer"
+		if len(r.g.replicas) > 1 {
+			said += ", so others get its requests"
+		}
+		r.g.log().Warn(said, "server", r.g.Name, "replica", r.Name)
 		r.wake()
 		if l.others != nil && l.others() {
 			r.mu.Lock()

@@ -18,6 +18,7 @@ import (
 // Replicas are restarted one after another under 16 callers, and no call fails. With the last replica that
 // works, calls wait.
 func TestRestartReplicas(t *testing.T) {
+	t.Parallel()
 	for _, rev := range []mcp.Revision{mcp.V2026_07_28, mcp.V2025_06_18} {
 		t.Run(string(rev), func(t *testing.T) {
 			a, b := newBox(t, "a"), newBox(t, "b")
@@ -63,6 +64,7 @@ func TestRestartReplicas(t *testing.T) {
 
 // A call in progress finishes before its replica is restarted, or is told who has cut it off.
 func TestRestartReplicaInMidCall(t *testing.T) {
+	t.Parallel()
 	a := newBox(t, "a")
 	b := newBox(t, "b")
 	held, begun := make(chan bool), make(chan *box, 2)
@@ -120,6 +122,7 @@ func TestRestartReplicaInMidCall(t *testing.T) {
 
 // A disabled replica gets no calls until it is enabled, also of connections that are opened meanwhile.
 func TestDisableReplica(t *testing.T) {
+	t.Parallel()
 	a, b := newBox(t, "a"), newBox(t, "b")
 	group := &spread.Group{Name: "work", Logger: quiet(), Replicas: []spread.Replica{a.patient(mcp.V2025_06_18), b.patient(mcp.V2025_06_18)}}
 	_, session := through(t, group, gateway.PerSession)
@@ -156,6 +159,7 @@ func TestDisableReplica(t *testing.T) {
 
 // A replica that does not start again is reported with the reason, and Disable during a restart wins.
 func TestRestartFails(t *testing.T) {
+	t.Parallel()
 	a, b := newBox(t, "a"), newBox(t, "b")
 	group := &spread.Group{Name: "work", Logger: quiet(), Rule: breaker.Rule{}, Replicas: []spread.Replica{a.patient(mcp.V2026_07_28), b.patient(mcp.V2026_07_28)}}
 	_, session := through(t, group, gateway.Shared)
@@ -172,5 +176,17 @@ func TestRestartFails(t *testing.T) {
 	wg.Wait()
 	if st := group.Status()[1]; !st.Disabled() {
 		t.Errorf("%+v", st)
+	}
+}
+
+// If no replica can be opened, the error has the cause of each, in one line.
+func TestOpenNamesAllReplicas(t *testing.T) {
+	fails := func(name string) spread.Replica {
+		return spread.Replica{Name: name, Open: func(context.Context) (gateway.Upstream, error) { return nil, errors.New(name + " is away") }}
+	}
+	group := &spread.Group{Name: "work", Logger: quiet(), Replicas: []spread.Replica{fails("a"), fails("b")}}
+	_, err := group.Open(t.Context())
+	if err == nil || err.Error() != "replica a: a is away; replica b: b is away" && err.Error() != "replica b: b is away; replica a: a is away" {
+		t.Errorf("Open = %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 // A call that was lost with its replica is repeated on another one only if the server is trusted and
 // declares the tool idempotent, with or without an idempotency key. Otherwise its outcome is unknown, and the error says so.
 func TestLostCall(t *testing.T) {
+	t.Parallel()
 	yes := true
 	keyed := []mcp.CallOption{mcp.WithMeta(mcp.Meta{"dev.patchbay/idempotencyKey": json.RawMessage(`"order 7"`)})}
 	for _, tt := range []struct {

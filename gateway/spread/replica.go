@@ -200,11 +200,11 @@ func (r *replica) change() <-chan struct{} {
 	return r.changed
 }
 
-// pick returns the replica with less load of two random ones that fit, or nil if none fits.
-func (g *Group) pick(from []*replica, fits func(*replica) bool) *replica {
+// pick returns the replica with less load for a request of two random ones that fit, or nil if none fits.
+func (g *Group) pick(req *mcp.Request, fits func(*replica) bool) *replica {
 	var fit [16]*replica
 	some := fit[:0]
-	for _, r := range from {
+	for _, r := range g.replicas {
 		if fits(r) {
 			some = append(some, r)
 		}
@@ -221,14 +221,27 @@ func (g *Group) pick(from []*replica, fits func(*replica) bool) *replica {
 		j++
 	}
 	a, b := some[i], some[j]
-	if now := time.Now(); b.cost(now) < a.cost(now) {
+	if now, call := time.Now(), calls(req); b.cost(now, call) < a.cost(now, call) {
 		return b
 	}
 	return a
 }
 
-func (r *replica) cost(now time.Time) float64 {
+func (r *replica) cost(now time.Time, call bool) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.load.cost(now)
+	return r.load.cost(now, call)
+}
+
+// usual returns the latency of calls of tools, or of other requests, at the slowest other replica, in seconds: at most
+// faultTook, 0 if it is not known.
+func (g *Group) usual(r *replica, call bool) (latency float64) {
+	for _, other := range g.replicas {
+		if other != r {
+			other.mu.Lock()
+			latency = max(latency, other.load.past(call).latency)
+			other.mu.Unlock()
+		}
+	}
+	return min(latency, faultTook)
 }

@@ -71,7 +71,7 @@ func (s *single) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 	r := s.l.r
 	// A replica that the operator takes out still answers its sessions, until their connections are closed.
 	if err := r.breaker.Allow(); err != nil {
-		if s.g.pick(s.g.replicas, func(other *replica) bool { return other != r && other.allow() == nil }) == nil {
+		if s.g.pick(req, func(other *replica) bool { return other != r && other.allow() == nil }) == nil {
 			return nil, err
 		}
 		go s.l.up.Close() // bounded in time; the gateway then opens a connection to another replica
@@ -88,3 +88,6 @@ func (s *single) handle(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 func counts(method string) bool {
 	return method != revision.MethodDiscover && method != revision.MethodListen && method != revision.NoteRootsChanged
 }
+
+// calls reports whether a request calls a tool.
+func calls(req *mcp.Request) bool { return req.Method == revision.MethodCall }

@@ -21,9 +21,9 @@ func (c *conn) chooseSoon(ctx context.Context, req *mcp.Request, tried []*replic
 		c.mu.Lock()
 		changed := c.changed
 		c.mu.Unlock()
-		soon := waits && c.returning() // before choose: it may be back in between
+		soon := c.returning()
 		r := c.choose(req, tried)
-		if r != nil || !soon {
+		if r != nil || !waits || !soon && !c.returning() { // it may have come back since the first look, or have gone
 			return r
 		}
 		if late == nil {
@@ -71,11 +71,16 @@ func (c *conn) changes(ctx context.Context, changed <-chan struct{}, late <-chan
 
 // returning reports whether a replica is being restarted or connected to.
 func (c *conn) returning() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isReturning()
+}
+
+// isReturning is returning; mu is held.
+func (c *conn) isReturning() bool {
 	if c.g.restarting() {
 		return true
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for i, l := range c.legs {
 		if c.soon[i] || l != nil && l.closedWhy() == wasRestart {
 			return true

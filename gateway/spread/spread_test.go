@@ -349,6 +349,7 @@ func TestReplicaBroken(t *testing.T) {
 
 // A replica with other tools is reported, and gets only calls of tools that it lists.
 func TestReplicaDiffers(t *testing.T) {
+	t.Parallel()
 	a, b := newBox(t, "a"), newBox(t, "b")
 	b.srv.Version = "2"
 	mcp.AddTool(b.srv, mcp.Tool{Name: "only_b"}, func(context.Context, struct{}) (string, error) { return "b", nil })
@@ -383,6 +384,7 @@ func TestReplicaDiffers(t *testing.T) {
 
 // The session of a client before 2026-07-28 stays at one replica, and its end is told.
 func TestSessionStays(t *testing.T) {
+	t.Parallel()
 	a, b := newBox(t, "a"), newBox(t, "b")
 	boxes := map[string]*box{"a": a, "b": b}
 	group := &spread.Group{Name: "work", Logger: quiet(), Replicas: []spread.Replica{a.replica(mcp.V2025_06_18, nil), b.replica(mcp.V2025_06_18, nil)}}

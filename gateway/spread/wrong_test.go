@@ -142,6 +142,7 @@ func TestReplicaAnswersWrongly(t *testing.T) {
 
 // A replica that has become a web page loses its requests after the first wrong answer, because its ping fails too.
 func TestReplicaBecomesPage(t *testing.T) {
+	t.Parallel()
 	a, _, group, session := pair(t, mcp.V2026_07_28, breaker.Rule{For: 50 * time.Millisecond})
 	s := session()
 	a.answersWrongly(wrongs["a web page"])

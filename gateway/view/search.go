@@ -73,7 +73,7 @@ func (s *Search) middleware(v *View, kept *rests) mcp.Middleware {
 				case findTools:
 					return s.find(ctx, req, next)
 				case describeTool:
-					return s.describe(ctx, req, next)
+					return s.describe(ctx, req, next, refuse)
 				case callTool:
 					return s.call(ctx, req, next, kept, refuse)
 				}
@@ -121,8 +121,8 @@ func (s *Search) find(ctx context.Context, req *mcp.Request, next mcp.Handler) (
 	return said(b.String()), nil
 }
 
-// describe answers describe_tool.
-func (s *Search) describe(ctx context.Context, req *mcp.Request, next mcp.Handler) (mcp.Result, error) {
+// describe answers describe_tool, or returns the error of refuse for a tool that the view does not list.
+func (s *Search) describe(ctx context.Context, req *mcp.Request, next mcp.Handler, refuse func(ctx context.Context, tool string) error) (mcp.Result, error) {
 	var in struct {
 		Name string `json:"name"`
 	}
@@ -135,7 +135,7 @@ func (s *Search) describe(ctx context.Context, req *mcp.Request, next mcp.Handle
 	}
 	t := x.tool(in.Name)
 	if t == nil {
-		return nil, unknown(in.Name)
+		return nil, refuse(ctx, in.Name)
 	}
 	return said(string(t.definition)), nil
 }

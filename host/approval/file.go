@@ -13,7 +13,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
@@ -33,10 +32,12 @@ type kept struct {
 }
 
 const (
-	version  = 1
+	version  = 2        // the newest one
 	maxFile  = 16 << 20 // bytes
 	keyBytes = 32
-	lockTime = 10 * time.Second
+
+	maxDefinition = 16 << 10 // bytes of a definition that is stored
+	lockTime      = 10 * time.Second
 )
 
 // DefaultPath returns the user's file: approvals.json in the folder patchbay of the user's data.
@@ -100,7 +101,11 @@ func (f *File) change(do func([]Approval) []Approval) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(kept{version, do(list)}, "", "  ")
+	k := kept{1, do(list)}
+	if slices.ContainsFunc(k.Approvals, func(a Approval) bool { return a.When != "" }) {
+		k.Version = version
+	}
+	data, err := json.MarshalIndent(k, "", "  ")
 	if err == nil && len(data) >= maxFile {
 		err = fmt.Errorf("%s would exceed %d bytes; revoke approvals that you do not need", f.path, maxFile)
 	}
@@ -113,44 +118,23 @@ func (f *File) change(do func([]Approval) []Approval) error {
 	return nil
 }
 
-// Allowed reports whether a tool of a server is allowed with its current definition. If it was
-// allowed with another one, changed names the members of the definition that differ:
-// "description, inputSchema".
-func (f *File) Allowed(identity string, tool *mcp.Tool) (ok bool, changed string, err error) {
-	hash, members, err := hashes(tool)
-	if err != nil {
-		return false, "", fmt.Errorf("approvals: %w", err)
-	}
+// Find looks a tool up, as the function [Find] does.
+func (f *File) Find(identity string, tool *mcp.Tool) (Found, error) {
 	list, err := f.read()
 	if err != nil {
-		return false, "", err
+		return Found{}, err
 	}
-	i := slices.IndexFunc(list, func(a Approval) bool { return a.Identity == identity && a.Tool == tool.Name })
-	switch {
-	case i < 0:
-		return false, "", nil
-	case list[i].Hash == hash:
-		return true, "", nil
-	}
-	names := differing(list[i].Members, members)
-	if len(names) == 0 {
-		names = []string{"definition"} // the file was edited
-	}
-	return false, strings.Join(names, ", "), nil
+	return Find(list, identity, tool)
 }
 
-// Allow stores that a tool of a server is allowed with its current definition. The argument server
-// is the person's name for the server.
-func (f *File) Allow(identity, server string, tool *mcp.Tool) error {
-	hash, members, err := hashes(tool)
-	if err != nil {
-		return fmt.Errorf("approvals: %w", err)
+// Allow stores approvals, all of them or none. Approvals of earlier definitions of these tools are removed.
+func (f *File) Allow(more ...Approval) error {
+	at := time.Now().UTC().Truncate(time.Second)
+	more = slices.Clone(more)
+	for i := range more {
+		more[i].By, more[i].At = f.by, at
 	}
-	a := Approval{Identity: identity, Server: server, Tool: tool.Name, Hash: hash, By: f.by, At: time.Now().UTC().Truncate(time.Second), Members: members}
-	return f.change(func(list []Approval) []Approval {
-		list = slices.DeleteFunc(list, func(b Approval) bool { return b.Identity == identity && b.Tool == tool.Name })
-		return append(list, a)
-	})
+	return f.change(func(list []Approval) []Approval { return With(list, more...) })
 }
 
 // Revoke removes the approvals for which the function returns true, and returns them.

@@ -33,7 +33,7 @@ func (m *Made) name() string {
 func (m *Made) called() bool { return m.Outcome != host.Denied && m.Outcome != host.Invalid }
 
 // faults returns what differs from the expectations, except for those that a judge decides.
-func (e *Expect) faults(r *Result, price model.Price) (list []string) {
+func (e *Expect) faults(r *Reply, m model.Info) (list []string) {
 	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	list = append(list, e.callFaults(r.Calls)...)
 	for _, pattern := range e.Never {
@@ -49,8 +49,8 @@ func (e *Expect) faults(r *Result, price model.Price) (list []string) {
 		fault("it took %d steps; the limit is %d", r.Steps, e.Steps)
 	}
 	switch {
-	case e.Cost > 0 && price == (model.Price{}):
-		fault("the price of %s is not known, so it cannot be compared with %g", r.Model, e.Cost)
+	case e.Cost > 0 && m.Price == (model.Price{}):
+		fault("the price of %s is not known, so it cannot be compared with %g", m.Name, e.Cost)
 	case e.Cost > 0 && r.Cost > e.Cost:
 		fault("it cost %.4g; the limit is %g", r.Cost, e.Cost)
 	}
@@ -72,7 +72,7 @@ func (e *Expect) callFaults(made []Made) (list []string) {
 		case len(like[i]) == 0 && near[i] != "":
 			fault("%s was not called as expected: %s", want.Tool, near[i])
 		case len(like[i]) == 0:
-			fault("%s was not called", want.Tool)
+			fault("%s was not called; %s", want.Tool, instead(made))
 		case len(like[i]) < need:
 			fault("%s was called %s, not %s", want.Tool, times(len(like[i])), times(need))
 		case has[i] < need:
@@ -89,6 +89,27 @@ func (e *Expect) callFaults(made []Made) (list []string) {
 		}
 	}
 	return list
+}
+
+// instead describes the calls that were made, for an expected one that was not.
+func instead(made []Made) string {
+	var names []string
+	for i := range made {
+		name := made[i].name()
+		if !made[i].called() {
+			name += fmt.Sprintf(" (%s)", made[i].Outcome)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch most := 8; {
+	case len(names) == 0:
+		return "no tool was"
+	case len(names) > most:
+		names = append(names[:most], "…")
+	}
+	return "called: " + strings.Join(names, ", ")
 }
 
 // share assigns each call that was made to one of the expected calls that it matches. It first

@@ -20,6 +20,7 @@ import (
 
 const (
 	maxTasks = 1000
+	maxTurns = 100
 	maxRuns  = 1000
 	maxDepth = 50 // of JSON values
 )
@@ -114,6 +115,7 @@ func (r *reader) task(n *yaml.Node) *Task {
 	if !r.Mapping(n, "a task", map[string]func(*yaml.Node){
 		"name":     func(n *yaml.Node) { t.Name = r.Text(n, "name") },
 		"prompt":   func(n *yaml.Node) { t.Prompt = r.Text(n, "prompt") },
+		"turns":    func(n *yaml.Node) { r.turns(n, t) },
 		"system":   func(n *yaml.Node) { t.System = r.Text(n, "system") },
 		"runs":     func(n *yaml.Node) { t.Runs = r.count(n, "runs", 1, maxRuns) },
 		"allow":    func(n *yaml.Node) { t.Allow = r.patterns(n, "allow") },
@@ -126,10 +128,38 @@ func (r *reader) task(n *yaml.Node) *Task {
 	if t.Name == "" || strings.ContainsAny(t.Name, "\r\n") {
 		r.Fault(n, "add name:", "a task needs a one-line name")
 	}
-	if strings.TrimSpace(t.Prompt) == "" {
-		r.Fault(n, "add prompt:", "task %s has no prompt", yamlfile.Quote(t.Name))
+	switch prompt := strings.TrimSpace(t.Prompt) != ""; {
+	case prompt && t.Turns != nil:
+		r.Fault(n, "write the prompt as the first of the turns", "task %s has a prompt and turns", yamlfile.Quote(t.Name))
+	case !prompt && t.Turns == nil:
+		r.Fault(n, "add prompt: or turns:", "task %s has no prompt", yamlfile.Quote(t.Name))
 	}
 	return t
+}
+
+// turns reads a conversation.
+func (r *reader) turns(n *yaml.Node, t *Task) {
+	t.Turns = []Turn{}
+	switch {
+	case n.Kind != yaml.SequenceNode:
+		r.Fault(n, `begin each turn with "- prompt:"`, "turns must be a list")
+		return
+	case len(n.Content) == 0:
+		r.Fault(n, "add one", "the list of turns is empty")
+	case len(n.Content) > maxTurns:
+		r.Fault(n, "", "there are %d turns; the limit is %d", len(n.Content), maxTurns)
+		return
+	}
+	for _, node := range n.Content {
+		var turn Turn
+		if r.Mapping(node, "a turn", map[string]func(*yaml.Node){
+			"prompt": func(n *yaml.Node) { turn.Prompt = r.Text(n, "prompt") },
+			"expect": func(n *yaml.Node) { r.expect(n, &turn.Expect) },
+		}) && strings.TrimSpace(turn.Prompt) == "" {
+			r.Fault(node, "add prompt:", "a turn has no prompt")
+		}
+		t.Turns = append(t.Turns, turn)
+	}
 }
 
 func (r *reader) expect(n *yaml.Node, e *Expect) {

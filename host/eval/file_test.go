@@ -139,13 +139,23 @@ func TestFaults(t *testing.T) {
     answer: {regexp: "(", schema: {type: 7}}
     time: soon
     cost: -1
-    steps: 0`, `f:2:3: task "a" has no prompt; add prompt:
+    steps: 0`, `f:2:3: task "a" has no prompt; add prompt: or turns:
 f:3:3: task "a" is in line 2 already; name it differently
 f:6:13: "list_tables" does not name a tool; write SERVER/TOOL, where * stands for any text
 f:6:26: min is 3, but max is 2
 f:6:66: the path "a..b": a name is missing; it looks like filter.tags[0]
 f:7:22: "(" is not a regular expression; see github.com/google/re2/wiki/Syntax
 f:7:35: the schema:`},
+		{"turns", `tasks:
+- {name: a, turns: []}
+- {name: b, turns: x}
+- {name: c, prompt: x, turns: [{prompt: y}]}
+- {name: d, turns: [{expect: {stesp: 1}}, {prompt: y, exept: 1}]}`, `f:2:20: the list of turns is empty; add one
+f:3:20: turns must be a list; begin each turn with "- prompt:"
+f:4:3: task "c" has a prompt and turns; write the prompt as the first of the turns
+f:5:21: a turn has no prompt; add prompt:
+f:5:31: expect has no member "stesp"; did you mean "steps"?
+f:5:55: a turn has no member "exept"; did you mean "expect"?`},
 		{"alias", "tasks:\n- name: &x a\n  prompt: b", `f:2:3: a task needs a one-line name; add name:
 f:2:9: name: anchors and aliases are not supported; write it out`},
 	} {

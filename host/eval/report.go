@@ -9,28 +9,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 // Report is the result of a suite.
 type Report struct {
-	Suite   string        `json:"suite"`
-	Results []*Result     `json:"results"` // by task, model and run, in the order of the suite
-	Took    time.Duration `json:"took"`    // in nanoseconds
+	Suite   string      `json:"suite"`
+	Results []*Result   `json:"results"` // by task, model and run, in the order of the suite
+	Took    host.Millis `json:"duration_ms"`
 }
 
 // Row sums up the runs of a task with a model.
 type Row struct {
-	Task   string        `json:"task"`
-	Model  string        `json:"model"`
-	Runs   int           `json:"runs"`
-	Passed int           `json:"passed"`
-	Errors int           `json:"errors,omitempty"` // runs that did not complete
-	Steps  float64       `json:"steps"`            // of a run, on average
-	Tokens int64         `json:"tokens"`           // of a run, input and output, on average
-	Cost   float64       `json:"cost,omitempty"`   // of all runs and their judges; 0: unknown
-	Median time.Duration `json:"median"`           // of the time of a run, in nanoseconds
-	Worst  time.Duration `json:"worst"`            // likewise
+	Task   string      `json:"task"`
+	Model  string      `json:"model"`
+	Runs   int         `json:"runs"`
+	Passed int         `json:"passed"`
+	Errors int         `json:"errors,omitempty"` // runs that did not complete
+	Steps  float64     `json:"steps"`            // of a run, on average
+	Tokens int64       `json:"tokens"`           // of a run, input and output, on average
+	Cost   float64     `json:"cost,omitempty"`   // of all runs and their judges; 0: unknown
+	Median host.Millis `json:"median_ms"`        // of the time of a run
+	Worst  host.Millis `json:"worst_ms"`         // likewise
 }
 
 // Rows sums up the results, in their order.
@@ -39,7 +40,7 @@ func (r *Report) Rows() []Row {
 	for i := 0; i < len(r.Results); {
 		first := r.Results[i]
 		row := Row{Task: first.Task, Model: first.Model}
-		var times []time.Duration
+		var times []host.Millis
 		for ; i < len(r.Results) && r.Results[i].Task == first.Task && r.Results[i].Model == first.Model; i++ {
 			one := r.Results[i]
 			row.Runs++
@@ -130,7 +131,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	}
 	for _, m := range models {
 		s := junitSuite{Name: m}
-		var took time.Duration
+		var took host.Millis
 		for _, one := range r.Results {
 			if one.Model != m {
 				continue
@@ -165,14 +166,24 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return err
 }
 
-// protocol returns the calls and the answer of a run.
+// protocol returns the calls and the answers of a run.
 func (r *Result) protocol() string {
 	var b strings.Builder
-	for i := range r.Calls {
-		fmt.Fprintf(&b, "%s %s: %s\n", r.Calls[i].name(), text.Clip(string(r.Calls[i].Arguments), 1000), r.Calls[i].Outcome)
+	turns := r.Turns
+	if turns == nil {
+		turns = []Reply{r.Reply}
 	}
-	b.WriteString(r.Answer)
+	for i := range turns {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		for j := range turns[i].Calls {
+			c := &turns[i].Calls[j]
+			fmt.Fprintf(&b, "%s %s: %s\n", c.name(), text.Clip(string(c.Arguments), 1000), c.Outcome)
+		}
+		b.WriteString(turns[i].Answer)
+	}
 	return b.String()
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func seconds(d host.Millis) string { return fmt.Sprintf("%.3f", time.Duration(d).Seconds()) }

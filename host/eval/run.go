@@ -41,15 +41,21 @@ type Result struct {
 	Faults []string `json:"faults,omitempty"` // what differed from the expectations
 	Error  string   `json:"error,omitempty"`  // why the run, or its judge, did not complete
 
-	Answer string        `json:"answer"`
-	Calls  []Made        `json:"calls"`
-	Steps  int           `json:"steps"`
-	Usage  model.Usage   `json:"usage"`
-	Cost   float64       `json:"cost,omitempty"` // 0: unknown
-	Took   time.Duration `json:"took"`           // in nanoseconds
+	Reply             // the last answer, and the rest of all turns
+	Turns []Reply     `json:"turns,omitempty"` // of a task with turns, as far as they went
+	Took  host.Millis `json:"duration_ms"`
 
 	Judging   model.Usage `json:"judging,omitzero"`    // of all judges
 	JudgeCost float64     `json:"judgeCost,omitempty"` // likewise
+}
+
+// Reply is what a turn has brought.
+type Reply struct {
+	Answer string      `json:"answer"`
+	Calls  []Made      `json:"calls"`
+	Steps  int         `json:"steps"`
+	Usage  model.Usage `json:"usage"`
+	Cost   float64     `json:"cost,omitempty"` // 0: unknown
 }
 
 // Run runs each task of a suite with each model as many times as the suite says. The error is about
@@ -86,7 +92,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite) (*Report, error) {
 	for _, t := range s.Tasks {
 		for _, name := range s.Models {
 			for i := range s.RunsOf(t) {
-				report.Results = append(report.Results, &Result{Task: t.Name, Model: name, Run: i + 1, Calls: []Made{}})
+				report.Results = append(report.Results, &Result{Task: t.Name, Model: name, Run: i + 1, Reply: Reply{Calls: []Made{}}})
 				jobs = append(jobs, &job{r, s, t, models[name], models[referee], report.Results[len(report.Results)-1]})
 			}
 		}
@@ -115,7 +121,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite) (*Report, error) {
 		})
 	}
 	wg.Wait()
-	report.Took = time.Since(began)
+	report.Took = host.Millis(time.Since(began))
 	if ctx.Err() != nil {
 		return report, context.Cause(ctx)
 	}
@@ -135,7 +141,7 @@ type job struct {
 func (j *job) run(ctx context.Context) {
 	began := time.Now()
 	faults, err := j.do(ctx)
-	j.res.Took = time.Since(began)
+	j.res.Took = host.Millis(time.Since(began))
 	if err != nil {
 		j.res.Error = err.Error()
 	}
@@ -148,7 +154,7 @@ func (j *job) limit() time.Duration {
 	if j.t.Expect.Time > 0 {
 		return j.t.Expect.Time
 	}
-	return DefaultTime
+	return DefaultTime * time.Duration(len(j.t.conversation()))
 }
 
 var errTime = errors.New("the time limit of the run has passed")
@@ -157,8 +163,11 @@ func (j *job) do(whole context.Context) (faults []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(whole, j.limit(), errTime)
 	defer cancel()
 	h := &host.Host{Model: j.m, Person: &person{j.t}, Allow: slices.Concat(j.s.Allow, j.t.Allow), Distrust: true}
-	for _, c := range j.t.Expect.Calls {
-		h.Allow = append(h.Allow, c.Tool)
+	turns := j.t.conversation()
+	for _, e := range append([]Turn{{Expect: j.t.Expect}}, turns...) {
+		for _, c := range e.Expect.Calls {
+			h.Allow = append(h.Allow, c.Tool)
+		}
 	}
 	if n := j.t.Expect.Steps; n > 0 {
 		h.Limits.Steps = n + 5 // the task has failed by then
@@ -183,33 +192,98 @@ func (j *job) do(whole context.Context) (faults []string, err error) {
 	}
 	w := &witness{at: map[string]int{}}
 	talk.OnEvent = w.event
-	reply, err := talk.Send(ctx, j.t.Prompt)
-	j.res.Calls = append(j.res.Calls, w.calls...)
-	if reply != nil {
-		j.res.Answer, j.res.Steps, j.res.Usage, j.res.Cost = reply.Text, reply.Steps, reply.Usage, reply.Cost
+	for i, turn := range turns {
+		over, err := j.turn(ctx, talk, w, &turn)
+		for _, f := range over {
+			if len(j.t.Turns) > 0 {
+				f = fmt.Sprintf("turn %d: %s", i+1, f)
+			}
+			faults = append(faults, f)
+		}
+		if err != nil {
+			if errors.Is(err, errFailed) {
+				err = nil
+			}
+			return faults, err
+		}
+	}
+	faults = append(faults, j.t.Expect.faults(&j.res.Reply, j.m.Info())...)
+	rejected, err := j.judge(whole, turns)
+	return append(faults, rejected...), err
+}
+
+// errFailed ends a run whose faults say why.
+var errFailed = errors.New("the run has failed")
+
+// turn says what a person says in a turn, and returns what differs from the expectations.
+func (j *job) turn(ctx context.Context, talk *host.Conversation, w *witness, turn *Turn) (faults []string, err error) {
+	whole, limit := ctx, j.limit()
+	if turn.Expect.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, turn.Expect.Time, errTime)
+		defer cancel()
+	}
+	w.calls = []Made{}
+	said, err := talk.Send(ctx, turn.Prompt)
+	reply := Reply{Calls: w.calls}
+	if said != nil {
+		reply.Answer, reply.Steps, reply.Usage, reply.Cost = said.Text, said.Steps, said.Usage, said.Cost
+	}
+	r := j.res
+	r.Answer, r.Calls, r.Steps, r.Cost = reply.Answer, append(r.Calls, reply.Calls...), r.Steps+reply.Steps, r.Cost+reply.Cost
+	r.Usage.Add(reply.Usage)
+	if len(j.t.Turns) > 0 {
+		r.Turns = append(r.Turns, reply)
 	}
 	switch {
 	case errors.Is(err, errTime):
-		return []string{fmt.Sprintf("it took longer than %v", j.limit())}, nil
+		if whole.Err() == nil {
+			limit = turn.Expect.Time
+		}
+		return []string{fmt.Sprintf("it took longer than %v", limit)}, errFailed
 	case errors.Is(err, host.ErrSteps):
-		return []string{err.Error()}, nil
+		return []string{err.Error()}, errFailed
 	case err != nil:
 		return nil, err
 	}
-	if reply.Early != "" {
-		faults = append(faults, fmt.Sprintf("it was ended early (%s)", reply.Early))
+	if said.Stop == model.StopLength {
+		faults = append(faults, "the answer was cut off")
 	}
-	faults = append(faults, j.t.Expect.faults(j.res, j.m.Info().Price)...)
-	for _, criterion := range j.t.Expect.Answer.Judge {
-		fault, err := judge(whole, j.referee, j.t, j.res, criterion)
+	if said.Early != "" {
+		faults = append(faults, fmt.Sprintf("it was ended early (%s)", said.Early))
+	}
+	return append(faults, turn.Expect.faults(&reply, j.m.Info())...), nil
+}
+
+// judge asks the judge about each criterion of the turns and of the task.
+func (j *job) judge(ctx context.Context, turns []Turn) (faults []string, err error) {
+	replies := j.res.Turns
+	if len(j.t.Turns) == 0 {
+		replies = []Reply{j.res.Reply}
+	}
+	ask := func(e *Expect, about string, last int) error {
+		for _, criterion := range e.Answer.Judge {
+			fault, err := judge(ctx, j.referee, judged(turns[:last], replies, about, criterion), criterion, j.res)
+			if err != nil {
+				return err
+			}
+			if fault != "" {
+				faults = append(faults, fault)
+			}
+		}
+		return nil
+	}
+	for i := range j.t.Turns {
+		before := len(faults)
+		err := ask(&turns[i].Expect, fmt.Sprintf("the answer of turn %d", i+1), i+1)
+		for at := before; at < len(faults); at++ {
+			faults[at] = fmt.Sprintf("turn %d: %s", i+1, faults[at])
+		}
 		if err != nil {
 			return faults, err
 		}
-		if fault != "" {
-			faults = append(faults, fault)
-		}
 	}
-	return faults, nil
+	return faults, ask(&j.t.Expect, "the whole conversation", len(turns))
 }
 
 // startTime bounds the wait for servers to start.

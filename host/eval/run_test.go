@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,7 +175,7 @@ adds two 1: true
 adds two 2: true
 misses one 1: false
   c/add was not called as expected: n is 4, not 5
-  c/reset was not called
+  c/reset was not called; called: c/add
   c/add was called 2 times, not once
   the answer is "sum 3\nsum 7", not "seven"
   the answer contains "sum"
@@ -278,7 +279,7 @@ func TestJudgeThatHangs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := report.Results[0]; r.Passed || r.Error != "the judge: no verdict within 5m0s" || r.Took < 5*time.Minute {
+		if r := report.Results[0]; r.Passed || r.Error != "the judge: no verdict within 5m0s" || time.Duration(r.Took) < 5*time.Minute {
 			t.Errorf("the result is %+v", r)
 		}
 	})
@@ -297,10 +298,34 @@ func TestRunThatHangs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := report.Results; r[0].Passed || r[0].Faults[0] != "it took longer than 10s" || r[0].Took < 10*time.Second || !r[1].Passed {
+		if r := report.Results; r[0].Passed || r[0].Faults[0] != "it took longer than 10s" || time.Duration(r[0].Took) < 10*time.Second || !r[1].Passed {
 			t.Errorf("results: %+v, %+v", r[0], r[1])
 		}
 	})
+}
+
+// cutting is a model whose answers are cut off.
+type cutting struct{ rules }
+
+func (m cutting) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
+	r, err := m.rules.Generate(ctx, req, emit)
+	if err == nil {
+		r.Stop = model.StopLength
+	}
+	return r, err
+}
+
+// A run whose answer was cut off fails.
+func TestAnswerIsCutOff(t *testing.T) {
+	m := cutting{func(context.Context, string, string) model.Message { return says("half of") }}
+	r := &eval.Runner{Start: start, Model: func(string) (model.Model, error) { return m, nil }}
+	report, err := r.Run(t.Context(), &eval.Suite{Models: []string{"m"}, Runs: 1, Tasks: []*eval.Task{{Name: "a", Prompt: "x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := report.Results[0]; got.Passed || len(got.Faults) != 1 || got.Faults[0] != "the answer was cut off" {
+		t.Errorf("the result is %+v", got)
+	}
 }
 
 func TestRunIsCancelled(t *testing.T) {
@@ -337,10 +362,85 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 }
 
+// A conversation keeps its servers and what was said; expectations are those of each turn, and of all of it.
+func TestTurns(t *testing.T) {
+	judged := ""
+	m := func(_ context.Context, said, result string) model.Message {
+		results := strings.Split(strings.TrimSpace(result), "\n")
+		switch {
+		case strings.Contains(said, "The criterion:"):
+			judged = said
+			return says(`{"pass": false, "reason": "no"}`)
+		case said == "add 3" && result == "":
+			return calls(`c_add {"n": 3}`)
+		case said == "and 4" && len(results) == 1:
+			return calls(`c_add {"n": 4}`)
+		}
+		return says("now " + results[len(results)-1])
+	}
+	report, err := run(t, m, `
+models: [one]
+tasks:
+  - name: fine
+    turns:
+      - {prompt: add 3, expect: {calls: [{tool: c/add, times: 1}], answer: sum 3, steps: 2}}
+      - {prompt: and 4, expect: {calls: [{tool: c/add, times: 1, arguments: {n: 4}}], answer: sum 7}}
+    expect: {calls: [{tool: c/add, times: 2}], steps: 4, answer: {lacks: [sum 3]}}
+  - name: wrong
+    turns:
+      - {prompt: add 3, expect: {never: [c/add]}}
+      - {prompt: and 4, expect: {answer: sum 8}}
+      - {prompt: thanks, expect: {answer: {judge: It is kind.}}}
+    expect: {steps: 4}
+    allow: [c/add]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fine, wrong := report.Results[0], report.Results[1]
+	if !fine.Passed || len(fine.Turns) != 2 || fine.Turns[0].Answer != "now sum 3" || fine.Answer != "now sum 7" || fine.Steps != 4 || len(fine.Calls) != 2 || fine.Usage.Input != 400 || fine.Cost != 2*fine.Turns[0].Cost {
+		t.Errorf("the result is %+v", fine)
+	}
+	want := []string{
+		"turn 1: c/add was called, but must not be (done)", `turn 2: the answer does not contain "sum 8"`, "it took 5 steps; the limit is 4", `turn 3: the judge rejects "It is kind.": no`,
+	}
+	if !slices.Equal(wrong.Faults, want) {
+		t.Errorf("faults:\n%s\nwant:\n%s", strings.Join(wrong.Faults, "\n"), strings.Join(want, "\n"))
+	}
+	for _, part := range []string{"Turn 1: the task:\n", "add 3", "Turn 2: the calls of tools:\n", `c/add {"n":4}: done`, "Turn 3: the answer:\n", "The criterion: It is kind. (about the answer of turn 3)"} {
+		if !strings.Contains(judged, part) {
+			t.Errorf("the judge does not see %q:\n%s", part, judged)
+		}
+	}
+}
+
+// A turn has a time limit of its own; the conversation ends there.
+func TestTurnThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := func(ctx context.Context, said, _ string) model.Message {
+			if said == "hang" {
+				<-ctx.Done()
+			}
+			return says("done")
+		}
+		report, err := run(t, m, "models: [one]\ntasks: [{name: a, turns: [{prompt: x, expect: {time: 1s}}, {prompt: hang, expect: {time: 10s}}, {prompt: y}]}, {name: b, turns: [{prompt: x}, {prompt: hang}]}]")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := report.Results[0], report.Results[1]
+		if a.Passed || !slices.Equal(a.Faults, []string{"turn 2: it took longer than 10s"}) || len(a.Turns) != 2 {
+			t.Errorf("the result is %+v", a)
+		}
+		if b.Passed || !slices.Equal(b.Faults, []string{"turn 2: it took longer than 10m0s"}) {
+			t.Errorf("the result is %+v", b)
+		}
+	})
+}
+
 func TestJUnit(t *testing.T) {
-	report := &eval.Report{Suite: "s", Took: 3 * time.Second, Results: []*eval.Result{
-		{Task: "a", Model: "m", Run: 1, Passed: true, Answer: "fine \x00 <b>", Took: time.Second},
-		{Task: "a", Model: "n", Run: 1, Faults: []string{"one", "two"}, Calls: []eval.Made{{Server: "s", Tool: "t", Arguments: json.RawMessage(`{}`), Outcome: host.Succeeded}}},
+	report := &eval.Report{Suite: "s", Took: host.Millis(3 * time.Second), Results: []*eval.Result{
+		{Task: "a", Model: "m", Run: 1, Passed: true, Reply: eval.Reply{Answer: "fine \x00 <b>"}, Took: host.Millis(time.Second)},
+		{Task: "a", Model: "n", Run: 1, Faults: []string{"one", "two"}, Reply: eval.Reply{Calls: []eval.Made{{Server: "s", Tool: "t", Arguments: json.RawMessage(`{}`), Outcome: host.Succeeded}}}},
 		{Task: "b", Model: "m", Run: 1, Error: "no model"},
 	}}
 	var b bytes.Buffer

@@ -37,6 +37,7 @@ type Task struct {
 	Name   string // unique in the suite
 	Line   int    // in the file; 0: not from a file
 	Prompt string
+	Turns  []Turn   // of a conversation, instead of Prompt
 	System string   // replaces that of the suite
 	Runs   int      // replaces that of the suite
 	Allow  []string // in addition to those of the suite
@@ -44,11 +45,25 @@ type Task struct {
 	// Answers are the answers to forms from servers, by field name. If nil, forms are declined.
 	Answers map[string]json.RawMessage
 
-	Sampling bool // servers may send sampling requests
-	Expect   Expect
+	Sampling bool   // servers may send sampling requests
+	Expect   Expect // of the whole conversation, and the last answer
 }
 
-// Expect describes what a run must do. The zero value requires only an answer.
+// Turn is what a person says in a conversation, and what must follow.
+type Turn struct {
+	Prompt string
+	Expect Expect // until the next turn
+}
+
+// conversation returns the turns. The only one of a Prompt has no expectations besides those of the task.
+func (t *Task) conversation() []Turn {
+	if len(t.Turns) == 0 {
+		return []Turn{{Prompt: t.Prompt}}
+	}
+	return t.Turns
+}
+
+// Expect describes what a run, or a turn of it, must do. The zero value requires only an answer.
 type Expect struct {
 	Calls   []Call   // required calls; each call that was made counts for at most one of them
 	Ordered bool     // in this order; others may come between
@@ -57,10 +72,10 @@ type Expect struct {
 
 	Steps int           // at most; 0: only the bound of the host
 	Cost  float64       // at most; 0: no bound
-	Time  time.Duration // at most, without judges, which have 5 minutes for each criterion; 0: DefaultTime
+	Time  time.Duration // at most, without judges, which have 5 minutes for each criterion; 0: none of a turn, DefaultTime of a task
 }
 
-// DefaultTime is the time limit of a run whose task does not set one.
+// DefaultTime is the time limit of each turn of a run whose task does not set one.
 const DefaultTime = 5 * time.Minute
 
 // Call is an expected call.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/base32"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,6 +25,10 @@ type Conversation struct {
 	Model   string    `json:"model,omitempty"`  // the model that answered last, or will answer
 	Folder  string    `json:"folder,omitempty"` // working folder of the person, absolute
 	Entries int       `json:"entries"`          // number of messages
+
+	// Parameters and Mode are those of the next turn. The host knows the modes; empty: not set.
+	Parameters model.Parameters `json:"parameters,omitzero"`
+	Mode       string           `json:"mode,omitempty"`
 
 	// Usage and Cost are totals, including messages that were removed since.
 	Usage model.Usage `json:"usage"`
@@ -47,7 +52,7 @@ func newID() string {
 }
 
 // Create stores a new conversation and returns it, with an ID if it had none, and the times. It
-// stores ID, Title, Created, Updated, Model, Folder, Usage and Cost of c. An ID that is in use is
+// stores ID, Title, Created, Updated, Model, Folder, Parameters, Mode, Usage and Cost of c. An ID that is in use is
 // an error.
 func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error) {
 	given := c.ID
@@ -63,12 +68,16 @@ func (s *Store) Create(ctx context.Context, c Conversation) (Conversation, error
 	}
 	c.Created, c.Updated = whole(c.Created), whole(c.Updated)
 	c.Title, c.Model, c.Folder, c.Entries = bound(oneLine(c.Title), maxText), bound(c.Model, maxText), bound(c.Folder, maxPath), 0
-	err := s.change(ctx, "create a conversation", func(tx *sql.Tx) error {
+	parameters, err := marshal(c.Parameters)
+	if err != nil {
+		return c, s.fail("create a conversation", err)
+	}
+	err = s.change(ctx, "create a conversation", func(tx *sql.Tx) error {
 		for range 20 { // ids of 40 bits rarely collide
 			c.ID = cmp.Or(given, newID())
-			res, err := tx.ExecContext(ctx, `INSERT INTO conversations (id, title, created, updated, model, folder, input, output, cached, stored, cost)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-				c.ID, c.Title, c.Created.UnixMilli(), c.Updated.UnixMilli(), c.Model, c.Folder,
+			res, err := tx.ExecContext(ctx, `INSERT INTO conversations (id, title, created, updated, model, folder, parameters, mode, input, output, cached, stored, cost)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+				c.ID, c.Title, c.Created.UnixMilli(), c.Updated.UnixMilli(), c.Model, c.Folder, string(parameters), c.Mode,
 				c.Usage.Input, c.Usage.Output, c.Usage.Cached, c.Usage.Stored, c.Cost)
 			if err != nil {
 				return err
@@ -101,12 +110,16 @@ func validID(id string) bool {
 	})
 }
 
-const columns = "n, id, title, created, updated, model, folder, entries, input, output, cached, stored, cost"
+const columns = "n, id, title, created, updated, model, folder, parameters, mode, entries, input, output, cached, stored, cost"
 
 func scanConversation(scan func(...any) error, more ...any) (n int64, c Conversation, err error) {
 	var created, updated int64
-	err = scan(append([]any{&n, &c.ID, &c.Title, &created, &updated, &c.Model, &c.Folder, &c.Entries,
+	var parameters []byte
+	err = scan(append([]any{&n, &c.ID, &c.Title, &created, &updated, &c.Model, &c.Folder, &parameters, &c.Mode, &c.Entries,
 		&c.Usage.Input, &c.Usage.Output, &c.Usage.Cached, &c.Usage.Stored, &c.Cost}, more...)...)
+	if err == nil {
+		err = json.Unmarshal(parameters, &c.Parameters)
+	}
 	c.Created, c.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	return n, c, err
 }

@@ -26,7 +26,8 @@ const maxMessage = 256 << 20
 
 // Write replaces the entries from a position on, all or none, and returns the updated conversation.
 // Pass the conversation c as Create, Load or Write last returned it: if it has changed since, the
-// error wraps [ErrElsewhere] and nothing is changed. The Usage and Cost of c are stored too.
+// error wraps [ErrElsewhere] and nothing is changed. The Parameters, Mode, Usage and Cost of c
+// are stored too.
 //
 // Models sometimes write arguments that are not JSON. Those are stored as a JSON string.
 func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...Entry) (Conversation, error) {
@@ -44,7 +45,7 @@ func (s *Store) Write(ctx context.Context, c Conversation, from int, entries ...
 		if err := cut(ctx, tx, n, from); err != nil {
 			return err
 		}
-		now.Entries, now.Usage, now.Cost = from, c.Usage, c.Cost
+		now.Entries, now.Parameters, now.Mode, now.Usage, now.Cost = from, c.Parameters, c.Mode, c.Usage, c.Cost
 		now.Updated = now.Updated.Add(time.Millisecond) // so that Updated differs after each change
 		after, err = insert(ctx, tx, n, now, entries)
 		return err
@@ -104,30 +105,43 @@ func insert(ctx context.Context, tx *sql.Tx, conversation int64, c Conversation,
 		}
 		c.Entries++
 	}
-	_, err := tx.ExecContext(ctx, "UPDATE conversations SET entries = ?, updated = ?, model = ?, input = ?, output = ?, cached = ?, stored = ?, cost = ? WHERE n = ?",
-		c.Entries, c.Updated.UnixMilli(), c.Model, c.Usage.Input, c.Usage.Output, c.Usage.Cached, c.Usage.Stored, c.Cost, conversation)
+	parameters, err := marshal(c.Parameters)
+	if err != nil {
+		return c, err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE conversations SET entries = ?, updated = ?, model = ?, parameters = ?, mode = ?, input = ?, output = ?, cached = ?, stored = ?, cost = ? WHERE n = ?",
+		c.Entries, c.Updated.UnixMilli(), c.Model, string(parameters), c.Mode, c.Usage.Input, c.Usage.Output, c.Usage.Cached, c.Usage.Stored, c.Cost, conversation)
 	return c, err
 }
 
-// keepable returns a copy of a message in which arguments that are not JSON are JSON strings.
+// keepable returns a copy of a message in which arguments and opaque data that are not JSON are JSON
+// strings.
 func keepable(m model.Message) model.Message {
 	m.Parts = slices.Clone(m.Parts)
 	for i, p := range m.Parts {
-		if p.Call != nil && !json.Valid(p.Call.Arguments) && len(p.Call.Arguments) > 0 {
+		if p.Call != nil {
 			call := *p.Call
-			call.Arguments = asString(call.Arguments)
+			call.Arguments, call.Opaque = asJSON(call.Arguments), opaqueJSON(call.Opaque)
 			m.Parts[i].Call = &call
 		}
-		if p.Opaque != nil && !json.Valid(p.Opaque.Data) && len(p.Opaque.Data) > 0 {
-			opaque := *p.Opaque
-			opaque.Data = asString(opaque.Data)
-			m.Parts[i].Opaque = &opaque
-		}
+		m.Parts[i].Opaque = opaqueJSON(p.Opaque)
 	}
 	return m
 }
 
-func asString(text []byte) json.RawMessage {
+func opaqueJSON(o *model.Opaque) *model.Opaque {
+	if o == nil {
+		return nil
+	}
+	kept := *o
+	kept.Data = asJSON(kept.Data)
+	return &kept
+}
+
+func asJSON(text json.RawMessage) json.RawMessage {
+	if len(text) == 0 || json.Valid(text) {
+		return text
+	}
 	raw, _ := json.Marshal(string(text)) // does not fail
 	return raw
 }

@@ -4,12 +4,27 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/sqlitefile"
 )
 
 // Fill simulates a full disk: the file cannot grow any more.
 func Fill(t *testing.T, s *Store) {
 	t.Helper()
 	if _, err := s.db.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // the minimum is the current number
+		t.Fatal(err)
+	}
+}
+
+// First makes a file of the first version, with a conversation.
+func First(t *testing.T, path, id string) {
+	t.Helper()
+	db, err := sqlitefile.Open(path, migrations[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO conversations (id, title, created, updated, model, folder) VALUES (?, 't', 1, 1, 'm', 'f')", id); err != nil {
 		t.Fatal(err)
 	}
 }

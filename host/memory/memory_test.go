@@ -70,7 +70,8 @@ func turn(n int) []memory.Entry {
 			Message: model.Message{Role: model.Assistant, Parts: []model.Part{
 				{Opaque: &model.Opaque{Provider: "x", Text: "hm", Data: json.RawMessage(`{"signature":"s"}`)}},
 				{Text: "Let me look."},
-				{Call: &model.Call{ID: "c1", Name: "weather", Arguments: json.RawMessage(`{"city":"Zürich"}`)}},
+				{Call: &model.Call{ID: "c1", Name: "weather", Arguments: json.RawMessage(`{"city":"Zürich"}`),
+					Opaque: &model.Opaque{Provider: "x", Data: json.RawMessage(`{"signature":"t"}`)}}},
 			}}},
 		{At: at.Add(2 * time.Second), Turn: n, Message: model.Message{Role: model.User, Parts: []model.Part{
 			{Result: &model.Result{ID: "c1", Name: "weather", Parts: []model.Part{
@@ -90,7 +91,9 @@ func TestRoundTrip(t *testing.T) {
 	for _, part := range [][]memory.Entry{want[:4], want[4:]} {
 		c = write(t, s, c, part...)
 	}
-	s = open(t, path) // another process
+	c.Parameters, c.Mode = model.Parameters{Effort: model.LowEffort, Extra: map[string]json.RawMessage{"seed": json.RawMessage("7")}}, "read-only"
+	c = write(t, s, c) // settings may change without entries
+	s = open(t, path)  // another process
 	got, entries, err := s.Load(t.Context(), c.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +101,7 @@ func TestRoundTrip(t *testing.T) {
 	if d := cmp.Diff(want, entries); d != "" {
 		t.Errorf("Load returns other entries (-want +got):\n%s", d)
 	}
-	c = memory.Conversation{ID: c.ID, Title: "About the weather", Created: noon, Updated: noon.Add(2*time.Minute + 3*time.Second),
+	c = memory.Conversation{ID: c.ID, Title: "About the weather", Created: noon, Updated: c.Updated, Parameters: c.Parameters, Mode: "read-only",
 		Model: "openai/fast", Folder: "/home/x", Entries: 8, Usage: model.Usage{Input: 440, Output: 30, Cached: 100}, Cost: 1.5}
 	if d := cmp.Diff(c, got); d != "" {
 		t.Errorf("Load returns another conversation (-want +got):\n%s", d)
@@ -109,6 +112,21 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("%s: mode %v, %v; want 0600", p, info.Mode(), err)
 			}
 		}
+	}
+}
+
+// A file of the first version is read, and conversations in it have no settings.
+func TestOlderFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	memory.First(t, path, "abcd1234")
+	s := open(t, path)
+	c, _, err := s.Load(t.Context(), "abcd1234")
+	if err != nil || c.Mode != "" || len(c.Parameters.List()) > 0 {
+		t.Fatalf("Load = %+v, %v", c, err)
+	}
+	c.Mode = "read-only"
+	if c = write(t, s, c); c.Mode != "read-only" {
+		t.Errorf("written: %+v", c)
 	}
 }
 

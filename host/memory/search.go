@@ -81,7 +81,7 @@ func (s *Store) Search(ctx context.Context, text string, limit int) ([]Hit, erro
 		return nil, nil
 	}
 	// A row of words belongs to an entry or, with a negative number, to a title.
-	rows, err := s.db.QueryContext(ctx, `SELECT c.n, c.id, c.title, c.created, c.updated, c.model, c.folder, c.entries, c.input, c.output, c.cached, c.stored, c.cost,
+	rows, err := s.db.QueryContext(ctx, "SELECT c."+strings.ReplaceAll(columns, ", ", ", c.")+`,
 			coalesce(e.position, -1), coalesce(e.turn, 0), coalesce(e.role, ''), coalesce(e.at, c.created), snippet(words, 0, ?3, ?4, '…', 24)
 		FROM words LEFT JOIN entries e ON e.n = words.rowid JOIN conversations c ON c.n = coalesce(e.conversation, -words.rowid)
 		WHERE words MATCH ?1 ORDER BY rank, words.rowid DESC LIMIT ?2`, q, cmp.Or(limit, 20), begin, end)

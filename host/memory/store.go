@@ -52,6 +52,8 @@ var migrations = []string{
 	);
 	CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "unicode61 remove_diacritics 2");
 	INSERT INTO words (words, rank) VALUES ('secure-delete', 1);`,
+	`ALTER TABLE conversations ADD COLUMN parameters TEXT NOT NULL DEFAULT '{}'; -- JSON
+	ALTER TABLE conversations ADD COLUMN mode TEXT NOT NULL DEFAULT '';`,
 }
 
 // Store is an open file of conversations. It is safe for concurrent use.

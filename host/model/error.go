@@ -35,7 +35,11 @@ func (e *Error) Error() string {
 	if e.Status != 0 {
 		status = fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
-	return fmt.Sprintf("%s: %s%s: %s", e.Model, e.Kind, status, e.Message)
+	text := fmt.Sprintf("%s: %s%s: %s", e.Model, e.Kind, status, e.Message)
+	if e.After > 0 {
+		text += "; it can be retried after " + e.After.Round(time.Second/10).String()
+	}
+	return text
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -40,6 +40,7 @@ type Call struct {
 	ID        string          `json:"id"` // of its result too
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"` // in the form that [Arguments] returns; an object if the model followed the rules
+	Opaque    *Opaque         `json:"opaque,omitempty"`
 }
 
 // Result is the result of a call.
@@ -54,8 +55,8 @@ type Result struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// Opaque is data that a provider requires back unchanged with the message, such as a signed
-// thought. It is not sent to other providers.
+// Opaque is data that a provider requires back unchanged with the message or the call, such as a
+// signature of it. It is not sent to other providers.
 type Opaque struct {
 	Provider string          `json:"provider"`
 	Text     string          `json:"text,omitempty"` // text of it, for people

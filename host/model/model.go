@@ -7,7 +7,8 @@ import (
 
 // Model is one language model. Implementations must be safe for concurrent use.
 type Model interface {
-	// Info describes the model. It makes no request.
+	// Info describes the model. It makes no request. After requests it may say more, as servers tell
+	// the window of a model.
 	Info() Info
 
 	// Generate returns the model's answer. While the answer comes, emit, which may be nil, is
@@ -38,9 +39,8 @@ type Request struct {
 	Tools    []Tool    // in a stable order, so that prompt caches work
 	Choice   Choice
 
-	MaxTokens   int      // of the answer; 0: the maximum of the model
-	Temperature *float64 // nil: the default of the model; not sent to models without it
-	Stop        []string // texts at which the answer ends, if the model supports it
+	Parameters
+	Stop []string // texts at which the answer ends, if the model supports it
 
 	// Schema is the JSON Schema for the text of the answer, as far as the provider can enforce
 	// it; nil: any text.
@@ -65,6 +65,7 @@ type Response struct {
 	Message Message
 	Stop    Stop
 	Usage   Usage
+	Retried Usage  // the part of Usage that attempts took that broke off, see [Retry]
 	Model   string // the provider's name for it, which may be more specific than Info.Name
 }
 
@@ -85,6 +86,9 @@ type Delta struct {
 	Text     string
 	Thinking string
 	Call     *CallDelta
+
+	// Note is for the person, such as that the provider refuses a parameter. It is not part of the answer.
+	Note string
 
 	// Again announces a retry: the answer begins anew, and its earlier pieces are void.
 	Again string // reason and time, for people

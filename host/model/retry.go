@@ -24,12 +24,16 @@ type RetryOptions struct {
 //
 // The backoff doubles with each attempt, with jitter, and is at least [Error.After]: if that is
 // more than [RetryOptions.MaxWait], the error is returned at once. The last error is returned
-// unchanged, with the beginning of the last answer.
+// unchanged, with the beginning of the last answer. A model that Retry has returned, such as those of package provider,
+// gets these options in place of its own.
 //
 // Before each wait it calls emit with [Delta.Again]. Deltas without a field count as signs of
 // life and are not passed on. Cancelling ctx ends waits and answers at once. The usage is that of
-// the last attempt.
+// all attempts, since providers bill for answers that broke off, too.
 func Retry(m Model, o *RetryOptions) Model {
+	if inner, ok := m.(*retry); ok {
+		m = inner.Model
+	}
 	r := &retry{Model: m}
 	if o != nil {
 		r.o = *o
@@ -60,11 +64,12 @@ type retry struct {
 
 func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*Response, error) {
 	wait := r.o.Wait
+	var before Usage // of the attempts before
 	for attempt := 1; ; attempt++ {
 		resp, err := r.once(ctx, req, emit)
 		var failed *Error
 		if err == nil || ctx.Err() != nil || attempt == r.o.Attempts || !errors.As(err, &failed) || !failed.Transient() || failed.After > r.o.MaxWait {
-			return resp, err
+			return withUsage(resp, before), err
 		}
 		wait = min(wait, r.o.MaxWait)
 		pause := wait/2 + rand.N(wait/2+1)
@@ -73,16 +78,35 @@ func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*
 		}
 		wait *= 2
 		if emit != nil {
-			emit(Delta{Again: fmt.Sprintf("%v; retrying in %v", err, pause.Round(100*time.Millisecond))})
+			brief := *failed
+			brief.After = 0 // the pause is about as long
+			emit(Delta{Again: fmt.Sprintf("%v; retrying in %v", &brief, pause.Round(100*time.Millisecond))})
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return resp, context.Cause(ctx)
+			return withUsage(resp, before), context.Cause(ctx)
+		}
+		if resp != nil {
+			before.Add(resp.Usage)
 		}
 	}
+}
+
+// withUsage returns a response with the usage of the attempts before it. The response may be nil.
+func withUsage(resp *Response, before Usage) *Response {
+	if before == (Usage{}) {
+		return resp
+	}
+	out := Response{Message: Message{Role: Assistant}}
+	if resp != nil {
+		out = *resp
+	}
+	out.Usage.Add(before)
+	out.Retried.Add(before)
+	return &out
 }
 
 // errSilent ends an attempt without data for too long.

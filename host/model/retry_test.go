@@ -177,6 +177,43 @@ func TestRetryIsCancelled(t *testing.T) {
 	}
 }
 
+// The tokens of attempts that broke off are counted, whether an answer comes in the end or not.
+func TestRetryCountsAllAttempts(t *testing.T) {
+	cut := &model.Error{Kind: model.Unavailable}
+	for _, tt := range []struct {
+		about string
+		resps []*model.Response // one for each attempt, beside an error except for the last
+		err   error             // of the last attempt
+	}{
+		{"an answer", []*model.Response{{Usage: model.Usage{Input: 100, Output: 3}}, nil, {Usage: model.Usage{Input: 100, Cached: 20}}, {Usage: model.Usage{Input: 100, Output: 10}}}, nil},
+		{"an error", []*model.Response{{Usage: model.Usage{Input: 200, Output: 13, Cached: 20}}, nil, nil, {Usage: model.Usage{Input: 100}}}, &model.Error{Kind: model.NoKey}},
+		{"nothing at last", []*model.Response{{Usage: model.Usage{Input: 300, Output: 13, Cached: 20}}, nil}, &model.Error{Kind: model.NoKey}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			m := &fake{generate: func(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {
+				n++
+				if n == len(tt.resps) {
+					return tt.resps[n-1], tt.err
+				}
+				return tt.resps[n-1], cut
+			}}
+			resp, err := model.Retry(m, nil).Generate(t.Context(), &model.Request{}, nil)
+			if err != tt.err || resp == nil || resp.Usage != (model.Usage{Input: 300, Output: 13, Cached: 20}) {
+				t.Fatalf("%s: Generate = %+v, %v; want the usage of all attempts", tt.about, resp, err)
+			}
+			last := model.Usage{}
+			if r := tt.resps[len(tt.resps)-1]; r != nil {
+				last = r.Usage
+			}
+			last.Add(resp.Retried)
+			if last != resp.Usage {
+				t.Errorf("%s: of the usage %+v the attempts before took %+v", tt.about, resp.Usage, resp.Retried)
+			}
+		})
+	}
+}
+
 func TestPrice(t *testing.T) {
 	var u model.Usage
 	u.Add(model.Usage{Input: 900_000, Output: 100_000, Cached: 400_000})

@@ -21,7 +21,8 @@ import (
 //
 // anywhere in the answer, in a fence or not, several of them or an array. Models that write
 // "name", "function", "parameters" or "args" instead, a string of JSON for arguments, extra
-// commas or line breaks in strings are understood. Other objects stay text, and so does an object
+// commas or line breaks in strings are understood, as are calls that are written as
+// <function=NAME>…</function>, or as lines "Action: NAME" and "Action Input: {…}". Other objects stay text, and so does an object
 // that only resembles a call, unless its tool is one of the request's. Thoughts are recognized as
 // by [Thoughts], and calls in them are ignored.
 //

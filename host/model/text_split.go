@@ -11,7 +11,8 @@ import (
 //
 // White space before and after a call is dropped, the rest of the text is emitted unchanged.
 type splitter struct {
-	known map[string]bool // the tools
+	tools []Tool
+	known map[string]bool // their names
 	text  func(string)
 	call  func(name string, arguments json.RawMessage)
 
@@ -24,6 +25,7 @@ type splitter struct {
 
 	space string // emitted before the next text, dropped before a call
 	drop  bool   // nothing but white space came after a call
+	acted bool   // that call was an "Action:"
 }
 
 type splitState int
@@ -33,6 +35,7 @@ const (
 	inFence            // a fence that may hold calls, none was seen
 	inCalls            // a fence with a call in it
 	inCode             // a fence around something else, text up to its end
+	inVain             // a result that the model has made up, dropped
 )
 
 const (
@@ -42,7 +45,7 @@ const (
 )
 
 func newSplitter(tools []Tool, text func(string), call func(string, json.RawMessage)) *splitter {
-	s := &splitter{known: map[string]bool{}, text: text, call: call}
+	s := &splitter{tools: tools, known: map[string]bool{}, text: text, call: call}
 	for _, t := range tools {
 		s.known[t.Name] = true
 	}
@@ -77,6 +80,9 @@ func (s *splitter) step(end bool) bool {
 		return s.stepText(end)
 	case inCode:
 		return s.stepCode(end)
+	case inVain:
+		s.buf = nil
+		return true
 	}
 	skip := space
 	if s.state == inCalls {
@@ -92,6 +98,13 @@ func (s *splitter) step(end bool) bool {
 		return end
 	case rest[0] == '{' || rest[0] == '[':
 		return s.value(end)
+	case prefixed(rest, openFunction) != absent:
+		if is := s.written(end); is == present {
+			return true
+		} else if is == undecided && !end {
+			return false
+		}
+		s.giveUp(1)
 	case s.state == inFence:
 		s.release(0)
 	case rest[0] == '`':
@@ -114,7 +127,17 @@ func (s *splitter) step(end bool) bool {
 }
 
 func (s *splitter) stepText(end bool) bool {
-	i := bytes.IndexAny(s.buf, "{[`<")
+	if s.acted && s.drop {
+		rest := bytes.TrimLeft(s.buf, space)
+		switch is := prefixed(rest, observation); {
+		case is == present:
+			s.state = inVain
+			return true
+		case is == undecided && !end:
+			return false
+		}
+	}
+	i := bytes.IndexAny(s.buf, "{[`<"+openAction[:1])
 	switch {
 	case i < 0:
 		s.take(len(s.buf))
@@ -126,18 +149,26 @@ func (s *splitter) stepText(end bool) bool {
 	switch s.buf[0] {
 	case '`':
 		return s.fence(end)
-	case '<':
-		switch {
-		case bytes.HasPrefix(s.buf, []byte(openTag)):
-			s.opened, s.buf, s.state = openTag, s.buf[len(openTag):], inFence
-		case strings.HasPrefix(openTag, string(s.buf)) && !end:
-			return false
-		default:
-			s.take(1)
-		}
+	case '{', '[':
+		return s.value(end)
+	}
+	tag := prefixed(s.buf, openTag)
+	if tag == present {
+		s.opened, s.buf, s.state = openTag, s.buf[len(openTag):], inFence
 		return true
 	}
-	return s.value(end)
+	is := s.written(end)
+	switch {
+	case is == present:
+	case (is == undecided || tag == undecided) && !end:
+		return false
+	case is == undecided:
+		s.giveUp(1)
+	default:
+		s.read = scan{}
+		s.take(1)
+	}
+	return true
 }
 
 // fence processes back quotes in the text.
@@ -210,16 +241,7 @@ func (s *splitter) value(end bool) bool {
 		if !end {
 			return false
 		}
-		// The bracket may belong to a sentence, and a call may follow. The attempts are bounded,
-		// because each reads all of the rest.
-		s.read = scan{}
-		s.gaveUp++
-		if s.cut || s.gaveUp > 8 {
-			s.release(len(s.buf))
-			return true
-		}
-		s.release(1)
-		s.state = inText
+		s.giveUp(1)
 		return true
 	}
 	s.read = scan{}
@@ -237,6 +259,19 @@ func (s *splitter) value(end bool) bool {
 		s.state = inCalls
 	}
 	return true
+}
+
+// giveUp emits n bytes at the beginning of a call that has no end. They may belong to a sentence, and a
+// call may follow. The attempts are bounded, because each reads all of the rest.
+func (s *splitter) giveUp(n int) {
+	s.read = scan{}
+	s.gaveUp++
+	if s.cut || s.gaveUp > 8 {
+		s.release(len(s.buf))
+		return
+	}
+	s.release(n)
+	s.state = inText
 }
 
 // release emits the opening of the fence and n bytes, which are not a call.

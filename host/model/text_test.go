@@ -60,6 +60,26 @@ func TestSplit(t *testing.T) {
 		{"an end in a call", `Well, {"tool":"add","argum`, `Well, {"tool":"add","argum`},
 		{"an end in a fence", "Well:\n```json\n", "Well:\n```json\n"},
 		{"nothing", "", ""},
+		{"a function tag", `I add. <function=add>{"a":1,"b":2}</function>`, "I add." + call},
+		{"two function tags, the last without its end", `<function=now>{}</function>` + "\n" + `<function=add>{"a":1,"b":2}`, "<now {}>" + call},
+		{"a function tag in a tag", "<tool_call>\n<function=add>\n{\"a\":1,\"b\":2}\n</function>\n</tool_call>Done", call + "Done"},
+		{"parameters", "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n</function>\n</tool_call>", call},
+		{"parameters of a string", "<function=odd><parameter=x>\na < \"b\"\n\nc\n</parameter></function> so", `<odd {"x":"a \u003c \"b\"\n\nc"}>so`},
+		{"no parameters", "<function=now>\n</function>", "<now {}>"},
+		{"a function tag of an unknown tool", `<function=fly>{}</function>`, `<function=fly>{}</function>`},
+		{"a function tag with a line break in a string", "<function=odd>{\"x\":\"1\n2\"}</function>", `<odd {"x":"1\u000a2"}>`},
+		{"a function tag with no JSON", "<function=add>a, b</function>", "<function=add>a, b</function>"},
+		{"an end in a function tag", `Well, <function=add>{"a":1`, `Well, <function=add>{"a":1`},
+		{"an end in a parameter, then a call", "<function=add>\n<parameter=a> {\"tool\":\"now\"}", "<function=add>\n<parameter=a><now {}>"},
+		{"an action", "Thought: I must add.\nAction: add\nAction Input: {\"a\":1,\"b\":2}\n", "Thought: I must add." + call},
+		{"an action with a made-up result", "Action: `add`\nAction Input:\n{\"a\":1,\"b\":2}\nObservation: 3\nAction: now\nAction Input: {}\nFinal Answer: 3", call},
+		{"an action in a fence", "Action: add\nAction Input: ```json\n{\"a\":1,\"b\":2}\n```\nDone", call + "Done"},
+		{"two actions", "Action: now\nAction Input: {}\n\nAction: add\nAction Input: {\"a\":1,\"b\":2}", "<now {}>" + call},
+		{"an action of an unknown tool", "Action: fly\nAction Input: {}", "Action: fly\nAction Input: {}"},
+		{"an action in words", "Action: add\nAction Input: one and two", "Action: add\nAction Input: one and two"},
+		{"an action without input", "In Action: now\nand then", "In Action: now\nand then"},
+		{"a word that begins like an action", "Actio", "Actio"},
+		{"an observation of its own", "Observation: {\"tool\":\"now\"}", "Observation:<now {}>"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := split(tt.in); got != tt.want {
@@ -77,6 +97,8 @@ func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{
 		"I add.\n```json\n{\"tool\":\"add\",\"arguments\":{\"a\":1}}\n```\n", `[{"tool":"now"},{"a":1}]`,
 		"<tool_call>{\"name\":\"add\",\"arguments\":{}}</tool_call> {{{ [[[{ ```` ```x\n", `{"tool":"add","arguments":"{}",}`,
+		"Hm <function=add>{\"a\":1}</function> <function=now>\n<parameter=a>1</parameter></function>\nAction: add\nAction Input: {\"a\":1}\nObservation: x",
+		"Action: now\nAction Input: ```json\n{}\n``` <tool_call><function=now></function></tool_call>",
 	} {
 		f.Add(seed, uint16(3), uint16(7))
 	}
@@ -99,7 +121,8 @@ func FuzzSplit(f *testing.F) {
 
 // A hostile answer takes no time that grows with the square of its length.
 func TestSplitHostile(t *testing.T) {
-	for _, in := range []string{`[{`, `{"`, `{"tool_call":`, "```json\n{\"a\":", "```", `[{"a":[`, "<tool_call>", " "} {
+	for _, in := range []string{`[{`, `{"`, `{"tool_call":`, "```json\n{\"a\":", "```", `[{"a":[`, "<tool_call>", " ",
+		"<function=add>{", "<function=add><parameter=a>", "Action: add\nAction Input: {", "Action: add\nAction Input: {}\n", "Action", "Action: "} {
 		split(strings.Repeat(in, 300_000))
 	}
 }
@@ -133,7 +156,7 @@ func TestTextMode(t *testing.T) {
 		Schema: json.RawMessage(`{"type": "object"}`),
 		Messages: []Message{
 			UserText("What is 1 + 2, and the time?"),
-			{Assistant, []Part{{Text: "Let me see."}, {Call: &Call{"1", "add", json.RawMessage(`{"a": 1, "b": 2}`)}}, {Call: &Call{"2", "now", json.RawMessage(`{}`)}}}},
+			{Assistant, []Part{{Text: "Let me see."}, {Call: &Call{ID: "1", Name: "add", Arguments: json.RawMessage(`{"a": 1, "b": 2}`)}}, {Call: &Call{ID: "2", Name: "now", Arguments: json.RawMessage(`{}`)}}}},
 			{User, []Part{
 				{Result: &Result{ID: "2", Name: "now", Parts: []Part{{Text: "no clock"}}, Error: true}},
 				{Result: &Result{ID: "1", Name: "add", Parts: []Part{{Text: "3"}, {Media: &Media{MIME: "image/png"}}}}},
@@ -150,8 +173,8 @@ func TestTextMode(t *testing.T) {
 	ids := idsOf(t, resp)
 	want := []Part{
 		{Text: "Both."},
-		{Call: &Call{ids[0], "now", json.RawMessage("{}")}},
-		{Call: &Call{ids[1], "add", json.RawMessage(`{"a": 2}`)}},
+		{Call: &Call{ID: ids[0], Name: "now", Arguments: json.RawMessage("{}")}},
+		{Call: &Call{ID: ids[1], Name: "add", Arguments: json.RawMessage(`{"a": 2}`)}},
 	}
 	if diff := cmp.Diff(want, resp.Message.Parts); diff != "" || resp.Stop != StopCalls {
 		t.Errorf("parts (-want +got):\n%s; stop %q", diff, resp.Stop)

@@ -7,7 +7,7 @@ import (
 )
 
 // Thoughts supports models that write their thoughts at the beginning of their text, between
-// <think> and </think>. Thoughts are emitted as [Delta.Thinking] and are not part of the answer:
+// <think> and </think> or <reasoning> and </reasoning>. Thoughts are emitted as [Delta.Thinking] and are not part of the answer:
 // in the response they are an [Opaque] that is never sent. A thought without an end extends to
 // the end of the answer.
 func Thoughts(m Model) Model { return &thoughtful{m} }
@@ -72,6 +72,8 @@ type thinker struct {
 
 	buf   string // not decided
 	state thinkState
+
+	closing string // tag at the end of the thought
 }
 
 type thinkState int
@@ -83,11 +85,10 @@ const (
 	noThought
 )
 
-const (
-	openThought  = "<think>"
-	closeThought = "</think>"
-	maxBefore    = 1000 // bytes of white space that may come before a thought
-)
+const maxBefore = 1000 // bytes of white space that may come before a thought
+
+// thoughtTags are the tags around thoughts; the second one is that of gpt-oss on Bedrock.
+var thoughtTags = [][2]string{{"<think>", "</think>"}, {"<reasoning>", "</reasoning>"}}
 
 func (t *thinker) add(text string) {
 	t.buf += text
@@ -100,21 +101,24 @@ func (t *thinker) step() bool {
 	switch t.state {
 	case beforeThought:
 		rest := strings.TrimLeft(t.buf, space)
-		switch {
-		case len(t.buf)-len(rest) > maxBefore:
-			t.state = noThought
-		case strings.HasPrefix(rest, openThought):
-			t.buf, t.state = rest[len(openThought):], inThought
-		case strings.HasPrefix(openThought, rest):
-			return false
-		default:
-			t.state = noThought
+		t.state = noThought
+		if len(t.buf)-len(rest) > maxBefore {
+			break
+		}
+		for _, tags := range thoughtTags {
+			switch open := tags[0]; {
+			case strings.HasPrefix(rest, open):
+				t.buf, t.state, t.closing = rest[len(open):], inThought, tags[1]
+			case strings.HasPrefix(open, rest):
+				t.state = beforeThought
+				return false
+			}
 		}
 	case inThought:
-		thought, rest, ended := strings.Cut(t.buf, closeThought)
+		thought, rest, ended := strings.Cut(t.buf, t.closing)
 		if !ended {
-			n := len(closeThought) - 1
-			for !strings.HasSuffix(t.buf, closeThought[:n]) {
+			n := len(t.closing) - 1
+			for !strings.HasSuffix(t.buf, t.closing[:n]) {
 				n--
 			}
 			thought, rest = t.buf[:len(t.buf)-n], t.buf[len(t.buf)-n:]

@@ -53,7 +53,8 @@ func Start(t testing.TB, script *Script) (*Server, string) {
 }
 
 // Open starts a server and opens a model on it that accepts images and files. api is "chat",
-// "responses", "messages" or "text", as [provider.Options.API].
+// "responses", "messages" or "text", as [provider.Options.API]. Nothing is retried: a test that wants that wraps
+// the model with [model.Retry].
 func Open(t testing.TB, api string, script *Script) model.Model {
 	t.Helper()
 	s, url := Start(t, script)
@@ -74,6 +75,7 @@ func OpenAt(url, api, key string) (model.Model, error) {
 		Key:     key,
 		Env:     func(string) string { return "" },
 		Info:    func(i *model.Info) { i.Images, i.Files, i.Window = true, true, 100_000 },
+		Retry:   &model.RetryOptions{Attempts: 1},
 	})
 }
 

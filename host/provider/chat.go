@@ -3,10 +3,13 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/host/provider/internal/toolschema"
+	"github.com/patchbay-dev/patchbay/internal/providers"
 )
 
 // chat is a client of the Chat Completions API, of OpenAI and of many other servers.
@@ -15,13 +18,28 @@ type chat struct{ *client }
 func (c *chat) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	x := &exchange{client: c.client, ctx: ctx, emit: emit, events: chatEvents}
+	x := &exchange{client: c.client, ctx: ctx, emit: emit, req: req, events: chatEvents, path: "chat/completions"}
 	a := chatAnswer{x: x, model: c.id}
-	err := x.stream("chat/completions", c.request(req), a.add)
-	if err == nil && a.finish == "" && !x.done {
+	err := x.stream(func(r refusals) any { return c.request(req, r) }, a.add)
+	if err == nil {
+		err = a.failed()
+	}
+	if err == nil && !c.ended(a.finish != "" || x.done, a.whole()) {
 		err = x.brokeOff()
 	}
 	return a.response(err != nil), err
+}
+
+// ended reports whether an answer is complete. Nearly all servers mark its end. An answer without the
+// mark has broken off, unless the server has never sent the mark, had an answer without it before,
+// and the answer is whole.
+func (c *client) ended(marked, whole bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.unmarked
+	c.marks = c.marks || marked
+	c.unmarked = c.unmarked || !marked
+	return marked || whole && before && !c.marks
 }
 
 // chatRequest is the request of Chat Completions, as far as it is used here.
@@ -31,12 +49,23 @@ type chatRequest struct {
 	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty"`
 	MaxTokens           int64         `json:"max_tokens,omitempty"`
 	Temperature         *float64      `json:"temperature,omitempty"`
+	TopP                *float64      `json:"top_p,omitempty"`
+	ReasoningEffort     model.Effort  `json:"reasoning_effort,omitempty"`
+	Thinking            *thinking     `json:"thinking,omitempty"`
 	Stop                []string      `json:"stop,omitempty"`
 	StreamOptions       chatOptions   `json:"stream_options"`
 	ResponseFormat      *chatFormat   `json:"response_format,omitempty"`
 	ToolChoice          any           `json:"tool_choice,omitempty"` // a mode, or a chatTool with a name alone
 	Tools               []chatTool    `json:"tools,omitempty"`
 	Stream              bool          `json:"stream"`
+
+	more members
+}
+
+func (r *chatRequest) MarshalJSON() ([]byte, error) {
+	type plain chatRequest
+	object, err := encode((*plain)(r))
+	return r.more.addTo(object), err
 }
 
 type chatOptions struct {
@@ -69,7 +98,14 @@ type chatMessage struct {
 	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string         `json:"tool_call_id,omitempty"`
 	Role       string         `json:"role"`
-	chatThoughts
+
+	more members
+}
+
+func (m chatMessage) MarshalJSON() ([]byte, error) {
+	type plain chatMessage
+	object, err := encode(plain(m))
+	return m.more.addTo(object), err
 }
 
 type chatToolCall struct {
@@ -79,31 +115,14 @@ type chatToolCall struct {
 		Name      string `json:"name"`
 	} `json:"function"`
 	Type string `json:"type"`
-	chatSignature
+
+	more members
 }
 
-// chatThoughts are the members of a message in which servers send thoughts, and want them back. The
-// API of OpenAI has none of them.
-type chatThoughts struct {
-	ReasoningContent json.RawMessage `json:"reasoning_content,omitempty"` // DeepSeek, Kimi, Qwen, vLLM
-	Reasoning        json.RawMessage `json:"reasoning,omitempty"`         // OpenRouter, Ollama
-	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"` // OpenRouter, with signatures
-}
-
-// chatSignature is the member of a call that Gemini signs it with, and wants back with each call.
-type chatSignature struct {
-	ExtraContent json.RawMessage `json:"extra_content,omitempty"`
-}
-
-// chatKept is the content of a [model.Opaque]: the parts of a message that go back unchanged.
-type chatKept struct {
-	chatThoughts
-	Calls []chatKeptCall `json:"tool_calls,omitempty"`
-}
-
-type chatKeptCall struct {
-	ID string `json:"id"`
-	chatSignature
+func (c chatToolCall) MarshalJSON() ([]byte, error) {
+	type plain chatToolCall
+	object, err := encode(plain(c))
+	return c.more.addTo(object), err
 }
 
 type chatPart struct {
@@ -128,15 +147,21 @@ type chatFile struct {
 	Filename string `json:"filename"`
 }
 
-func (c *chat) request(req *model.Request) *chatRequest {
-	p := &chatRequest{Messages: c.messages(req), Model: c.id, StreamOptions: chatOptions{IncludeUsage: true}, Stream: true}
-	if c.official {
+func (c *chat) request(req *model.Request, refused refusals) *chatRequest {
+	p := &chatRequest{Messages: c.messages(req, refused), Model: c.id, StreamOptions: chatOptions{IncludeUsage: true}, Stream: true}
+	if c.official || c.reasons() {
 		p.MaxCompletionTokens = c.tokens(req)
 	} else {
 		p.MaxTokens = c.tokens(req) // the name that all other servers know
 	}
 	if !c.reasons() {
-		p.Temperature, p.Stop = req.Temperature, req.Stop
+		p.Stop = req.Stop
+	}
+	if c.samples(req) {
+		p.Temperature, p.TopP = req.Temperature, req.TopP
+	}
+	if e := c.effort(req); e != "" && !refused[noEffort(e)] {
+		c.chatEffort(p, e)
 	}
 	if req.Schema != nil {
 		p.ResponseFormat = &chatFormat{Schema: chatSchema{Name: "answer", Schema: req.Schema}, Type: "json_schema"}
@@ -161,20 +186,18 @@ func describe(description, words string) string {
 	return strings.TrimSpace(description + "\n\n" + words)
 }
 
-func (c *chat) messages(req *model.Request) []chatMessage {
+func (c *chat) messages(req *model.Request, refused refusals) []chatMessage {
 	out := []chatMessage{}
-	if req.System != "" {
-		out = append(out, chatMessage{Content: req.System, Role: "system"})
+	system := req.System
+	if req.Schema != nil && refused["response_format"] {
+		system = inWords(system, req.Schema)
 	}
-	last := 0 // the last message with text from the user
-	for i, m := range req.Messages {
-		if _, others := partition(m.Parts); m.Role == model.User && len(others) > 0 {
-			last = i
-		}
+	if system != "" {
+		out = append(out, chatMessage{Content: system, Role: "system"})
 	}
-	for i, m := range req.Messages {
+	for _, m := range req.Messages {
 		if m.Role == model.Assistant {
-			if a := c.assistant(&m, i > last); a.Content != nil || a.ToolCalls != nil {
+			if a := c.assistant(&m, refused); a.Content != nil || a.ToolCalls != nil {
 				out = append(out, a)
 			}
 			continue
@@ -183,44 +206,42 @@ func (c *chat) messages(req *model.Request) []chatMessage {
 		var media []model.Part
 		for _, r := range results {
 			text, more := c.resultText(r)
-			out = append(out, chatMessage{Content: text, ToolCallID: callID(r.ID), Role: "tool"})
+			out = append(out, chatMessage{Content: text, ToolCallID: refused.callID(r.ID), Role: "tool"})
 			media = append(media, more...)
 		}
 		if parts := append(media, others...); len(parts) > 0 {
+			if len(results) > 0 && refused[providers.UserAfterResults] {
+				out = append(out, chatMessage{Content: "I have the results.", Role: "assistant"})
+			}
 			out = append(out, chatMessage{Content: c.content(parts), Role: "user"})
 		}
 	}
 	return out
 }
 
-// assistant returns a message from the model. Some models need the thoughts that led to their calls
-// until the next text from the user; signatures are always sent back.
-func (c *chat) assistant(m *model.Message, thoughts bool) chatMessage {
-	a := chatMessage{Role: "assistant"}
+// assistant returns a message from the model. Thoughts that led to calls go back with the calls, in
+// every later request: DeepSeek and Kimi refuse a message that has calls and lacks its thoughts.
+func (c *chat) assistant(m *model.Message, refused refusals) chatMessage {
+	a := chatMessage{Role: "assistant", more: members{}}
 	if text := m.Text(); text != "" {
 		a.Content = text
 	}
 	calls := m.Calls()
 	for _, call := range calls {
-		sent := chatToolCall{ID: callID(call.ID), Type: "function"}
+		sent := chatToolCall{ID: refused.callID(call.ID), Type: "function", more: c.kept(call.Opaque)}
+		maps.DeleteFunc(sent.more, func(name string, _ json.RawMessage) bool { return refused[name] })
 		sent.Function.Name, sent.Function.Arguments = toolName(call.Name), string(object(call.Arguments))
 		a.ToolCalls = append(a.ToolCalls, sent)
 	}
 	for _, p := range m.Parts {
-		var kept chatKept
-		if len(calls) == 0 || p.Opaque == nil || p.Opaque.Provider != c.provider || decode(p.Opaque.Data, &kept) != nil {
-			continue
-		}
-		if thoughts {
-			a.chatThoughts = kept.chatThoughts
-		}
-		for _, signed := range kept.Calls {
-			for i, call := range calls {
-				if call.ID == signed.ID {
-					a.ToolCalls[i].chatSignature = signed.chatSignature
-				}
+		for name, value := range c.kept(p.Opaque) {
+			if !refused[name] && (len(calls) > 0 || !slices.Contains(thoughts, name)) {
+				a.more[name] = value
 			}
 		}
+	}
+	if refused[noThoughts] && len(calls) > 0 && a.more[thoughts[0]] == nil {
+		a.more[thoughts[0]] = json.RawMessage(`" "`) // Kimi does not take an empty one
 	}
 	return a
 }

@@ -1,9 +1,10 @@
 package provider
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
-	"slices"
+	"maps"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -17,22 +18,35 @@ type chatChunk struct {
 		FinishReason string    `json:"finish_reason"`
 		Delta        chatDelta `json:"delta"`
 		Message      chatDelta `json:"message"` // of a whole answer
+		Usage        chatUsage `json:"usage"`   // Moonshot
 	} `json:"choices"`
-	Usage struct {
-		Input        int64 `json:"prompt_tokens"`
-		Output       int64 `json:"completion_tokens"`
-		InputDetails struct {
-			Cached int64 `json:"cached_tokens"`
-			Stored int64 `json:"cache_write_tokens"`
-		} `json:"prompt_tokens_details"`
-	} `json:"usage"`
+	Usage chatUsage `json:"usage"`
+}
+
+type chatUsage struct {
+	Input        int64 `json:"prompt_tokens"`
+	Output       int64 `json:"completion_tokens"`
+	InputDetails struct {
+		Cached int64 `json:"cached_tokens"`
+		Stored int64 `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	Cached int64 `json:"cached_tokens"`           // Moonshot
+	Hit    int64 `json:"prompt_cache_hit_tokens"` // DeepSeek
 }
 
 type chatDelta struct {
 	Content   json.RawMessage `json:"content"`
 	Refusal   string          `json:"refusal"`
 	ToolCalls []chatPiece     `json:"tool_calls"`
-	chatThoughts
+
+	more members
+}
+
+func (d *chatDelta) UnmarshalJSON(data []byte) error {
+	type plain chatDelta
+	d.more = unknown(data, "role", "content", "refusal", "tool_calls", "function_call", "annotations", "audio", "name",
+		"token_id", "token_ids", "logprobs", "provider_specific_fields") // these are of the piece
+	return decode(data, (*plain)(d))
 }
 
 // chatPiece is a piece of a call.
@@ -43,7 +57,14 @@ type chatPiece struct {
 		Name      string  `json:"name"`
 		Arguments written `json:"arguments"`
 	} `json:"function"`
-	chatSignature
+
+	more members
+}
+
+func (p *chatPiece) UnmarshalJSON(data []byte) error {
+	type plain chatPiece
+	p.more = unknown(data, "index", "id", "type", "function")
+	return decode(data, (*plain)(p))
 }
 
 // chatEvents returns a whole answer as the only event of a stream.
@@ -60,7 +81,8 @@ type chatAnswer struct {
 	x       *exchange
 	model   string
 	text    strings.Builder
-	thought chatThought
+	thought strings.Builder // in parts of the content
+	more    pieces
 	calls   []*chatCall
 	refused bool
 	finish  string
@@ -72,7 +94,7 @@ type chatCall struct {
 	given     string // the server's id for it; empty: none
 	id, name  string
 	arguments strings.Builder
-	chatSignature
+	more      members
 }
 
 // add takes a chunk. The last one is followed by the end of the stream.
@@ -82,19 +104,21 @@ func (a *chatAnswer) add(event []byte) (last bool) {
 	if chunk.Model != "" {
 		a.model = chunk.Model
 	}
-	if u := &chunk.Usage; u.Input > 0 || u.Output > 0 {
-		a.usage = model.Usage{Input: u.Input, Output: u.Output, Cached: u.InputDetails.Cached, Stored: u.InputDetails.Stored}
-	}
+	a.count(&chunk.Usage)
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
 			continue
 		}
+		a.count(&choice.Usage)
 		if choice.FinishReason != "" {
 			a.finish = choice.FinishReason
 		}
 		for _, d := range []*chatDelta{&choice.Delta, &choice.Message} {
-			a.x.tell(model.Delta{Thinking: a.thought.add(&d.chatThoughts)})
-			for _, text := range []string{contentText(d.Content), d.Refusal} {
+			a.x.tell(model.Delta{Thinking: a.more.add(d.more)})
+			said, thought := contentText(d.Content)
+			a.thought.WriteString(thought)
+			a.x.tell(model.Delta{Thinking: thought})
+			for _, text := range []string{said, d.Refusal} {
 				a.text.WriteString(text)
 				a.x.tell(model.Delta{Text: text})
 			}
@@ -107,23 +131,47 @@ func (a *chatAnswer) add(event []byte) (last bool) {
 	return false
 }
 
-// contentText returns the text of a content, which a few servers send in parts.
-func contentText(raw json.RawMessage) string {
-	var text string
+func (a *chatAnswer) count(u *chatUsage) {
+	if u.Input > 0 || u.Output > 0 {
+		a.usage = model.Usage{Input: u.Input, Output: u.Output, Cached: cmp.Or(u.InputDetails.Cached, u.Cached, u.Hit), Stored: u.InputDetails.Stored}
+	}
+}
+
+// failed returns the error of an answer whose reason to end is one.
+func (a *chatAnswer) failed() error {
+	switch a.finish {
+	case "insufficient_system_resource": // DeepSeek
+		return a.x.error(model.Overloaded, 0, "the answer broke off: "+a.finish, nil)
+	case "error": // Mistral, OpenRouter
+		return a.x.error(model.Unavailable, 0, "the answer ended with an error", nil)
+	}
+	return nil
+}
+
+// contentPart is a part of a content, which a few servers send in parts.
+type contentPart struct {
+	Type, Text string
+	Thinking   json.RawMessage // Mistral: a content
+}
+
+// contentText returns the text of a content, and the thought in it.
+func contentText(raw json.RawMessage) (text, thought string) {
 	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
-		return text
+		return text, ""
 	}
-	var parts []struct {
-		Type, Text string
-	}
+	var parts []contentPart
 	if json.Unmarshal(raw, &parts) == nil {
 		for _, p := range parts {
-			if p.Type == "text" {
+			switch p.Type {
+			case "text":
 				text += p.Text
+			case "thinking":
+				said, _ := contentText(p.Thinking)
+				thought += said
 			}
 		}
 	}
-	return text
+	return text, thought
 }
 
 // call adds a piece of a call. Servers may leave out the index, or give every call the same; then
@@ -154,8 +202,10 @@ func (a *chatAnswer) call(piece *chatPiece) {
 		}
 	}
 	call := a.calls[at]
-	if len(piece.ExtraContent) > 0 {
-		call.chatSignature = piece.chatSignature
+	if call.more == nil {
+		call.more = piece.more
+	} else {
+		maps.Copy(call.more, piece.more)
 	}
 	delta := model.CallDelta{Index: at, Arguments: string(piece.Function.Arguments)}
 	if call.name == "" && name != "" {
@@ -168,6 +218,14 @@ func (a *chatAnswer) call(piece *chatPiece) {
 	}
 }
 
+// whole reports whether there is an answer and its last call is complete.
+func (a *chatAnswer) whole() bool {
+	if n := len(a.calls); n > 0 {
+		return isObject(model.Arguments(a.calls[n-1].arguments.String()))
+	}
+	return a.text.Len() > 0
+}
+
 // response returns the answer so far. The last call of a broken answer is left out.
 func (a *chatAnswer) response(broken bool) *model.Response {
 	r := &model.Response{Message: model.Message{Role: model.Assistant}, Usage: a.usage, Model: a.model, Stop: model.StopEnd}
@@ -176,17 +234,20 @@ func (a *chatAnswer) response(broken bool) *model.Response {
 	if broken && len(calls) > 0 {
 		calls = calls[:len(calls)-1]
 	}
-	if kept, text := a.kept(calls); kept != nil {
-		add(model.Part{Opaque: &model.Opaque{Provider: a.x.provider, Text: text, Data: kept}})
+	if a.thought.Len() > 0 {
+		add(model.Part{Opaque: &model.Opaque{Provider: "think", Text: a.thought.String()}})
+	}
+	if kept := a.x.opaque(a.more.whole()); kept != nil {
+		add(model.Part{Opaque: kept})
 	}
 	if a.text.Len() > 0 {
 		add(model.Part{Text: a.text.String()})
 	}
 	for _, c := range calls {
-		add(model.Part{Call: &model.Call{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.arguments.String())}})
+		add(model.Part{Call: &model.Call{ID: c.id, Name: c.name, Arguments: json.RawMessage(c.arguments.String()), Opaque: a.x.opaque(c.more, "")}})
 	}
 	switch {
-	case a.finish == "length":
+	case a.finish == "length", a.finish == "model_length": // the latter: Mistral
 		r.Stop = model.StopLength
 	case a.finish == "content_filter", a.refused:
 		r.Stop = model.StopRefused
@@ -195,97 +256,4 @@ func (a *chatAnswer) response(broken bool) *model.Response {
 	}
 	settle(r)
 	return r
-}
-
-// kept returns the data to send back unchanged, or nil if there is none, and the thoughts as text.
-func (a *chatAnswer) kept(calls []*chatCall) (data json.RawMessage, text string) {
-	var kept chatKept
-	kept.chatThoughts, text = a.thought.whole()
-	for _, c := range calls {
-		if len(c.ExtraContent) > 0 {
-			kept.Calls = append(kept.Calls, chatKeptCall{c.id, c.chatSignature})
-		}
-	}
-	if data, _ = encode(kept); string(data) == "{}" {
-		return nil, ""
-	}
-	return data, text
-}
-
-// chatThought collects the thoughts of an answer.
-type chatThought struct {
-	content, reasoning strings.Builder
-	details            []*chatDetail
-}
-
-// chatDetail is an item of reasoning_details. Its pieces have the same type and index.
-type chatDetail struct {
-	members map[string]json.RawMessage
-	text    map[string]*strings.Builder // of the members that come in pieces
-}
-
-// add adds a piece and returns the text to show. Some servers send the same thought in two
-// members; the first one is kept.
-func (t *chatThought) add(d *chatThoughts) (text string) {
-	for _, member := range []struct {
-		raw  json.RawMessage
-		into *strings.Builder
-	}{{d.ReasoningContent, &t.content}, {d.Reasoning, &t.reasoning}} {
-		if text == "" && json.Unmarshal(member.raw, &text) == nil {
-			member.into.WriteString(text)
-		}
-	}
-	var details []map[string]json.RawMessage
-	_ = decode(d.ReasoningDetails, &details)
-	for _, piece := range details {
-		t.detail(piece)
-	}
-	return text
-}
-
-func (t *chatThought) detail(piece map[string]json.RawMessage) {
-	same := func(d *chatDetail, member string) bool { return string(d.members[member]) == string(piece[member]) }
-	var d *chatDetail
-	if n := len(t.details); n > 0 && piece["index"] != nil && same(t.details[n-1], "index") && same(t.details[n-1], "type") {
-		d = t.details[n-1]
-	} else {
-		d = &chatDetail{members: map[string]json.RawMessage{}, text: map[string]*strings.Builder{}}
-		t.details = append(t.details, d)
-	}
-	for name, v := range piece {
-		var text string
-		switch {
-		case string(v) == "null" && d.members[name] != nil:
-		case slices.Contains([]string{"text", "summary", "data"}, name) && json.Unmarshal(v, &text) == nil && string(v) != "null":
-			if d.text[name] == nil {
-				d.text[name] = &strings.Builder{}
-			}
-			d.text[name].WriteString(text)
-		default:
-			d.members[name] = v
-		}
-	}
-}
-
-// whole returns the members of the message, and the thoughts as text.
-func (t *chatThought) whole() (members chatThoughts, text string) {
-	if t.content.Len() > 0 {
-		text = t.content.String()
-		members.ReasoningContent, _ = encode(text)
-	}
-	if t.reasoning.Len() > 0 {
-		text += t.reasoning.String()
-		members.Reasoning, _ = encode(t.reasoning.String())
-	}
-	var details []map[string]json.RawMessage
-	for _, d := range t.details {
-		for name, b := range d.text {
-			d.members[name], _ = encode(b.String())
-		}
-		details = append(details, d.members)
-	}
-	if details != nil {
-		members.ReasoningDetails, _ = encode(details)
-	}
-	return members, text
 }

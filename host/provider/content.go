@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/providers"
 )
 
 // form is the form in which a medium is sent to a model.
@@ -113,6 +114,15 @@ func callID(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "call_" + hex.EncodeToString(sum[:12])
+}
+
+// callID returns the id of a call in the form that the server accepts.
+func (r refusals) callID(id string) string {
+	if !r[providers.LongIDs] || len(id) == 9 && plain(id) && !strings.ContainsAny(id, "_-") {
+		return callID(id)
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:9]
 }
 
 // toolName returns a name in a form that every API accepts, because models call tools that do not

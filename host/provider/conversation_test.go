@@ -54,9 +54,17 @@ func call(c *model.Call) *model.Result {
 type seen struct {
 	text, thinking strings.Builder
 	calls          []model.Call
+	again          []string // reasons of retries, which void all before
+	notes          []string // for the person
 }
 
 func (s *seen) emit(d model.Delta) {
+	if d.Again != "" {
+		*s = seen{again: append(s.again, d.Again), notes: s.notes}
+	}
+	if d.Note != "" {
+		s.notes = append(s.notes, d.Note)
+	}
 	s.text.WriteString(d.Text)
 	s.thinking.WriteString(d.Thinking)
 	if c := d.Call; c != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 const (
@@ -62,12 +63,35 @@ func (x *exchange) refused(res *http.Response, body []byte) error {
 		if x.key == "" {
 			e.Message += "; no key was sent"
 		}
+	case model.Rejected:
+		if containsAny(strings.ToLower(text), []string{"not support tools", "tool choice requires", "tool calling is not supported", "not support function calling"}) { // Ollama, vLLM
+			e.Message += "; text/" + x.id + x.asText() + " is the same model without tool calling of its own: it writes calls into its text"
+		}
 	case model.NoModel:
 		if !x.official {
 			e.Message += "; is the base URL right? It often ends in /v1"
 		}
 	}
 	return e
+}
+
+// asText returns what a model of a provider with a name of its own needs to be a text model.
+func (c *client) asText() string {
+	if strings.HasPrefix(c.line.Other, "OPENAI_") {
+		return ""
+	}
+	at := *c.base
+	at.User, at.RawQuery = nil, ""
+	return " with OPENAI_BASE_URL=" + at.String()
+}
+
+// inList returns the error in a list of one, as Gemini writes it.
+func inList(body []byte) []byte {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) == 1 {
+		return list[0]
+	}
+	return body
 }
 
 // event returns the error of an event in the middle of a stream.
@@ -82,6 +106,10 @@ func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 		Message string `json:"message"`
 		Type    string `json:"type"`
 		Code    any    `json:"code"`
+		Window  int64  `json:"n_ctx"` // llama.cpp
+		More    struct {
+			Raw string `json:"raw"`
+		} `json:"metadata"` // OpenRouter: the error of the server behind it
 	}
 	var outer struct {
 		reason
@@ -89,7 +117,7 @@ func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 		Detail json.RawMessage `json:"detail"`
 	}
 	var why reason
-	if json.Unmarshal(body, &outer) == nil {
+	if json.Unmarshal(inList(body), &outer) == nil {
 		why = outer.reason
 		if len(outer.Error) > 0 && json.Unmarshal(outer.Error, &why) != nil {
 			why.Message = string(outer.Error)
@@ -97,6 +125,9 @@ func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 		}
 		if why.Message == "" {
 			why.Message = string(outer.Detail)
+		}
+		if why.More.Raw != "" {
+			why.Message += ": " + why.More.Raw
 		}
 	}
 	code, _ := why.Code.(string)
@@ -122,24 +153,49 @@ func (x *exchange) classify(status int, body []byte) (model.Kind, string) {
 	says := func(parts ...string) bool { return containsAny(words, parts) }
 	kind := model.Unavailable
 	switch {
-	case status == 402, has("insufficient_quota", "billing_error", "billing_hard_limit"), says("credit balance"):
+	case status == 402, has("insufficient_quota", "exceeded_current_quota", "billing_error", "billing_hard_limit"), says("credit balance"):
 		kind = model.NoMoney
-	case status == 413, has("context_length_exceeded", "request_too_large"),
-		status != 429 && says("context length", "prompt is too long", "maximum context", "context window"):
+	case status == 413, has("context_length_exceeded", "exceed_context_size", "request_too_large"), status != 429 && says(tooLong...):
 		kind = model.TooLong
-	case status == 401, status == 403, has("authentication_error", "permission_error", "invalid_api_key"):
+		x.learnWindow(windowNamed(words))
+		x.learnWindow(why.Window)
+	case status == 401, status == 403, has("authentication_error", "permission_error", "invalid_api_key"), status == 400 && says("api key not valid", "incorrect api key"): // Gemini, xAI
 		kind = model.NoKey
 	case status == 404, has("model_not_found", "not_found_error"):
 		kind = model.NoModel
-	case status == 529, status == 503, has("overloaded"):
+	case status == 529, status == 503, status == 498, has("overloaded"): // 498: Groq
 		kind = model.Overloaded
 	case status == 429, has("rate_limit"):
 		kind = model.Limited
-	case status == 408, status == 409, status >= 500:
+	case status == 408, status == 409, status >= 500, has("tool_use_failed"): // the last: Groq, if a call does not fit its schema
 	case status >= 400, has("invalid_request", "invalid_prompt"):
 		kind = model.Rejected
 	}
 	return kind, said(x.clean(text))
+}
+
+// tooLong has words of errors that a request is too long, of several servers each.
+var tooLong = []string{
+	"context length", "prompt is too long", "maximum context", "context window", // OpenAI, vLLM, LM Studio, Ollama, Anthropic, Mistral
+	"exceed context limit",                 // Anthropic, together with the answer
+	"exceeds the available context size",   // llama.cpp
+	"exceeds the maximum number of tokens", // Gemini
+	"maximum prompt length",                // xAI
+	"exceeded model token limit",           // Moonshot
+	"input is too long",                    // Bedrock
+}
+
+// namedWindow finds the window in such an error.
+var namedWindow = pattern.Lazy(`(?:context length (?:is|of|of only)|context length:|prompt length is|token limit:|context size \(|tokens allowed \(|tokens >|\d \+ \d+ >) ?(\d+)|(\d+) maximum context length`)
+
+// windowNamed returns the window that an error names, in tokens, or 0.
+func windowNamed(words string) int64 {
+	found := namedWindow().FindStringSubmatch(words)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(found[1]+found[2], 10, 64)
+	return n
 }
 
 func containsAny(text string, parts []string) bool {
@@ -148,17 +204,17 @@ func containsAny(text string, parts []string) bool {
 
 // clean removes keys from a text: those of the options, and possible keys in the base URL.
 func (x *exchange) clean(text string) string {
-	secrets := []string{x.key}
+	private := []string{x.key}
 	if password, ok := x.base.User.Password(); ok {
-		secrets = append(secrets, password)
+		private = append(private, password)
 	}
 	for _, values := range x.base.Query() {
-		secrets = append(secrets, values...)
+		private = append(private, values...)
 	}
 	for _, values := range x.header {
-		secrets = append(secrets, values...)
+		private = append(private, values...)
 	}
-	for _, s := range secrets {
+	for _, s := range private {
 		if len(s) >= 8 {
 			text = strings.ReplaceAll(text, s, "…")
 		}

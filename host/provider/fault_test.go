@@ -71,6 +71,42 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// Errors say what to do, in the words of the program.
+func TestFaultsSayWhatToDo(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		kind   model.Kind
+		says   string
+	}{
+		{"Ollama without tools", 400, `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools","type":"invalid_request_error","param":null,"code":null}}`, model.Rejected, "text/gemma:2b "},
+		{"vLLM without tools", 400, `{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","code":400}`, model.Rejected, "text/gemma:2b "},
+		{"Gemini", 400, `[{"error":{"code":400,"message":"Function call is missing a thought_signature.","status":"INVALID_ARGUMENT"}}]`, model.Rejected, `: "Function call is missing a thought_signature."`},
+		{"Gemini with a wrong key", 400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}]`, model.NoKey, `: "API key not valid.`},
+		{"a long pause", 429, `{"error":{"message":"Too many tokens today."}}`, model.Limited, "it can be retried after 20m0s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if tt.status == 429 {
+					w.Header().Set("Retry-After", "1200")
+				}
+				w.WriteHeader(tt.status)
+				fmt.Fprint(w, tt.body)
+			}))
+			defer s.Close()
+			m, err := provider.Open("openai/gemma:2b", provider.Options{BaseURL: s.URL, Env: noEnv, Retry: once, Info: withWindow})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e *model.Error
+			if _, err := model.Retry(m, nil).Generate(t.Context(), hello, nil); !errors.As(err, &e) || e.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Generate = %v, want an error of kind %q with %q", err, tt.kind, tt.says)
+			}
+		})
+	}
+}
+
 // An answer that broke off has no incomplete call.
 func TestCutInACall(t *testing.T) {
 	for _, api := range apis {
@@ -127,7 +163,7 @@ func TestRetryAfter(t *testing.T) {
 			w.Header().Set(name, value)
 			w.WriteHeader(http.StatusTooManyRequests)
 		}))
-		m, err := provider.Open("openai/x", provider.Options{BaseURL: s.URL, Env: noEnv})
+		m, err := provider.Open("openai/x", provider.Options{BaseURL: s.URL, Env: noEnv, Retry: once, Info: withWindow})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +228,7 @@ func TestStops(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	_, url := modeltest.Start(t, modeltest.MustParse("rules: [{answer: [text: Some text.], fault: {hang: true}}]"))
-	m, err := provider.Open("openai/x", provider.Options{BaseURL: url + "/v1", Timeout: 50 * time.Millisecond, Env: noEnv})
+	m, err := provider.Open("openai/x", provider.Options{BaseURL: url + "/v1", Timeout: 50 * time.Millisecond, Env: noEnv, Retry: once})
 	if err != nil {
 		t.Fatal(err)
 	}

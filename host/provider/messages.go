@@ -17,14 +17,29 @@ type messages struct{ *client }
 func (c *messages) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	x := &exchange{client: c.client, ctx: ctx, emit: emit, events: messageEvents}
-	a := messagesAnswer{x: x, model: c.id}
-	err := x.stream("messages", c.request(req), a.add)
-	if err == nil && !a.ended {
-		err = x.brokeOff()
+	asked := *req
+	whole := &model.Response{Message: model.Message{Role: model.Assistant}}
+	for pauses := 0; ; pauses++ {
+		x := &exchange{client: c.client, ctx: ctx, emit: emit, req: &asked, events: messageEvents, path: "messages"}
+		a := messagesAnswer{x: x, model: c.id}
+		err := x.stream(func(r refusals) any { return c.request(&asked, r) }, a.add)
+		if err == nil && !a.ended {
+			err = x.brokeOff()
+		}
+		part := a.response()
+		whole.Message.Parts = append(whole.Message.Parts, part.Message.Parts...)
+		whole.Usage.Add(part.Usage)
+		whole.Stop, whole.Model = part.Stop, part.Model
+		if err != nil || a.stop != "pause_turn" || a.calls > 0 || len(part.Message.Parts) == 0 || pauses == maxPauses {
+			return whole, err
+		}
+		asked.Messages = append(slices.Clip(asked.Messages), part.Message)
 	}
-	return a.response(), err
 }
+
+// maxPauses is how many times the server may pause in an answer, while its own tools run. An answer with
+// a pause goes back as it is, to be continued.
+const maxPauses = 10
 
 // messagesRequest is the request of the Messages API, as far as it is used here.
 type messagesRequest struct {
@@ -32,6 +47,8 @@ type messagesRequest struct {
 	Messages      []message       `json:"messages"`
 	Model         string          `json:"model"`
 	Temperature   *float64        `json:"temperature,omitempty"`
+	TopP          *float64        `json:"top_p,omitempty"`
+	Thinking      *thinking       `json:"thinking,omitempty"`
 	OutputConfig  *messagesOutput `json:"output_config,omitempty"`
 	StopSequences []string        `json:"stop_sequences,omitempty"`
 	System        []block         `json:"system,omitempty"`
@@ -41,7 +58,8 @@ type messagesRequest struct {
 }
 
 type messagesOutput struct {
-	Format messagesFormat `json:"format"`
+	Format *messagesFormat `json:"format,omitempty"`
+	Effort model.Effort    `json:"effort,omitempty"`
 }
 
 type messagesFormat struct {
@@ -66,7 +84,7 @@ type message struct {
 	Role    string  `json:"role"`
 }
 
-// block is a block of content of any type that is sent. A thought goes back as it came.
+// block is a block of content of any type that is sent. A block of another type goes back as it came.
 type block struct {
 	ID           string          `json:"id,omitempty"`
 	Input        json.RawMessage `json:"input,omitempty"`
@@ -80,15 +98,18 @@ type block struct {
 	Content      []block         `json:"content,omitempty"`
 	Type         string          `json:"type"`
 
-	thought json.RawMessage // sent in place of the rest; nil: the block is not a thought
+	raw  json.RawMessage // of a block of the model, such as a thought: sent in place of the rest
+	kind string          // the type of raw
+	more members
 }
 
 func (b block) MarshalJSON() ([]byte, error) {
-	if b.thought != nil {
-		return b.thought, nil
+	if b.raw != nil {
+		return b.raw, nil
 	}
 	type plain block
-	return encode(plain(b))
+	object, err := encode(plain(b))
+	return b.more.addTo(object), err
 }
 
 // source is a picture or a file.
@@ -107,11 +128,12 @@ var ephemeral = &cacheControl{"ephemeral"}
 
 func textBlock(text string) block { return block{Text: text, Type: "text"} }
 
-func (c *messages) request(req *model.Request) *messagesRequest {
+func (c *messages) request(req *model.Request, refused refusals) *messagesRequest {
 	p := &messagesRequest{
 		MaxTokens:     c.tokens(req),
 		Messages:      c.messages(req.Messages),
 		Model:         c.id,
+		TopP:          req.TopP,
 		StopSequences: req.Stop,
 		Stream:        true,
 	}
@@ -125,10 +147,10 @@ func (c *messages) request(req *model.Request) *messagesRequest {
 	system := req.System
 	switch {
 	case req.Schema == nil:
-	case takesSchema(c.id, req.Schema):
-		p.OutputConfig = &messagesOutput{messagesFormat{Schema: req.Schema, Type: "json_schema"}}
+	case takesSchema(c.id, req.Schema) && !refused["output_config"]:
+		p.OutputConfig = &messagesOutput{Format: &messagesFormat{Schema: req.Schema, Type: "json_schema"}}
 	default:
-		system = strings.TrimSpace(system + "\n\nWhen you answer without calling a tool, your answer is JSON and nothing else, with no fence around it, and fits this JSON Schema: " + string(req.Schema))
+		system = inWords(system, req.Schema)
 	}
 	if system != "" {
 		p.System = []block{{Text: system, CacheControl: ephemeral, Type: "text"}}
@@ -156,6 +178,9 @@ func (c *messages) request(req *model.Request) *messagesRequest {
 		case "tool":
 			p.ToolChoice = &messagesChoice{Name: req.Choice.Tool, Type: "tool"}
 		}
+	}
+	if e := c.effort(req); e != "" && !refused[noEffort(e)] {
+		c.think(p, e, refused)
 	}
 	return p
 }
@@ -252,7 +277,7 @@ func (c *messages) messages(in []model.Message) []message {
 		for _, p := range others {
 			blocks = append(blocks, c.blocks(p)...)
 		}
-		for n := len(blocks); n > 0 && blocks[n-1].thought != nil; n-- {
+		for n := len(blocks); n > 0 && isThought(blocks[n-1].kind); n-- {
 			blocks = blocks[:n-1] // a thought must not be the last block
 		}
 		if len(blocks) == 0 {
@@ -280,11 +305,11 @@ func (c *messages) blocks(p model.Part) []block {
 	case p.Media != nil:
 		return []block{c.medium(p.Media)}
 	case p.Call != nil:
-		return []block{{ID: callID(p.Call.ID), Input: object(p.Call.Arguments), Name: toolName(p.Call.Name), Type: "tool_use"}}
+		return []block{{ID: callID(p.Call.ID), Input: object(p.Call.Arguments), Name: toolName(p.Call.Name), Type: "tool_use", more: c.kept(p.Call.Opaque)}}
 	case p.Opaque != nil:
-		var thought struct{ Type string }
-		if p.Opaque.Provider == c.provider && json.Unmarshal(p.Opaque.Data, &thought) == nil && isThought(thought.Type) {
-			return []block{{thought: p.Opaque.Data}}
+		var of struct{ Type string }
+		if p.Opaque.Provider == c.provider && json.Unmarshal(p.Opaque.Data, &of) == nil && of.Type != "" {
+			return []block{{raw: p.Opaque.Data, kind: of.Type}}
 		}
 	case strings.TrimSpace(p.Text) != "": // the API refuses empty text
 		return []block{textBlock(p.Text)}

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"maps"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/host/model"
@@ -78,8 +77,8 @@ type messagesBlock struct {
 	text, arguments strings.Builder // the text or thought, or the arguments
 	id, name        string
 	signature       string
-	members         map[string]json.RawMessage // of its start, all of them
-	call            int                        // number of the call
+	start           json.RawMessage
+	call            int // number of the call
 	closed          bool
 }
 
@@ -136,8 +135,7 @@ func (a *messagesAnswer) start(e *messagesEvent) {
 		Input                                     json.RawMessage
 	}
 	_ = decode(e.ContentBlock, &c)
-	b := &messagesBlock{index: e.Index, kind: c.Type, id: c.ID, name: c.Name, signature: c.Signature}
-	_ = json.Unmarshal(e.ContentBlock, &b.members)
+	b := &messagesBlock{index: e.Index, kind: c.Type, id: c.ID, name: c.Name, signature: c.Signature, start: e.ContentBlock}
 	a.blocks = append(a.blocks, b)
 	switch c.Type {
 	case "text":
@@ -174,13 +172,13 @@ func (a *messagesAnswer) delta(e *messagesEvent) {
 		b.signature += d.Signature
 	case "input_json_delta":
 		b.arguments.WriteString(d.PartialJSON)
-		if d.PartialJSON != "" {
+		if d.PartialJSON != "" && b.kind == "tool_use" {
 			a.x.tell(model.Delta{Call: &model.CallDelta{Index: b.call, Arguments: d.PartialJSON}})
 		}
 	}
 }
 
-// response returns the answer so far, without incomplete calls and thoughts.
+// response returns the answer so far, without incomplete blocks other than text.
 func (a *messagesAnswer) response() *model.Response {
 	r := &model.Response{Message: model.Message{Role: model.Assistant}, Usage: a.usage, Model: a.model, Stop: model.StopEnd}
 	add := func(p model.Part) { r.Message.Parts = append(r.Message.Parts, p) }
@@ -190,14 +188,15 @@ func (a *messagesAnswer) response() *model.Response {
 		case b.kind == "text" && text != "":
 			add(model.Part{Text: text})
 		case !b.closed:
-		case isThought(b.kind):
-			add(model.Part{Opaque: &model.Opaque{Provider: a.x.provider, Text: text, Data: b.thought()}})
 		case b.kind == "tool_use":
-			add(model.Part{Call: &model.Call{ID: b.id, Name: b.name, Arguments: json.RawMessage(b.arguments.String())}})
+			more := unknown(b.start, "type", "id", "name", "input", "cache_control")
+			add(model.Part{Call: &model.Call{ID: b.id, Name: b.name, Arguments: json.RawMessage(b.arguments.String()), Opaque: a.x.opaque(more, "")}})
+		case b.kind != "" && b.kind != "text":
+			add(model.Part{Opaque: &model.Opaque{Provider: a.x.provider, Text: text, Data: b.raw()}})
 		}
 	}
 	switch a.stop {
-	case "max_tokens", "model_context_window_exceeded":
+	case "max_tokens", "model_context_window_exceeded", "pause_turn":
 		r.Stop = model.StopLength
 	case "stop_sequence":
 		r.Stop = model.StopText
@@ -212,13 +211,18 @@ func (a *messagesAnswer) response() *model.Response {
 	return r
 }
 
-// thought returns the block of a thought to send back: with all members of its start.
-func (b *messagesBlock) thought() json.RawMessage {
-	members := maps.Clone(b.members)
+// raw returns a block to send back, such as a thought or a call of a tool of the server: with all members
+// of its start.
+func (b *messagesBlock) raw() json.RawMessage {
+	all := members{}
+	_ = json.Unmarshal(b.start, &all) // it is an object: it has a type
 	if b.kind == "thinking" {
-		members["thinking"], _ = encode(b.text.String())
-		members["signature"], _ = encode(b.signature)
+		all["thinking"], _ = encode(b.text.String())
+		all["signature"], _ = encode(b.signature)
 	}
-	data, _ := encode(members)
+	if b.arguments.Len() > 0 {
+		all["input"] = model.Arguments(b.arguments.String())
+	}
+	data, _ := encode(all)
 	return data
 }

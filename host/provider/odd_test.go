@@ -86,7 +86,7 @@ func TestNotStreamed(t *testing.T) {
 
 func check(t *testing.T, url string, want []model.Part, stop model.Stop) {
 	t.Helper()
-	m, err := provider.Open("openai/x", provider.Options{BaseURL: url, Env: noEnv})
+	m, err := provider.Open("openai/x", provider.Options{BaseURL: url, Env: noEnv, Retry: once, Info: withWindow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,45 +108,22 @@ func check(t *testing.T, url string, want []model.Part, stop model.Stop) {
 	}
 }
 
-// Thoughts that came as a member of their own go back the same way, until the next text of the
-// user.
+// Thoughts that came as a member of their own go back with the calls that they led to, in every later
+// request. A server that sends the same thought in two members gets the first one.
 func TestReasoningContent(t *testing.T) {
-	var got []string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := new(strings.Builder)
-		_, _ = fmt.Fprint(b, r.Header.Get("X"))
-		buf := make([]byte, 1<<16)
-		for {
-			n, err := r.Body.Read(buf)
-			b.Write(buf[:n])
-			if err != nil {
-				break
-			}
-		}
-		got = append(got, b.String())
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, `data: {"choices":[{"delta":{"reasoning":"hmm","reasoning_content":"hmm"}}]}`+"\n\n"+
-			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"1","function":{"name":"now","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
-	}))
-	defer s.Close()
-	m, err := provider.Open("openai/x", provider.Options{BaseURL: s.URL, Env: noEnv})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, sent := answering(t, "openai/x", "text/event-stream", `data: {"choices":[{"delta":{"reasoning":"hmm","reasoning_content":"hmm"}}]}`+"\n\n"+
+		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"1","function":{"name":"add","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
 	var shown seen
 	resp, err := m.Generate(t.Context(), hello, shown.emit)
 	if err != nil || shown.thinking.String() != "hmm" || resp.Message.Parts[0].Opaque.Text != "hmm" {
 		t.Fatalf("Generate = %+v, %v; thoughts shown: %q", resp, err, &shown.thinking)
 	}
-	result := model.Message{Role: model.User, Parts: []model.Part{{Result: &model.Result{ID: "1", Name: "now", Parts: []model.Part{{Text: "noon"}}}}}}
-	messages := append(hello.Messages[:1:1], resp.Message, result)
-	for range 2 {
-		if _, err := m.Generate(t.Context(), &model.Request{Messages: messages}, nil); err != nil {
-			t.Fatal(err)
+	*sent = nil
+	result, word := afterwards(t, m, sent)
+	const want = `"role":"assistant","reasoning_content":"hmm"}`
+	for after, got := range map[string]string{"the result": result, "another word of the user": word} {
+		if !strings.Contains(got, want) || strings.Contains(got, `"reasoning":`) {
+			t.Errorf("after %s was sent %s\nwant %s and no other thought", after, got, want)
 		}
-		messages = append(messages, resp.Message, result, model.UserText("And now?"))
-	}
-	if !strings.Contains(got[1], `"reasoning_content":"hmm"`) || strings.Contains(got[2], "reasoning_content") {
-		t.Errorf("sent back: %q; then, after another word of the user: %q", got[1], got[2])
 	}
 }

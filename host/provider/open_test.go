@@ -21,8 +21,15 @@ func TestOpenErrors(t *testing.T) {
 		o    provider.Options
 		want string // in the error; empty: none
 	}{
-		{"gpt-5", provider.Options{Key: "k"}, "names begin with openai/"},
-		{"ollama/x", provider.Options{Key: "k"}, "openai/ with a base URL"},
+		{"gpt-5", provider.Options{Key: "k"}, "write PROVIDER/NAME, such as openai/gpt-5"},
+		{"nobody/x", provider.Options{Key: "k"}, "openai with a base URL"},
+		{"deepsek/x", provider.Options{Key: "k"}, `did you mean "deepseek"?`},
+		{"deepseek/x", provider.Options{}, "set DEEPSEEK_API_KEY"},
+		{"bedrock/x", provider.Options{Key: "k"}, "set AWS_REGION, or the whole base URL as AWS_BEDROCK_BASE_URL"},
+		{"github/gpt-5", provider.Options{Key: "k"}, "retired"},
+		{"ollama/x", provider.Options{}, ""},
+		{"ollama/", provider.Options{}, "write ollama/NAME"},
+		{"mistral/x", provider.Options{API: "text", Key: "k"}, ""},
 		{"openai/", provider.Options{Key: "k"}, "write openai/NAME"},
 		{"openai/x", provider.Options{}, "set OPENAI_API_KEY"},
 		{"anthropic/x", provider.Options{}, "set ANTHROPIC_API_KEY"},
@@ -60,7 +67,7 @@ func TestOpenEnvironment(t *testing.T) {
 		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
 		defer s.Close()
 		env := map[string]string{"OPENAI_BASE_URL": s.URL + "/v1/", "ANTHROPIC_BASE_URL": s.URL, "OPENAI_API_KEY": "key\n", "ANTHROPIC_API_KEY": "key"}
-		m, err := provider.Open(name, provider.Options{Env: func(v string) string { return env[v] }, Header: http.Header{"x-mine": {"mine"}}})
+		m, err := provider.Open(name, provider.Options{Retry: once, Info: withWindow, Env: func(v string) string { return env[v] }, Header: http.Header{"x-mine": {"mine"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +106,7 @@ func TestKeyStaysAtHome(t *testing.T) {
 	} {
 		key := "nothing was sent"
 		m, err := provider.Open(tt.name, provider.Options{
-			BaseURL: tt.base, Key: tt.key,
+			BaseURL: tt.base, Key: tt.key, Info: withWindow, Retry: once,
 			Env: func(name string) string {
 				if strings.HasSuffix(name, "_BASE_URL") {
 					return "http://named.test"
@@ -120,6 +127,9 @@ func TestKeyStaysAtHome(t *testing.T) {
 	}
 }
 
+// withWindow describes a model so that its server is asked for nothing but answers.
+func withWindow(i *model.Info) { i.Window = 100_000 }
+
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -127,7 +137,7 @@ func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // Reasoning models refuse a temperature, so it is not sent to them, at OpenAI and elsewhere.
 func TestThinkingModels(t *testing.T) {
 	warm := 0.7
-	req := &model.Request{Messages: hello.Messages, Temperature: &warm, Stop: []string{"END"}}
+	req := &model.Request{Messages: hello.Messages, Parameters: model.Parameters{Temperature: &warm}, Stop: []string{"END"}}
 	for _, tt := range []struct {
 		id                     string
 		official               bool
@@ -138,7 +148,7 @@ func TestThinkingModels(t *testing.T) {
 	} {
 		for _, api := range []string{"chat", "responses"} {
 			s, url := modeltest.Start(t, modeltest.MustParse("turns: [{answer: [text: Yes.]}]"))
-			o := provider.Options{API: api, Key: "k", Env: noEnv, BaseURL: url + "/v1"}
+			o := provider.Options{API: api, Key: "k", Env: noEnv, Retry: once, BaseURL: url + "/v1"}
 			if tt.official {
 				o.BaseURL = ""
 				o.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
@@ -171,7 +181,7 @@ func TestInfo(t *testing.T) {
 		{"openai/nobody-knows", model.Info{Tools: 128, Price: model.Price{Input: 3}}},
 		{"text/gpt-3.5-turbo", model.Info{Window: 16_385}},
 	} {
-		m, err := provider.Open(tt.name, provider.Options{Key: "k", Env: noEnv, Info: func(i *model.Info) { i.Price = tt.want.Price }})
+		m, err := provider.Open(tt.name, provider.Options{Key: "k", Env: noEnv, Retry: once, Info: func(i *model.Info) { i.Price = tt.want.Price }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +202,7 @@ func body(t *testing.T, name string, o provider.Options, req *model.Request) map
 		}
 	}))
 	defer s.Close()
-	o.BaseURL, o.Env = s.URL, noEnv
+	o.BaseURL, o.Env, o.Info, o.Retry = s.URL, noEnv, withWindow, once
 	m, err := provider.Open(name, o)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +216,7 @@ func TestRequestIsTranslated(t *testing.T) {
 	zero := 0.0
 	req := &model.Request{
 		System: "Be brief.", Messages: hello.Messages, Tools: tools, Choice: model.Choice{Mode: "tool", Tool: "add"},
-		MaxTokens: 100, Temperature: &zero, Stop: []string{"END"},
+		Parameters: model.Parameters{MaxTokens: 100, Temperature: &zero}, Stop: []string{"END"},
 		Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}`),
 	}
 	for _, tt := range []struct {
@@ -304,7 +314,7 @@ func TestParameters(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 		}))
 		defer srv.Close()
-		m, err := provider.Open(name, provider.Options{BaseURL: srv.URL, MaxTokens: 5, Parameters: map[string]json.RawMessage{
+		m, err := provider.Open(name, provider.Options{BaseURL: srv.URL, Retry: once, MaxTokens: 5, Info: withWindow, Parameters: map[string]json.RawMessage{
 			"temperature": json.RawMessage(`0.25`), "x": json.RawMessage(`{"y":[1]}`), "stop": json.RawMessage(`["a"]`),
 		}})
 		if err != nil {
@@ -317,7 +327,7 @@ func TestParameters(t *testing.T) {
 			}
 		}
 		warm := 0.75
-		m.Generate(t.Context(), &model.Request{Messages: hello.Messages, Temperature: &warm}, nil)
+		m.Generate(t.Context(), &model.Request{Messages: hello.Messages, Parameters: model.Parameters{Temperature: &warm}}, nil)
 		if !bytes.Contains(sent, []byte(`"temperature":0.75`)) || bytes.Contains(sent, []byte("0.25")) {
 			t.Errorf("%s sent %s, want the temperature of the request", name, sent)
 		}
@@ -331,3 +341,28 @@ func TestParameters(t *testing.T) {
 		}
 	}
 }
+
+// A model that Open returns retries after temporary failures, unless Options.Retry says otherwise.
+func TestOpenedModelRetries(t *testing.T) {
+	for _, tt := range []struct {
+		retry *model.RetryOptions
+		fails bool
+	}{{nil, false}, {&model.RetryOptions{Wait: 1}, false}, {once, true}} {
+		script := modeltest.MustParse("turns: [{fault: {status: 503}}, {answer: [text: Yes.]}]")
+		if tt.fails {
+			script.Turns = script.Turns[:1]
+		}
+		s, url := modeltest.Start(t, script)
+		m, err := provider.Open("openai/x", provider.Options{BaseURL: url + "/v1", Env: noEnv, Info: withWindow, Retry: tt.retry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.Generate(t.Context(), hello, nil)
+		if n := len(s.Requests()); (err != nil) != tt.fails || n != map[bool]int{true: 1, false: 2}[tt.fails] {
+			t.Errorf("with %+v: %v, %d requests", tt.retry, err, n)
+		}
+	}
+}
+
+// once keeps a model from retrying, so that a test sees each answer of the server.
+var once = &model.RetryOptions{Attempts: 1}

@@ -15,9 +15,9 @@ type response struct{ *client }
 func (c *response) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Response, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	x := &exchange{client: c.client, ctx: ctx, emit: emit, events: responseEvents}
+	x := &exchange{client: c.client, ctx: ctx, emit: emit, req: req, events: responseEvents, path: "responses"}
 	a := responseAnswer{x: x, model: c.id}
-	err := x.stream("responses", c.request(req), a.add)
+	err := x.stream(func(r refusals) any { return c.request(req, r) }, a.add)
 	switch {
 	case a.failure != nil:
 		err = a.failure
@@ -29,17 +29,23 @@ func (c *response) Generate(ctx context.Context, req *model.Request, emit func(m
 
 // responseRequest is the request of the Responses API, as far as it is used here.
 type responseRequest struct {
-	Instructions    string         `json:"instructions,omitempty"`
-	MaxOutputTokens int64          `json:"max_output_tokens,omitempty"`
-	Store           bool           `json:"store"`
-	Temperature     *float64       `json:"temperature,omitempty"`
-	Include         []string       `json:"include,omitempty"`
-	Input           []any          `json:"input"` // of inputMessage, inputCall, inputResult and json.RawMessage
-	Model           string         `json:"model"`
-	Text            *responseText  `json:"text,omitempty"`
-	ToolChoice      any            `json:"tool_choice,omitempty"` // a mode, or a responseChoice
-	Tools           []responseTool `json:"tools,omitempty"`
-	Stream          bool           `json:"stream"`
+	Instructions    string          `json:"instructions,omitempty"`
+	MaxOutputTokens int64           `json:"max_output_tokens,omitempty"`
+	Store           bool            `json:"store"`
+	Temperature     *float64        `json:"temperature,omitempty"`
+	TopP            *float64        `json:"top_p,omitempty"`
+	Reasoning       *responseEffort `json:"reasoning,omitempty"`
+	Include         []string        `json:"include,omitempty"`
+	Input           []any           `json:"input"` // of inputMessage, inputCall, inputResult and json.RawMessage
+	Model           string          `json:"model"`
+	Text            *responseText   `json:"text,omitempty"`
+	ToolChoice      any             `json:"tool_choice,omitempty"` // a mode, or a responseChoice
+	Tools           []responseTool  `json:"tools,omitempty"`
+	Stream          bool            `json:"stream"`
+}
+
+type responseEffort struct {
+	Effort model.Effort `json:"effort"`
 }
 
 type responseText struct {
@@ -84,6 +90,14 @@ type inputCall struct {
 	CallID    string `json:"call_id"`
 	Name      string `json:"name"`
 	Type      string `json:"type"`
+
+	more members
+}
+
+func (c inputCall) MarshalJSON() ([]byte, error) {
+	type plain inputCall
+	object, err := encode(plain(c))
+	return c.more.addTo(object), err
 }
 
 type inputResult struct {
@@ -92,16 +106,23 @@ type inputResult struct {
 	Type   string         `json:"type"`
 }
 
-func (c *response) request(req *model.Request) *responseRequest {
-	p := &responseRequest{Instructions: req.System, Input: c.items(req.Messages), Model: c.id, Stream: true}
+func (c *response) request(req *model.Request, refused refusals) *responseRequest {
+	system := req.System
+	if req.Schema != nil && refused["text"] {
+		system = inWords(system, req.Schema)
+	}
+	p := &responseRequest{Instructions: system, Input: c.items(req.Messages), Model: c.id, Stream: true}
 	if c.official && c.reasons() {
 		p.Include = []string{"reasoning.encrypted_content"}
 	}
 	if n := c.tokens(req); n > 0 {
 		p.MaxOutputTokens = max(n, 16) // the API refuses fewer
 	}
-	if !c.reasons() {
-		p.Temperature = req.Temperature
+	if c.samples(req) {
+		p.Temperature, p.TopP = req.Temperature, req.TopP
+	}
+	if e := c.effort(req); e != "" && !refused[noEffort(e)] {
+		p.Reasoning = &responseEffort{e}
 	}
 	if isObject(req.Schema) {
 		p.Text = &responseText{responseFormat{Name: "answer", Schema: req.Schema, Type: "json_schema"}}
@@ -160,7 +181,7 @@ func (c *response) said(p model.Part) any {
 	case p.Text != "":
 		return inputMessage{Content: p.Text, Role: "assistant"}
 	case p.Call != nil:
-		return inputCall{Arguments: string(object(p.Call.Arguments)), CallID: callID(p.Call.ID), Name: toolName(p.Call.Name), Type: "function_call"}
+		return inputCall{Arguments: string(object(p.Call.Arguments)), CallID: callID(p.Call.ID), Name: toolName(p.Call.Name), Type: "function_call", more: c.kept(p.Call.Opaque)}
 	case p.Opaque != nil && p.Opaque.Provider == c.provider:
 		var thought struct {
 			Encrypted string `json:"encrypted_content"`

@@ -209,7 +209,8 @@ func (a *responseAnswer) response() *model.Response {
 				add(model.Part{Text: text})
 			}
 		case it.done.Type == "function_call":
-			add(model.Part{Call: &model.Call{ID: it.done.CallID, Name: it.done.Name, Arguments: json.RawMessage(it.done.Arguments)}})
+			more := unknown(it.raw, "type", "id", "call_id", "name", "arguments", "status")
+			add(model.Part{Call: &model.Call{ID: it.done.CallID, Name: it.done.Name, Arguments: json.RawMessage(it.done.Arguments), Opaque: a.x.opaque(more, "")}})
 		case it.done.Type == "reasoning":
 			add(model.Part{Opaque: a.thought(it)})
 		}

@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/host/model"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 const maxAnswer = 64 << 20 // bytes of an answer
@@ -25,12 +24,14 @@ type exchange struct {
 	*client
 	ctx  context.Context
 	emit func(model.Delta)
+	req  *model.Request
 
 	// events converts a whole answer to the events of a stream. It returns nil if it is not an answer
 	// of the API. Some servers do not stream.
 	events func(answer []byte) [][]byte
 
-	done bool // the server has marked the end of the stream
+	path string // of the API
+	done bool   // the server has marked the end of the stream
 }
 
 // answer is the body of an answer. Each read is a sign of life.
@@ -58,11 +59,12 @@ func (x *exchange) tell(d model.Delta) {
 	}
 }
 
-// stream posts a request to a path of the API and calls each with every event of the answer, in
+// stream posts the request that build returns and calls each with every event of the answer, in
 // order, until each returns true, the events end, or one of them is an error. In the end every error
 // is an [*model.Error], or the cause of the context.
-func (x *exchange) stream(path string, body any, each func(event []byte) (last bool)) error {
-	res, err := x.post(path, body)
+func (x *exchange) stream(build func(refusals) any, each func(event []byte) (last bool)) error {
+	defer x.askWindow()()
+	res, err := x.ask(build)
 	if err != nil {
 		return x.failed(err)
 	}
@@ -97,29 +99,73 @@ func (x *exchange) notStream(kind string, body []byte) error {
 	return x.malformed("the answer is %s and not a stream: is the base URL right? It begins with %s", kind, said(string(body[:min(len(body), 200)])))
 }
 
-// post sends a request. An answer with a status other than success is an error.
-func (x *exchange) post(path string, body any) (*http.Response, error) {
-	sent, err := encode(body)
-	if err != nil {
-		return nil, x.error(model.Rejected, 0, "the request cannot be written as JSON: "+x.clean(err.Error()), err)
+// ask sends a request, and sends it again without what the server refuses in it. If that helps, later
+// requests are sent so at once.
+func (x *exchange) ask(build func(refusals) any) (*http.Response, error) {
+	if err := x.settled(); err != nil {
+		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(x.more)) {
-		if _, there := jsonx.Lookup(sent, name); !there {
-			sent = jsonx.With(nil, sent, name, x.more[name])
+	x.mu.Lock()
+	refused := maps.Clone(x.without)
+	x.mu.Unlock()
+	known, why := len(refused), map[string]string{}
+	for {
+		sent, err := encode(build(refused))
+		if err != nil {
+			return nil, x.error(model.Rejected, 0, "the request cannot be written as JSON: "+x.clean(err.Error()), err)
 		}
+		sent = x.more.addTo(x.extra(refused).addTo(refused.apply(sent)))
+		res, err := x.post(sent)
+		var e *model.Error
+		if errors.As(err, &e) {
+			if name := x.refusal(sent, refused, e); name != "" && !refused[name] && len(refused) < known+maxRefusals {
+				refused[name], why[name] = true, e.Message
+				continue
+			}
+		}
+		if err == nil && len(refused) > known {
+			x.mu.Lock()
+			x.without = refused
+			x.mu.Unlock()
+		}
+		if err == nil {
+			x.noteLeftOut(sent, refused, why)
+		}
+		return res, err
 	}
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, x.base.JoinPath(path).String(), bytes.NewReader(sent))
+}
+
+// post sends a request. An answer with a status other than success is an error.
+func (x *exchange) post(sent []byte) (*http.Response, error) {
+	res, err := x.do(x.ctx, http.MethodPost, x.base.JoinPath(x.path), x.own, sent)
+	if err != nil {
+		return nil, err
+	}
+	res.Body = &answer{ReadCloser: res.Body, x: x, left: maxAnswer}
+	if res.StatusCode >= 300 {
+		defer res.Body.Close()
+		said, _ := io.ReadAll(io.LimitReader(res.Body, maxRefuse))
+		return nil, x.refused(res, said)
+	}
+	return res, nil
+}
+
+// do sends a body of JSON to an address of the server; nil: none. Headers of the caller go over own ones.
+func (c *client) do(ctx context.Context, method string, to *url.URL, own http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	req.Header.Set("User-Agent", "patchbay")
-	maps.Copy(req.Header, x.own)
-	for name, values := range x.header {
+	maps.Copy(req.Header, own)
+	for name, values := range c.header {
 		req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
-	res, err := x.http.Do(req)
+	res, err := c.http.Do(req)
 	if err != nil {
 		var way *url.Error
 		if errors.As(err, &way) { // the query of the base URL may hold a key
@@ -128,12 +174,6 @@ func (x *exchange) post(path string, body any) (*http.Response, error) {
 			err = &url.Error{Op: way.Op, URL: at.String(), Err: way.Err}
 		}
 		return nil, err
-	}
-	res.Body = &answer{ReadCloser: res.Body, x: x, left: maxAnswer}
-	if res.StatusCode >= 300 {
-		defer res.Body.Close()
-		said, _ := io.ReadAll(io.LimitReader(res.Body, maxRefuse))
-		return nil, x.refused(res, said)
 	}
 	return res, nil
 }
@@ -190,7 +230,7 @@ func (x *exchange) read(name string, data []byte, each func([]byte) bool) (last 
 	var event struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if err := decode(data, &event); err != nil {
+	if err := decode(inList(data), &event); err != nil {
 		return true, x.malformed("an event of the answer is not JSON: %v", err)
 	}
 	if name == "error" || len(event.Error) > 0 && string(event.Error) != "null" {

@@ -29,7 +29,7 @@ func answering(t *testing.T, name, contentType, answer string) (model.Model, *[]
 		fmt.Fprint(w, answer)
 	}))
 	t.Cleanup(s.Close)
-	m, err := provider.Open(name, provider.Options{BaseURL: s.URL, Env: noEnv})
+	m, err := provider.Open(name, provider.Options{BaseURL: s.URL, Env: noEnv, Retry: once, Info: withWindow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +77,44 @@ func TestStreams(t *testing.T) {
 				t.Errorf("Generate = %v, want an error of kind %q with %q", err, tt.kind, tt.says)
 			}
 		})
+	}
+}
+
+// A server that never marks the end of its answers is recognised at the second one. An answer without a
+// mark has broken off if the server has marked another one, or if a call in it is not complete.
+func TestNoEnd(t *testing.T) {
+	const hi = `data: {"choices":[{"delta":{"content":"hi"}}]}` + "\n\n"
+	const end = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	call := func(arguments string) string {
+		return `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"1","function":{"name":"add","arguments":"` + arguments + `"}}]}}]}` + "\n\n"
+	}
+	for about, tt := range map[string]struct {
+		answers []string
+		ok      []bool
+	}{
+		"never a mark":         {[]string{hi, hi, hi + call("{}"), hi}, []bool{false, true, true, true}},
+		"a mark before":        {[]string{hi + end, hi, hi, hi + end, hi}, []bool{true, false, false, true, false}},
+		"a mark in between":    {[]string{hi, hi, hi + end, hi}, []bool{false, true, true, false}},
+		"nothing in it":        {[]string{"", "", hi, ""}, []bool{false, false, true, false}},
+		"half of a call in it": {[]string{hi, hi + call("{"), hi, hi + call(`{\"a\":`)}, []bool{false, false, true, false}},
+	} {
+		n := 0
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, tt.answers[n])
+			n++
+		}))
+		defer s.Close()
+		m, err := provider.Open("openai/x", provider.Options{BaseURL: s.URL, Env: noEnv, Retry: once, Info: withWindow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range tt.ok {
+			resp, err := m.Generate(t.Context(), hello, nil)
+			if (err == nil) != want {
+				t.Errorf("%s: answer %d: Generate = %+v, %v; want success: %v", about, i+1, resp, err, want)
+			}
+		}
 	}
 }
 
@@ -149,21 +187,76 @@ func TestSignatures(t *testing.T) {
 	result, word := afterwards(t, m, sent)
 	const signed = `"type":"function","extra_content":{"google":{"thought_signature":"g=="}}},{"id"`
 	const thoughts = `"reasoning":"Shall","reasoning_details":[{"format":"f","index":0,"signature":"s==","text":"Shall","type":"reasoning.text"},{"data":"e==","index":1,"type":"reasoning.encrypted"}]`
-	if !strings.Contains(result, signed) || !strings.Contains(result, thoughts) {
-		t.Errorf("after the calls was sent %s\nwant %s\nand %s", result, signed, thoughts)
+	for after, got := range map[string]string{"the calls": result, "another word of the user": word} {
+		if !strings.Contains(got, signed) || !strings.Contains(got, thoughts) {
+			t.Errorf("after %s was sent %s\nwant %s\nand %s", after, got, signed, thoughts)
+		}
 	}
-	if !strings.Contains(word, signed) || strings.Contains(word, "reasoning") {
-		t.Errorf("after another word of the user was sent %s\nwant %s and no thought", word, signed)
-	}
+}
 
-	resp, err := m.Generate(t.Context(), hello, nil)
+// Members of a message and of its calls that the API does not have go back to the server that sent
+// them, whatever they are, with the call that they belong to; and to no other server. Plain thoughts
+// go back only with calls.
+func TestUnknownMembers(t *testing.T) {
+	stream := func(events ...string) string { return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n" }
+	for _, tt := range []struct {
+		name, answer string
+		want         []string
+	}{
+		{"openai/x", stream(`{"choices":[{"delta":{"role":"assistant","content":null,"state":"a","of_today":{"a":1},"none":null,"annotations":[1]}}]}`,
+			`{"choices":[{"delta":{"state":"b","of_today":{"b":[1.50]}}}]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"add","arguments":"{"}}]}}]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"},"signature":"s=="},{"index":1,"id":"c2","function":{"name":"fail","arguments":"{}"},"signature":"t=="}]},"finish_reason":"tool_calls"}]}`),
+			[]string{`"name":"add"},"type":"function","signature":"s=="},{"id":"c2","function":{"arguments":"{}","name":"fail"},"type":"function","signature":"t=="}],"role":"assistant","of_today":{"b":[1.50]},"state":"ab"}`}},
+		{"openai/x", `{"choices":[{"message":{"role":"assistant","content":"hi","reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}],"tool_calls":null},"finish_reason":"stop"}]}`,
+			[]string{`{"content":"hi","role":"assistant","reasoning_details":[{"text":"hm","type":"reasoning.text"}]}`}},
+		{"openai/x", stream(`{"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":"Sh","signature":null}],"token_id":7,"provider_specific_fields":{"x":1}}}]}`,
+			`{"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":"all","signature":""}]}}]}`, `{"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":"","signature":"s=="}]}}]}`,
+			`{"choices":[{"delta":{"thinking_blocks":[{"type":"thinking","thinking":"Hm","signature":"t=="},{"type":"redacted_thinking","data":"e=="}]}}]}`,
+			`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}`),
+			[]string{`{"content":"hi","role":"assistant","thinking_blocks":[{"signature":"s==","thinking":"Shall","type":"thinking"},{"signature":"t==","thinking":"Hm","type":"thinking"},{"data":"e==","type":"redacted_thinking"}]}`}},
+		{"openai-responses/x", `{"object":"response","status":"completed","output":[{"type":"function_call","id":"fc_1","call_id":"c1","name":"add","arguments":"{}","status":"completed","signature":"s=="}]}`,
+			[]string{`"name":"add","type":"function_call","signature":"s=="}`}},
+		{"anthropic/x", `{"type":"message","content":[{"type":"tool_use","id":"c1","name":"add","input":{},"signature":"s==","caller":{"type":"direct"}}],"stop_reason":"tool_use"}`,
+			[]string{`"name":"add","type":"tool_use","caller":{"type":"direct"},"signature":"s=="}`}},
+	} {
+		kind := "application/json"
+		if strings.HasPrefix(tt.answer, "data") {
+			kind = "text/event-stream"
+		}
+		m, sent := answering(t, tt.name, kind, tt.answer)
+		result, word := afterwards(t, m, sent)
+		for _, want := range tt.want {
+			if !strings.Contains(result, want) || !strings.Contains(word, want) {
+				t.Errorf("%s: was sent %s\nthen %s\nwant %s", tt.name, result, word, want)
+			}
+		}
+		resp, err := m.Generate(t.Context(), hello, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, sent := answering(t, tt.name, kind, tt.answer)
+		_, _ = other.Generate(t.Context(), &model.Request{Messages: append(hello.Messages[:1:1], resp.Message, model.UserText("Go on."))}, nil)
+		for _, not := range []string{"signature", "state", "of_today", "caller", "reasoning", "thinking"} {
+			if strings.Contains((*sent)[0], `"`+not) {
+				t.Errorf("%s: another server was sent %s", tt.name, (*sent)[0])
+			}
+		}
+	}
+}
+
+// OpenAI's own server has nothing to send back, and refuses members that it does not know.
+func TestUnknownMembersOfOpenAI(t *testing.T) {
+	m, err := provider.Open("openai/gpt-5-mini", provider.Options{Key: "k", Env: noEnv, Retry: once, HTTPClient: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(
+			`{"choices":[{"message":{"content":"hi","new":1,"tool_calls":[{"id":"1","new":1,"function":{"name":"add","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`))}, nil
+	})}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, sent := answering(t, "openai/x", "text/event-stream", "data: [DONE]\n\n")
-	_, _ = other.Generate(t.Context(), &model.Request{Messages: append(hello.Messages[:1:1], resp.Message, model.UserText("Go on."))}, nil)
-	if strings.Contains((*sent)[0], "signature") {
-		t.Errorf("another server was sent %s", (*sent)[0])
+	resp, err := m.Generate(t.Context(), hello, nil)
+	if err != nil || len(resp.Message.Parts) != 2 || resp.Message.Calls()[0].Opaque != nil {
+		t.Errorf("Generate = %+v, %v; want a text and a call without more", resp, err)
 	}
 }
 
@@ -193,6 +286,67 @@ func TestThoughtMembers(t *testing.T) {
 	}
 }
 
+// An answer in which the server pauses (pause_turn) is sent back as it is, with the calls of the server's
+// own tools and their results, and goes on. It is one answer to the caller.
+func TestPauseTurn(t *testing.T) {
+	events := func(stop string, blocks ...string) string {
+		var b strings.Builder
+		add := func(format string, args ...any) { fmt.Fprintf(&b, "data: "+format+"\n\n", args...) }
+		add(`{"type":"message_start","message":{"usage":{"input_tokens":10}}}`)
+		for _, block := range blocks {
+			add("%s", block)
+		}
+		add(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":5}}`, stop)
+		add(`{"type":"message_stop"}`)
+		return b.String()
+	}
+	first := events("pause_turn",
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"I search."}}`, `{"type":"content_block_stop","index":0}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"x\"}"}}`, `{"type":"content_block_stop","index":1}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[{"type":"web_search_result","encrypted_content":"e=="}]}}`, `{"type":"content_block_stop","index":2}`)
+	second := events("tool_use", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":" Found."}}`, `{"type":"content_block_stop","index":0}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c1","name":"add","input":{"a":1}}}`, `{"type":"content_block_stop","index":1}`)
+	var sent []string
+	endless := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = append(sent, string(body))
+		w.Header().Set("Content-Type", "text/event-stream")
+		if len(sent) == 1 || endless {
+			fmt.Fprint(w, first)
+		} else {
+			fmt.Fprint(w, second)
+		}
+	}))
+	defer s.Close()
+	m, err := provider.Open("anthropic/x", provider.Options{BaseURL: s.URL, Env: noEnv, Retry: once, Info: withWindow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown seen
+	resp, err := m.Generate(t.Context(), hello, shown.emit)
+	if err != nil || resp.Message.Text() != "I search. Found." || shown.text.String() != "I search. Found." || resp.Stop != model.StopCalls ||
+		resp.Usage != (model.Usage{Input: 20, Output: 10}) || len(resp.Message.Calls()) != 1 || len(shown.calls) != 1 || len(sent) != 2 {
+		t.Fatalf("Generate = %+v, %v; shown: %q, %+v; %d requests", resp, err, &shown.text, shown.calls, len(sent))
+	}
+	const back = `{"content":[{"text":"I search.","type":"text"},{"id":"srv_1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},` +
+		`{"content":[{"type":"web_search_result","encrypted_content":"e=="}],"tool_use_id":"srv_1","type":"web_search_tool_result"}`
+	if !strings.Contains(sent[1], back+`],"role":"assistant"}]`) {
+		t.Errorf("after the pause was sent %s\nwant %s", sent[1], back)
+	}
+	// Later requests have the whole answer.
+	messages := append(hello.Messages[:1:1], resp.Message, model.Message{Role: model.User, Parts: []model.Part{{Result: &model.Result{ID: "c1", Name: "add"}}}})
+	if _, err := m.Generate(t.Context(), &model.Request{Messages: messages, Tools: tools}, nil); err != nil || !strings.Contains(sent[2], back+`,{"text":" Found.","type":"text"},{"id":"c1"`) {
+		t.Errorf("later was sent %s, %v", sent[2], err)
+	}
+	// An answer that never ends is cut off.
+	sent, endless = nil, true
+	if resp, err := m.Generate(t.Context(), hello, nil); err != nil || resp.Stop != model.StopLength || len(sent) != 11 {
+		t.Errorf("Generate = %+v, %v after %d requests, want an answer that was cut off after 11", resp, err, len(sent))
+	}
+}
+
 // The query of a base URL goes with each request, as Azure wants it. It is not shown: it may hold a key.
 func TestQueryOfTheBaseURL(t *testing.T) {
 	for name, path := range map[string]string{"openai/x": "chat/completions", "openai-responses/x": "responses", "anthropic/x": "v1/messages"} {
@@ -206,7 +360,7 @@ func TestQueryOfTheBaseURL(t *testing.T) {
 			},
 		} {
 			got := ""
-			m, err := provider.Open(name, provider.Options{BaseURL: "http://model.test/deployments/a%2Fb?api-version=2024-10-21&key=of-the-query", Env: noEnv,
+			m, err := provider.Open(name, provider.Options{BaseURL: "http://model.test/deployments/a%2Fb?api-version=2024-10-21&key=of-the-query", Env: noEnv, Retry: once, Info: withWindow,
 				HTTPClient: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 					got = r.URL.String()
 					return answer()
@@ -246,7 +400,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("application/json", `{"object":"response","status":"completed","output":[{"type":"function_call","arguments":{}},1]}`)
 	f.Fuzz(func(t *testing.T, contentType, body string) {
 		for _, name := range []string{"openai/x", "openai-responses/x", "anthropic/x", "text/x"} {
-			m, err := provider.Open(name, provider.Options{BaseURL: "http://model.test", Env: noEnv, HTTPClient: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+			m, err := provider.Open(name, provider.Options{BaseURL: "http://model.test", Env: noEnv, Retry: once, Info: withWindow, HTTPClient: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body))}, nil
 			})}})
 			if err != nil {

@@ -51,8 +51,8 @@ func TestRequestsOnTheWire(t *testing.T) {
 		"everything": {System: "Be brief.", Messages: []model.Message{user("hello")}, Tools: []model.Tool{
 			{Name: "add", Description: "Add <two> numbers & more", Schema: json.RawMessage(`{"type":"object","required":["b","a"],"properties":{"b":{"type":"number","minimum":1e2},"a":{"type":"number","description":"<a>"}},"anyOf":[{"required":["a"]}]}`)},
 			{Name: "none"},
-		}, Choice: model.Choice{Mode: "tool", Tool: "add"}, MaxTokens: 100, Temperature: &zero, Stop: []string{"END", "<end>"}, Schema: closed},
-		"required": {Messages: []model.Message{user("hello")}, Tools: tools, Choice: model.Choice{Mode: "required"}, Temperature: &warm, MaxTokens: 3},
+		}, Choice: model.Choice{Mode: "tool", Tool: "add"}, Parameters: model.Parameters{MaxTokens: 100, Temperature: &zero}, Stop: []string{"END", "<end>"}, Schema: closed},
+		"required": {Messages: []model.Message{user("hello")}, Tools: tools, Choice: model.Choice{Mode: "required"}, Parameters: model.Parameters{Temperature: &warm, MaxTokens: 3}},
 		"choice none": {Messages: []model.Message{user("hello")}, Tools: tools, Choice: model.Choice{Mode: "none"},
 			Schema: json.RawMessage(`{"type":"object","properties":{"x":{"pattern":"<"}}}`)},
 		"media": {Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: "see"}, {Media: png}, {Media: pdf}, {Media: wav},
@@ -86,13 +86,15 @@ func TestRequestsOnTheWire(t *testing.T) {
 			opaque := model.Part{Opaque: &model.Opaque{Provider: api + "@model.test", Data: json.RawMessage(thought)}}
 			cases["thought"] = &model.Request{Tools: tools, Messages: []model.Message{user("add"), assistant(opaque, sum),
 				results(&model.Result{ID: "call_1", Name: "add", Parts: []model.Part{{Text: "3.5"}}})}}
-			redacted := model.Part{Opaque: &model.Opaque{Provider: api + "@model.test", Data: json.RawMessage(`{"type":"redacted_thinking","data":"xyz="}`)}}
+			redacted := model.Part{Opaque: &model.Opaque{Provider: "messages@model.test", Data: json.RawMessage(`{"type":"redacted_thinking","data":"xyz="}`)}}
 			cases["thought and text"] = &model.Request{Messages: []model.Message{user("add"), assistant(opaque, redacted, model.Part{Text: "5"}, opaque), user("again")}}
 		}
 		t.Run(o.name, func(t *testing.T) {
 			var got strings.Builder
-			o.options.Env = noEnv
-			o.options.Info = func(i *model.Info) { i.Images, i.Files, i.Audio = true, true, strings.HasPrefix(o.name, "chat") }
+			o.options.Env, o.options.Retry = noEnv, once
+			o.options.Info = func(i *model.Info) {
+				i.Images, i.Files, i.Audio, i.Window = true, true, strings.HasPrefix(o.name, "chat"), 100_000
+			}
 			o.options.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 				body, err := io.ReadAll(r.Body)
 				if err != nil || r.ContentLength != int64(len(body)) {

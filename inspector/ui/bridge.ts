@@ -91,6 +91,7 @@ export class Bridge {
 	lost = 0; // messages that are not kept
 	question?: Question;
 	calls: Run[] = []; // that are under way
+	forModel?: Obj; // what the view has told the model last
 	private count = 0;
 	private open = 0;
 	private stray = 0;
@@ -205,8 +206,10 @@ export class Bridge {
 				const hostCapabilities = { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, sandbox: { permissions: {}, csp: this.p.granted } };
 				return { result: { protocolVersion: "2026-01-26", hostInfo: { name: "patchbay-page", version: "1" }, hostCapabilities, hostContext: this.p.context() } };
 			}
+			case "ui/update-model-context": // there is no model here: the screen shows it
+				this.forModel = params;
+				return { result: {} };
 			case "ping":
-			case "ui/update-model-context": // there is no model here: the message is shown
 				return { result: {} };
 			case "ui/request-display-mode":
 				return { result: { mode: "inline" } };

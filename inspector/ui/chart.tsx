@@ -2,7 +2,7 @@
 // has the width of its place. A slow call and a failed one have marks of their own, whose shapes tell them apart.
 import type { ComponentChildren, JSX } from "preact";
 import { Table } from "./table";
-import { ms } from "./parts";
+import { count, ms } from "./parts";
 import type { Point, Traffic } from "./types";
 
 // Axis is the time of a chart: n spans from a moment.
@@ -64,7 +64,7 @@ export function Spark(p: { name: string; axis: Axis; points: Point[] }) {
 	const all = sum(list.map(([, q]) => q));
 	const slowest = list.reduce((a, b) => (b[1].p95 > a[1].p95 ? b : a))[1];
 	const text =
-		`${p.name}: ${all.calls} calls since ${clock(p.axis.from)}, highest p95 ${ms(slowest.p95)} at ${clock(slowest.at)}` +
+		`${p.name}: ${count(all.calls, "calls")} since ${clock(p.axis.from)}, highest p95 ${ms(slowest.p95)} at ${clock(slowest.at)}` +
 		(all.slow > 0 ? `, ${all.slow} slow` : "") +
 		(all.errors > 0 ? `, ${all.errors} failed, last at ${clock(list.filter(([, q]) => q.errors > 0).pop()![1].at)}` : "");
 	const wide = 100 / p.axis.n;
@@ -129,7 +129,7 @@ export function Latency(p: { axis: Axis; points: Point[] }) {
 	const y = (v: number): number => height - 4 - ((Math.log10(Math.max(v, 10 ** low)) - low) / (high - low)) * (height - 30);
 	const wide = 100 / p.axis.n;
 	const lines: [number, string][] = [];
-	for (let e = low; e <= high; e++) lines.push([y(10 ** e), e < 0 ? `${10 ** e} ms` : e < 3 ? `${10 ** e} ms` : `${10 ** (e - 3)} s`]);
+	for (let e = low; e <= high; e++) lines.push([y(10 ** e), e < 3 ? `${10 ** e} ms` : `${10 ** (e - 3)} s`]);
 	const most = list.length > 0 ? list.reduce((a, b) => (b[1].p95 > a[1].p95 ? b : a))[1] : undefined;
 	return (
 		<Chart

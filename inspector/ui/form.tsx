@@ -416,6 +416,7 @@ function Simple(p: Shown) {
 				{p.label ?? title(field)}
 				{field.required && !p.label && <Star />}
 			</label>
+			{field.title && !p.label && <code class="dim">{line(field.name, 80)}</code>}
 			<div class="control">
 				<Control {...p} common={common} />
 				<Unset {...p} />
@@ -541,9 +542,10 @@ export function Arguments(p: { schema: unknown; form: Form; value: any; set: (v:
 	);
 }
 
-// useForm returns the form of a schema.
-export function useForm(schema: unknown): { form?: Form; error?: string } {
+// useForm returns the form of a schema, and its value as long as nothing is typed: it is drawn with that, so nothing that is
+// typed fast comes before or behind it.
+export function useForm(schema: unknown): { form?: Form; first?: any; error?: string } {
 	const text = useMemo(() => JSON.stringify(schema), [schema]);
-	const got = useLoad((signal) => loadForm(schema, signal), [text]);
-	return { form: got.value, error: got.error };
+	const { value: form, error } = useLoad((signal) => loadForm(schema, signal), [text]);
+	return { form, first: useMemo(() => form && fresh(form), [form]), error };
 }

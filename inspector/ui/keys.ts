@@ -20,7 +20,7 @@ export const onCtrlEnter = (run: () => unknown) => (e: KeyboardEvent): void => {
 	if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey)) return;
 	e.preventDefault();
 	e.stopPropagation();
-	void run();
+	if (!e.repeat) void run();
 };
 
 // keysAreOn reports whether single keys work.
@@ -36,11 +36,11 @@ export function switchKeys(to: boolean): void {
 export function watchKeys(): void {
 	addEventListener("keydown", (e) => {
 		const field = (e.target as Element | null)?.closest?.("input, textarea, select, [contenteditable]");
-		if (!on || field || e.ctrlKey || e.metaKey || e.altKey) return;
+		if (!on || !state.now || field || e.ctrlKey || e.metaKey || e.altKey) return;
 		if (waits) {
 			waits = false;
 			const to = goTo[e.key];
-			if (to && state.now) {
+			if (to) {
 				e.preventDefault();
 				go(to);
 			}

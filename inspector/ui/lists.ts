@@ -1,6 +1,6 @@
 // The lists of servers, kept until the server says that they changed; and the resources that the page subscribed to.
 import { useEffect } from "preact/hooks";
-import { client, pause, type Obj } from "./mcp";
+import { client, isObject, pause, type Obj } from "./mcp";
 import { said, use, Value } from "./store";
 
 // Tool, Prompt, Resource and Template are features as servers list them.
@@ -36,6 +36,7 @@ export type ListName = "tools" | "prompts" | "resources" | "resourceTemplates";
 
 export interface List<T> {
 	items?: T[];
+	bad?: number; // items that are left out, as their names are missing or repeated
 	error?: string;
 	stale: boolean; // to be loaded when it is shown
 }
@@ -54,8 +55,10 @@ async function load(server: string, of: ListName): Promise<void> {
 	if (!l.now.stale) return;
 	l.set({ ...l.now, stale: false });
 	try {
-		const items = (await client(server).list<any>(of)).filter((i) => typeof i === "object" && i !== null);
-		l.set({ items, stale: l.now.stale });
+		const all = await client(server).list<any>(of);
+		const name = { tools: "name", prompts: "name", resources: "uri", resourceTemplates: "uriTemplate" }[of];
+		const named = new Map(all.filter((i) => isObject(i) && typeof i[name] === "string" && i[name] !== "").map((i) => [i[name], i]));
+		l.set({ items: [...named.values()], bad: all.length - named.size, stale: l.now.stale });
 	} catch (err) {
 		l.set({ ...l.now, error: (err as Error).message, stale: l.now.stale });
 	}

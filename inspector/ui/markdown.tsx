@@ -1,7 +1,7 @@
 // Markdown of servers as elements: headings, paragraphs, lists, quotes, code, tables, emphasis and links. HTML is text,
 // pictures are links, and a link asks before it leads away.
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button, Copy } from "./parts";
 import { visible, webAddress } from "./text";
 
@@ -10,16 +10,17 @@ const maxDepth = 6; // of quotes, lists and emphasis
 
 // Markdown shows a text.
 export function Markdown(p: { text: string }) {
-	const text = visible(p.text);
-	if (text.length > maxLength) return <pre>{text}</pre>;
-	return <div class="markdown">{blocks(text.split("\n"), 0)}</div>;
+	return useMemo(() => {
+		const text = visible(p.text);
+		return text.length > maxLength ? <pre>{text}</pre> : <div class="markdown">{blocks(text.split("\n"), 0)}</div>;
+	}, [p.text]);
 }
 
 const fence = /^ {0,3}(```+|~~~+)\s*([\w+#.-]*)/;
 const item = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const heading = /^ {0,3}(#{1,6})\s+(.*)$/;
 const rule = /^ {0,3}([-*_])( *\1){2,} *$/;
-const tableRule = /^ *\|? *:?-+:? *(\| *:?-+:? *)*\|? *$/;
+const tableRule = /^[ |:-]+$/;
 
 const cells = (row: string): string[] =>
 	row
@@ -124,7 +125,7 @@ function listAt(lines: string[], at: number, depth: number): [JSX.Element, numbe
 	return [ordered ? <ol start={parseInt(first[2]!)}>{inside}</ol> : <ul>{inside}</ul>, i];
 }
 
-const span = /(`+)([^`]|[^`][^]{0,1000}?[^`])\1(?!`)|!?\[([^[\]]{0,500})\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s()]{0,200}\)[^\s<>()]{0,2000})?)>?(?:\s+"[^"]{0,300}")?\s*\)|(\*\*|__)(?=\S)([^]{0,1000}?\S)\5|(?<![\w*])([*_])(?=\S)([^*_]{0,1000}[^\s*_])\7(?![\w*])|\bhttps?:\/\/[^\s<>"'`)\]]{1,2000}|\\([!-/:-@[-`{-~])/g;
+const span = /(?<!`)(`+)(?!`)([^`]|[^`][^]{0,1000}?[^`])\1(?!`)|!?\[([^[\]]{0,500})\]\(\s*<?([^\s<>()]{1,2000}(?:\([^\s()]{0,200}\)[^\s<>()]{0,2000})?)>?(?:\s+"[^"]{0,300}")?\s*\)|(\*\*|__)(?=\S)([^]{0,1000}?\S)\5|(?<![\w*])([*_])(?=\S)([^*_]{0,1000}[^\s*_])\7(?![\w*])|\bhttps?:\/\/[^\s<>"'`)\]]{1,2000}|\\([!-/:-@[-`{-~])/g;
 
 // spans returns the elements of a line.
 function spans(text: string, depth: number): ComponentChildren[] {
@@ -194,6 +195,7 @@ export function Address(p: { url: URL }) {
 // Leave asks whether to open a page of elsewhere.
 function Leave(p: { url: URL; onEnd: () => void }) {
 	const dialog = useRef<HTMLDialogElement>(null);
+	const close = () => dialog.current!.close(); // gives the focus back to the link
 	useEffect(() => dialog.current?.showModal(), []);
 	return (
 		<dialog ref={dialog} aria-label={"Open a page of " + p.url.host} onClose={p.onEnd}>
@@ -206,13 +208,13 @@ function Leave(p: { url: URL; onEnd: () => void }) {
 					kind="main"
 					onPress={() => {
 						open(p.url.href, "_blank", "noopener,noreferrer");
-						p.onEnd();
+						close();
 					}}
 				>
 					Open {p.url.host}
 				</Button>
 				<Copy text={() => p.url.href}>Copy the address</Copy>
-				<Button onPress={p.onEnd}>Stay here</Button>
+				<Button onPress={close}>Stay here</Button>
 			</div>
 		</dialog>
 	);

@@ -1,7 +1,8 @@
 // The MCP client of the page: revision 2026-07-28 over POST /ui/mcp/SERVER. Every request stands alone.
 import { state } from "./store";
 
-const revision = "2026-07-28";
+// revision is that which the page speaks.
+export const revision = "2026-07-28";
 const prefix = "io.modelcontextprotocol/";
 const tasksExtension = prefix + "tasks";
 
@@ -75,6 +76,9 @@ export const isExact = (v: unknown): v is { rawJSON: string } => exact.isRawJSON
 // isObject reports whether a value is an object of JSON.
 export const isObject = (v: unknown): v is Obj => typeof v === "object" && v !== null && !Array.isArray(v) && !isExact(v);
 
+// objects returns the objects of a list that a server may have sent otherwise.
+export const objects = (v: unknown): Obj[] => (Array.isArray(v) ? v.filter(isObject) : []);
+
 // parse is JSON.parse with exact integers.
 export function parse(text: string): any {
 	if (!exact.rawJSON || !/\d{16}/.test(text)) return JSON.parse(text);
@@ -95,7 +99,7 @@ function header(value: string): string {
 export function paramHeaders(schema: Obj | undefined, args: any): Record<string, string> {
 	const out: Record<string, string> = {};
 	const below = (s: any, value: any, depth: number) => {
-		if (depth > 32 || typeof s?.properties !== "object" || value === null || typeof value !== "object") return;
+		if (depth > 32 || !isObject(s?.properties) || !isObject(value)) return;
 		for (const [name, of] of Object.entries<any>(s.properties)) {
 			const v = Object.hasOwn(value, name) ? value[name] : undefined;
 			const as = of?.["x-mcp-header"];
@@ -252,7 +256,7 @@ export class Client {
 				for (const [key] of open) answered.add(key);
 				await this.request("tasks/update", { taskId: t.taskId, inputResponses }, quiet);
 			} else {
-				await pause(Math.min(Math.max(t.pollIntervalMs ?? 500, 100), 30_000), o.signal);
+				await pause(Math.min(Math.max(Number(t.pollIntervalMs) || 500, 100), 30_000), o.signal);
 			}
 			t = (await this.request("tasks/get", { taskId: t.taskId }, quiet)) as unknown as Task;
 		}
@@ -288,11 +292,15 @@ export class Client {
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 	return new Promise((resolve, reject) => {
 		if (signal?.aborted) return reject(signal.reason);
-		const timer = setTimeout(resolve, ms);
-		signal?.addEventListener("abort", () => {
+		const stop = () => {
 			clearTimeout(timer);
-			reject(signal.reason);
-		});
+			reject(signal!.reason);
+		};
+		const timer = setTimeout(() => {
+			signal?.removeEventListener("abort", stop); // a task is asked for thousands of times with one signal
+			resolve();
+		}, ms);
+		signal?.addEventListener("abort", stop);
 	});
 }
 

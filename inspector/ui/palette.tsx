@@ -1,5 +1,5 @@
 // The palette (ctrl-K): servers, their tools and screens by a part of their names; and help (?).
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { go, join, state, use } from "./store";
 import { screens } from "./screens";
 import { visible } from "./visible";
@@ -16,7 +16,6 @@ function targets(): Target[] {
 	const now = state.now;
 	if (!now) return [];
 	const out: Target[] = screens.filter((s) => s.when(now)).map((s) => ({ name: s.name, kind: "screen", to: s.path === "" ? "/" : "/" + s.path }));
-	out.push({ name: "Help", kind: "screen", to: "/help" });
 	for (const s of now.servers) {
 		if (now.can.call) out.push({ name: s.name, kind: "server", to: join("s", s.name) });
 		for (const t of s.largest ?? []) if (now.can.call) out.push({ name: t.name, kind: "tool of " + s.name, to: join("s", s.name, "tools", t.name) });
@@ -37,7 +36,7 @@ export function Palette() {
 	const [text, setText] = useState("");
 	const [at, setAt] = useState(0);
 	use(state);
-	useEffect(() => {
+	useLayoutEffect(() => {
 		const press = (e: KeyboardEvent) => {
 			if (e.key.toLowerCase() !== "k" || !(e.ctrlKey || e.metaKey) || e.altKey || e.shiftKey) return;
 			e.preventDefault();
@@ -59,6 +58,7 @@ export function Palette() {
 		.slice(0, most)
 		.map(([, t]) => t);
 	const chosen = Math.min(at, found.length - 1);
+	useEffect(() => document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: "nearest" }), [chosen]);
 	const open = (t: Target | undefined) => {
 		if (!t) return;
 		dialog.current!.close();

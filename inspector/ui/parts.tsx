@@ -34,6 +34,7 @@ export function Button(p: { onPress: () => unknown; children: ComponentChildren;
 			aria-label={p.label}
 			aria-pressed={p.pressed}
 			title={p.title}
+			onKeyDown={(e) => e.repeat && e.key === "Enter" && e.preventDefault()} // it may be held since before the focus came here
 			onClick={async () => {
 				if (busy) return; // a button that were disabled would lose the focus
 				const done = p.onPress();
@@ -108,6 +109,21 @@ export function Tabs(p: { label: string; tabs: { name: string; content: () => Co
 	);
 }
 
+// Facts shows names, each with what there is to say about it.
+export const Facts = (p: { list: [ComponentChildren, ComponentChildren][] }) => (
+	<dl class="facts">
+		{p.list.map(([name, text]) => [<dt>{name}</dt>, <dd>{text}</dd>])}
+	</dl>
+);
+
+// TextField is a field for a short text. With find, the key / leads to it.
+export const TextField = (p: { label: string; value: string | undefined; set: (v: string) => void; example: string; find?: boolean; list?: string }) => (
+	<label>
+		{p.label}
+		<input value={p.value ?? ""} placeholder={p.example} list={p.list} autocomplete="off" spellcheck={false} onInput={(e) => p.set(e.currentTarget.value)} data-find={p.find ? "" : undefined} />
+	</label>
+);
+
 // Failed shows an error.
 export function Failed(p: { children: ComponentChildren }) {
 	return (
@@ -145,6 +161,9 @@ export function size(v: number | undefined): string {
 	if (v < 1e6) return (v / 1e3).toFixed(1) + " kB";
 	return (v / 1e6).toFixed(1) + " MB";
 }
+
+// count formats a number of things, whose name is in the plural.
+export const count = (n: number, of: string): string => `${n} ${n === 1 ? of.replace(/s\b/, "") : of}`;
 
 // ago formats the time since a moment.
 export function ago(since: string, now = Date.now()): string {

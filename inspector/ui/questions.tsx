@@ -1,6 +1,6 @@
 // Questions of servers, and their answers: a form, a page to visit, a message that a model would write.
-import { useEffect, useRef, useState } from "preact/hooks";
-import { check, focusFault, FormFields, fresh, useForm } from "./form";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { check, focusFault, FormFields, useForm } from "./form";
 import { Address, Markdown } from "./markdown";
 import { onCtrlEnter } from "./keys";
 import type { Asked, Obj } from "./mcp";
@@ -15,11 +15,12 @@ import type { Fault } from "./types";
 export function QuestionCard(p: { server: string; about: string; asked: Asked; answer: (result: Obj) => void; refuse?: () => void; focus?: boolean }) {
 	const card = useRef<HTMLElement>(null);
 	const { method, params } = p.asked;
-	useEffect(() => {
-		if (p.focus) card.current?.querySelector<HTMLElement>("input, textarea, select, button")?.focus();
+	useLayoutEffect(() => {
+		// Not a button: the person may be pressing a key that is meant for something else.
+		if (p.focus) (card.current!.querySelector<HTMLElement>("input, textarea, select") ?? card.current!).focus();
 	}, []);
 	return (
-		<section class="question" ref={card} aria-label={"Question of " + line(p.server, 60)}>
+		<section class="question" ref={card} tabIndex={-1} aria-label={"Question of " + line(p.server, 60)}>
 			<p class="from">
 				<strong>{visible(p.server)}</strong> {method === "sampling/createMessage" ? "wants a message of a model" : "asks"} · <span class="dim">{line(p.about, 80)}</span>
 			</p>
@@ -42,19 +43,20 @@ export function QuestionCard(p: { server: string; about: string; asked: Asked; a
 
 // Questions shows what servers ask in calls.
 export const Questions = (p: { runs: Run[]; about?: string; focus?: boolean }) => (
-	<>{p.runs.flatMap((r) => r.queries.map((q, i) => <QuestionCard key={r.n + "." + i + q.asked.params.message} server={r.server} about={(p.about ?? "") + r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} focus={p.focus && i === 0} />))}</>
+	<>{p.runs.flatMap((r) => r.queries.map((q, i) => <QuestionCard key={q.n} server={r.server} about={(p.about ?? "") + r.name} asked={q.asked} answer={q.answer} refuse={q.refuse} focus={p.focus && i === 0} />))}</>
 );
 
 interface Card {
 	asked: Asked;
 	answer: (result: Obj) => void;
 	refuse?: () => void;
+	focus?: boolean; // it takes the focus: the person waits for it
 }
 
 const Refusals = (p: Card) => (
 	<>
 		<Button onPress={() => p.answer({ action: "decline" })}>Decline</Button>
-		<Button onPress={() => p.answer({ action: "cancel" })} title="Close it without a decision">
+		<Button onPress={() => p.answer({ action: "cancel" })} title="Close without a decision">
 			Dismiss
 		</Button>
 	</>
@@ -63,14 +65,13 @@ const Refusals = (p: Card) => (
 // Fill asks for a form.
 function Fill(p: Card) {
 	const { params } = p.asked;
-	const { form, error } = useForm(params.requestedSchema);
-	const [value, setValue] = useState<any>();
+	const { form, first, error } = useForm(params.requestedSchema);
+	const [typed, setTyped] = useState<any>();
+	const value = typed === undefined ? first : typed;
 	const [faults, setFaults] = useState<Fault[]>([]);
 	const card = useRef<HTMLDivElement>(null);
-	useEffect(() => {
-		if (!form) return;
-		setValue(fresh(form));
-		card.current?.querySelector<HTMLElement>("input, textarea, select")?.focus();
+	useLayoutEffect(() => {
+		if (form && p.focus) card.current?.querySelector<HTMLElement>("input, textarea, select")?.focus();
 	}, [form]);
 	const accept = async (anyway: boolean) => {
 		if (!anyway) {
@@ -90,7 +91,7 @@ function Fill(p: Card) {
 		>
 			<p class="message">{visible(params.message)}</p>
 			{error && <Failed>{error}</Failed>}
-			{form && <FormFields form={form} schema={params.requestedSchema} value={value} set={setValue} faults={faults} />}
+			{form && <FormFields form={form} schema={params.requestedSchema} value={value} set={setTyped} faults={faults} />}
 			<div class="row">
 				<Button kind="main" onPress={() => accept(false)}>
 					Accept
@@ -168,7 +169,7 @@ function Write(p: Card) {
 					Send
 				</Button>
 				{p.refuse && (
-					<Button onPress={p.refuse} title="The protocol has no answer that declines: the call ends">
+					<Button onPress={p.refuse}>
 						Decline and end the call
 					</Button>
 				)}

@@ -1,15 +1,16 @@
 // Results of calls: content, structured content, the whole as JSON, and what differs from the call before.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "./api";
 import { check, type Checked } from "./form";
 import { Markdown } from "./markdown";
-import { isExact, isObject, parse, type Obj } from "./mcp";
-import { Button, Copy, Link, ms, size, Tabs, useLoad } from "./parts";
+import { isExact, isObject, objects, parse, revision, type Obj } from "./mcp";
+import { Button, Copy, count, Link, ms, size, Tabs, useLoad } from "./parts";
 import type { Run } from "./runs";
-import { join } from "./store";
+import { join, state, use } from "./store";
 import { bytesOf, line, shown, visible } from "./text";
 
-const pictures = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-const sounds = ["audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3", "audio/ogg", "audio/webm", "audio/mp4", "audio/flac", "audio/aac"];
+const pictures = /^image\/(png|jpeg|gif|webp)$/;
+const sounds = /^audio\/((x-)?wav|wave|mpeg|mp[34]|ogg|webm|flac|aac)$/;
 const maxShown = 8 << 20; // characters of base64 that are shown
 const maxRows = 500; // rows of a table that are shown at once
 const maxText = 300_000; // characters of a text that are shown at once
@@ -100,7 +101,7 @@ function Content(p: { result: Obj; server: string }) {
 			</>
 		);
 	}
-	if (Array.isArray(contents)) return <>{contents.map((c: any) => <ResourceView resource={c} />)}</>;
+	if (Array.isArray(contents)) return <>{objects(contents).map((c) => <ResourceView resource={c} />)}</>;
 	if (Array.isArray(content) && content.length > 0) return <>{content.map((c: any) => <Block block={c} server={p.server} plain={!!p.result.isError} />)}</>;
 	return <p class="dim">No content.</p>;
 }
@@ -111,7 +112,7 @@ export function Block(p: { block: any; server?: string; plain?: boolean }) {
 	const mime = kindOf(b?.mimeType);
 	switch (b?.type) {
 		case "text":
-			return <TextView text={String(b.text)} plain={p.plain} />;
+			return <TextView text={String(b.text ?? "")} plain={p.plain} />;
 		case "image":
 			return <Picture data={b.data} mime={mime} />;
 		case "audio":
@@ -169,7 +170,7 @@ function Long(p: { text: string; code?: boolean }) {
 function Picture(p: { data: any; mime: string }) {
 	const bytes = String(p.data).length * 0.75;
 	const name = `${p.mime || "image"}, ${size(Math.round(bytes))}`;
-	if (!pictures.includes(p.mime) || !isShort(p.data)) return <Bytes data={p.data} mime={p.mime} why="This kind of picture is not shown." />;
+	if (!pictures.test(p.mime) || !isShort(p.data)) return <Bytes data={p.data} mime={p.mime} why="This kind of picture is not shown." />;
 	return (
 		<figure>
 			<img src={`data:${p.mime};base64,${p.data}`} alt={"Picture of the server: " + name} />
@@ -181,7 +182,7 @@ function Picture(p: { data: any; mime: string }) {
 }
 
 function Sound(p: { data: any; mime: string }) {
-	if (!sounds.includes(p.mime) || !isShort(p.data)) return <Bytes data={p.data} mime={p.mime} why="This kind of sound is not played." />;
+	if (!sounds.test(p.mime) || !isShort(p.data)) return <Bytes data={p.data} mime={p.mime} why="This kind of sound is not played." />;
 	return <audio controls src={`data:${p.mime};base64,${p.data}`} aria-label={"Sound of the server, " + p.mime} />;
 }
 
@@ -197,9 +198,9 @@ function ResourceView(p: { resource: any }) {
 			</p>
 			{typeof text === "string" ? (
 				<TextView text={text} mime={mime || "text/plain"} />
-			) : pictures.includes(mime) ? (
+			) : pictures.test(mime) ? (
 				<Picture data={blob} mime={mime} />
-			) : sounds.includes(mime) ? (
+			) : sounds.test(mime) ? (
 				<Sound data={blob} mime={mime} />
 			) : (
 				<Bytes data={blob} mime={mime} />
@@ -300,7 +301,7 @@ function Table(p: { rows: Obj[]; name: string }) {
 		<div class="scroll" tabIndex={0} role="region" aria-label={"Table: " + line(p.name, 60)}>
 			<table>
 				<caption class="dim">
-					{line(p.name, 60)}: {p.rows.length} rows
+					{line(p.name, 60)}: {count(p.rows.length, "rows")}
 				</caption>
 				<thead>
 					<tr>
@@ -388,10 +389,39 @@ export function RunView(p: { run: Run; before?: Run; outputSchema?: Obj }) {
 			<Logs run={run} />
 			<ResultView {...p} />
 			{run.status !== "open" && (
-				<p>
-					<Link to={"/wire?q=" + encodeURIComponent(`method:${methods[run.kind]} target:"${run.name}"`)}>on the wire</Link>
-				</p>
+				<>
+					{/error/.test(run.status) && <Written key={run.n} run={run} />}
+					<Translated server={run.server} />
+					<p>
+						<Link to={"/wire?q=" + encodeURIComponent(`method:${methods[run.kind]} target:"${run.name}"`)}>on the wire</Link>
+					</p>
+				</>
 			)}
+		</>
+	);
+}
+
+// Translated tells that a server does not speak the revision of the page.
+function Translated(p: { server: string }) {
+	const speaks = use(state)?.servers.find((s) => s.name === p.server)?.server?.split(", ").pop();
+	return speaks && /^20/.test(speaks) && speaks !== revision ? (
+		<p class="dim">
+			translated: the server speaks {line(speaks, 20)}, this page {revision}
+		</p>
+	) : null;
+}
+
+// Written shows what a server has written to standard error since a call began, to administrators.
+function Written({ run }: { run: Run }) {
+	const can = state.now?.admin && state.now.can.steer;
+	const lines = useLoad(async (stop) => (can ? (await get<{ lines: { time: string; event?: boolean; text: string }[] }>(`/ui/logs/${encodeURIComponent(run.server)}?lines=50`, stop)).lines : []), []).value?.filter((l) => !l.event && Date.parse(l.time) >= run.began);
+	if (!lines?.length) return null;
+	return (
+		<>
+			<p class="dim">The server has written to standard error since then:</p>
+			<pre class="log" tabIndex={0} aria-label={"Standard error of " + line(run.server, 60)}>
+				{visible(lines.map((l) => l.text).join("\n"))}
+			</pre>
 		</>
 	);
 }
@@ -418,7 +448,7 @@ function Logs(p: { run: Run }) {
 	return (
 		<details open>
 			<summary>
-				{logs.length + lostLogs} log messages{lostLogs > 0 && `, the first ${lostLogs} are gone`}
+				{count(logs.length + lostLogs, "log messages")}{lostLogs > 0 && `, the first ${lostLogs} are gone`}
 			</summary>
 			<div class="logs" ref={end} tabIndex={0} role="log" aria-label="Log messages">
 				{logs.map((l) => (

@@ -9,6 +9,7 @@ const maxLogs = 500; // of one call
 
 // Query is a question of a server that a person has to answer.
 export interface Query {
+	n: number;
 	server: string;
 	about: string; // the tool, prompt or resource
 	asked: Asked;
@@ -55,10 +56,13 @@ export const asking = new Value<Run[]>([]);
 
 // A page that goes ends its calls that wait for an answer: nobody could give it later. Tasks go on.
 addEventListener("pagehide", () => {
-	for (const r of asking.now) if (!r.task) r.cancel();
+	const left = asking.now.filter((r) => !r.task);
+	for (const r of left) r.cancel();
+	keep("left", left.map((r) => ({ server: r.server, kind: r.kind, name: r.name, args: r.args })));
 });
 
 let lastRun = 0;
+let lastQuery = 0;
 
 // start begins a call, and returns it. Its history has it until newer ones push it out.
 function start(server: string, kind: Run["kind"], name: string, args: any, work: (o: Options) => Promise<Obj>, restored = false): Run {
@@ -95,6 +99,7 @@ function start(server: string, kind: Run["kind"], name: string, args: any, work:
 				const answers: Obj = Object.create(null);
 				const open = Object.entries(questions).map(([key, asked]) => {
 					const query: Query = {
+						n: ++lastQuery,
 						server,
 						about: name,
 						asked,
@@ -123,7 +128,7 @@ function start(server: string, kind: Run["kind"], name: string, args: any, work:
 		(err: Error) => {
 			const stopped = err.name === "AbortError" || err instanceof Declined;
 			const rpc = err instanceof RpcError ? { code: err.code, data: err.data } : {};
-			update({ status: stopped ? "canceled" : "error", error: { ...rpc, message: err instanceof Declined || (stopped && !stop.signal.aborted) ? err.message : stopped ? "canceled" : err.message } });
+			update({ status: stopped ? "canceled" : "error", error: { ...rpc, message: err.name === "AbortError" && stop.signal.aborted ? "canceled" : err.message } });
 		},
 	).finally(() => {
 		// A task takes as long as the person waits; of another call the program's own time counts.
@@ -155,34 +160,44 @@ interface Kept {
 	task: Task;
 }
 
-const kept = (): Kept[] => {
+// kept returns what keep has kept: tasks that go on, or calls that were left.
+const kept = <T,>(what: string): T[] => {
 	try {
-		const list = JSON.parse(sessionStorage.getItem("tasks") ?? "[]");
+		const list = JSON.parse(sessionStorage.getItem(what) ?? "[]");
 		return Array.isArray(list) ? list : [];
 	} catch {
 		return [];
 	}
 };
 
-function remember(run: Run): void {
-	const id = run.task?.taskId;
-	if (id === undefined) return;
-	const others = kept().filter((k) => k.task.taskId !== id || k.server !== run.server);
-	if (run.status === "open") others.push({ server: run.server, name: run.name, args: run.args, task: { ...run.task!, inputRequests: undefined } });
+function keep(what: string, list: object[]): void {
 	try {
-		sessionStorage.setItem("tasks", JSON.stringify(others.slice(-50)));
+		sessionStorage.setItem(what, JSON.stringify(list.slice(-50)));
 	} catch {
 		// the arguments are too large to be kept
 	}
 }
 
+function remember(run: Run): void {
+	const id = run.task?.taskId;
+	if (id === undefined) return;
+	const others = kept<Kept>("tasks").filter((k) => k.task.taskId !== id || k.server !== run.server);
+	// An error without a code is not of the server: the page goes, or the program could not be reached. The task goes on.
+	if (run.status === "open" || (run.status === "error" && run.error!.code === undefined)) others.push({ server: run.server, name: run.name, args: run.args, task: { ...run.task!, inputRequests: undefined } });
+	keep("tasks", others);
+}
+
 let resumed = false;
 
-// resume follows the tasks that an earlier load of the page began.
+// resume follows the tasks that an earlier load of the page began, and shows which calls ended with it.
 export function resume(): void {
 	if (resumed) return;
 	resumed = true;
-	for (const k of kept()) {
+	for (const k of kept<Run>("left")) {
+		start(k.server, k.kind, k.name, k.args, () => Promise.reject(new Declined("The page was loaded again while the server waited for an answer: the call was canceled.")), true);
+	}
+	keep("left", []);
+	for (const k of kept<Kept>("tasks")) {
 		start(k.server, "tool", k.name, k.args, (o) => client(k.server).follow(k.task, o), true);
 	}
 }

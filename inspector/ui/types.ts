@@ -7,12 +7,14 @@ export interface State {
 	home: "servers" | "tools" | "wire"; // the first screen
 	url?: string; // of the MCP endpoint; absent: there is none
 	person: string; // who looks at the page
+	principal?: string; // the same as the ID of a caller
 	admin: boolean; // may act on servers and answer for others
 	recording?: string; // the file that is shown instead of live traffic
 	can: { call: boolean; steer: boolean; policy: boolean; audit: boolean; judge: boolean; login: boolean };
 	servers: Server[];
 	sandbox?: string; // origin at which views of apps are shown
 	noSandbox?: string; // why they are not
+	connect?: string[]; // how hosts connect to the gateway: lines to paste begin with two spaces, below the names of their places
 	open: number; // questions of other callers that the person may answer
 }
 
@@ -96,6 +98,7 @@ export interface Side {
 	left?: number; // bytes that were recorded and are not here
 	faults?: string[]; // what the schema of the revision says against it; absent: nothing, or not checked
 	checked: boolean;
+	fits?: boolean; // its structured content fits the output schema of the tool
 }
 
 // Change is a place in which two messages differ.

@@ -9,7 +9,9 @@ interface Changes {
 	gone?: number[];
 	seq: number;
 	lost?: number;
+	skipped?: number; // frames before these that are left out, as they were too many
 	reset?: boolean;
+	note?: string; // what was left out before it came here
 }
 
 // RowPage is the answer of /ui/rows.
@@ -25,6 +27,8 @@ export interface RowPage {
 
 const most = 100_000; // rows that are kept
 const step = 500; // rows in a request
+const screenful = 100; // rows
+const pace = 1000; // ms between two requests for the newest rows
 
 export class WireList {
 	rows: Row[] = [];
@@ -34,7 +38,7 @@ export class WireList {
 	faults: string[] = [];
 	error = "";
 	loading = true;
-	live = true;
+	stays = false; // somebody looks at a part, so nothing of it is dropped
 	moved = 0; // rows that were added or removed at the top since the last look, for the place of the list
 
 	private filter = "";
@@ -42,6 +46,10 @@ export class WireList {
 	private stop = new AbortController();
 	private close: () => void = () => {};
 	private drawn = false;
+	private seq = 0; // the newest frame of the program that an event was about
+	private had = 0; // the newest frame that an answer with the newest rows was about
+	private floor = 0; // rows up to this one are not the first of the list
+	private catching: AbortSignal | undefined; // of the list that catchUp works on
 
 	constructor(private draw: () => void) {}
 
@@ -56,7 +64,10 @@ export class WireList {
 		this.changed();
 		try {
 			const page = await this.load(recording ? "&after=0" : "", signal);
+			if (signal.aborted) return;
 			this.rows = page.rows;
+			this.seq = this.had = page.seq;
+			this.floor = 0;
 			this.error = "";
 			this.loading = false;
 			this.start = page.start ?? "";
@@ -90,19 +101,34 @@ export class WireList {
 			{
 				rows: (c: Changes) => {
 					if (signal.aborted) return;
-					if (c.reset || c.lost) void this.begin(this.filter, false);
+					if (c.reset) void this.begin(this.filter, false);
 					else this.take(c);
 				},
 			},
-			(is) => {
-				this.live = is;
-				this.changed();
-			},
+			() => {},
+			// The browser does not open a stream again that the program has refused.
+			() => setTimeout(() => signal.aborted || void this.begin(this.filter, false), 1000),
 		);
 	}
 
 	// take takes what has changed.
 	take(c: Changes): void {
+		const missed = (c.lost ?? 0) + (c.skipped ?? 0);
+		const from = this.seq + missed;
+		this.seq = c.seq;
+		if (c.note) this.faults = [c.note];
+		if (c.seq <= this.had) return;
+		if (missed > 0 && !this.after) {
+			if (!this.stays && c.rows.length >= screenful) {
+				this.floor = from;
+				this.rows = [];
+				this.before = true;
+				this.moved = 0;
+			} else {
+				this.after = true;
+				if (!this.stays) void this.catchUp();
+			}
+		}
 		for (const n of c.gone ?? []) {
 			const at = this.find(n);
 			if (this.rows[at]?.n === n) this.rows.splice(at, 1);
@@ -110,7 +136,7 @@ export class WireList {
 		for (const row of c.rows) {
 			const at = this.find(row.n);
 			if (at === this.rows.length) {
-				if (!this.after) this.rows.push(row);
+				if (!this.after && row.n > this.floor) this.rows.push(row);
 			} else if (this.rows[at]!.n === row.n) this.rows[at] = row;
 			else if (at > 0 || !this.before) this.rows.splice(at, 0, row);
 		}
@@ -142,7 +168,9 @@ export class WireList {
 	// older loads rows before the first.
 	async older(): Promise<void> {
 		if (!this.before || this.loading || this.rows.length === 0) return;
-		await this.more(`&before=${this.rows[0]!.n}`, (page) => {
+		const first = this.rows[0]!.n;
+		await this.more(`&before=${first}`, (page) => {
+			if (this.rows[0]?.n !== first) return; // the list begins elsewhere now
 			this.before = page.more;
 			const room = Math.max(0, most - this.rows.length);
 			const rows = page.rows.slice(Math.max(0, page.rows.length - room));
@@ -156,8 +184,9 @@ export class WireList {
 	async newer(): Promise<void> {
 		if (!this.after || this.loading || this.rows.length === 0) return;
 		await this.more(`&after=${this.rows[this.rows.length - 1]!.n}`, (page) => {
-			this.after = page.more;
 			for (const row of page.rows) this.rows.push(row);
+			if (page.more) this.after = true;
+			else this.reached(page.seq);
 			this.trim();
 		});
 	}
@@ -165,12 +194,40 @@ export class WireList {
 	// ends shows the last rows, or the first.
 	async ends(last: boolean): Promise<void> {
 		if (last ? !this.after : !this.before) return;
-		await this.more(last ? "" : "&after=0", (page) => {
+		if (last) return this.more("", (page) => this.last(page));
+		await this.more("&after=0", (page) => {
 			this.rows = page.rows;
-			this.before = last && page.more;
-			this.after = !last && page.more;
-			this.moved = 0;
+			this.floor = this.moved = 0;
+			this.before = false;
+			this.after = page.more;
 		});
+	}
+
+	// catchUp shows the newest rows, and again as long as the list has not all of them.
+	async catchUp(): Promise<void> {
+		const signal = this.stop.signal;
+		if (this.catching === signal) return;
+		this.catching = signal;
+		while (this.after && !this.stays && !signal.aborted) {
+			const began = Date.now();
+			if (!this.loading) await this.more("", (page) => this.stays || this.last(page));
+			await new Promise((done) => setTimeout(done, Math.max(pace, Date.now() - began)));
+		}
+		if (this.catching === signal) this.catching = undefined;
+	}
+
+	private last(page: RowPage): void {
+		this.rows = page.rows;
+		this.floor = this.moved = 0;
+		this.had = page.seq;
+		this.before = page.more;
+		this.reached(page.seq);
+	}
+
+	// reached says that the list has all rows up to a frame. Those of events that came meanwhile may be missing.
+	private reached(seq: number): void {
+		this.after = seq < this.seq;
+		if (this.after && this.stays) setTimeout(() => void this.newer(), pace);
 	}
 
 	private async more(where: string, take: (page: RowPage) => void): Promise<void> {

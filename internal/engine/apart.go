@@ -11,7 +11,7 @@ import (
 // Apart returns a copy of the call for work that several callers wait for, and that may go on when the caller of c has
 // left. Its notifications go to tell, which passes them on with [Call.Pass]. Before a question, asks is called; its error
 // is returned, and the question is not asked.
-func (c *Call) Apart(tell func(method string, params json.RawMessage) error, asks func() error) *Call {
+func (c *Call) Apart(tell func(method string, params json.RawMessage) error, asks func(context.Context) error) *Call {
 	out := c.Detachable(c.Detach)
 	out.ex = redirected{out.ex, tell}
 	out.asker = guardedAsker{out.asker, asks}
@@ -43,11 +43,11 @@ func (c *Call) Pass(method string, params json.RawMessage) error {
 // guardedAsker asks only if a function agrees.
 type guardedAsker struct {
 	asker
-	asks func() error
+	asks func(context.Context) error
 }
 
 func (a guardedAsker) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error) {
-	if err := a.asks(); err != nil {
+	if err := a.asks(ctx); err != nil {
 		return nil, err
 	}
 	return a.asker.ask(ctx, c, qs)

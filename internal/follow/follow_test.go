@@ -107,14 +107,22 @@ func TestFileBeside(t *testing.T) {
 	}
 	await("a")
 	await("a") // the folder is watched now
-	for range 30 {
-		write(log, "line")
-		time.Sleep(10 * time.Millisecond)
+	quiet := false
+	for range 10 { // a notification that the system loses causes a look too, but not each time
+		for len(looks) > 0 {
+			<-looks
+		}
+		for range 30 {
+			write(log, "line")
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2 * settleTime)
+		if quiet = len(looks) == 0; quiet {
+			break
+		}
 	}
-	select {
-	case <-looks:
-		t.Error("a log causes a look")
-	default:
+	if !quiet {
+		t.Error("a log causes looks")
 	}
 	write(file, "b")
 	await("b")

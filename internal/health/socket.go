@@ -27,7 +27,7 @@ func Folder() (string, error) {
 	if !filepath.IsAbs(dir) {
 		var err error
 		if dir, err = os.UserCacheDir(); err != nil {
-			return "", err
+			return "", fmt.Errorf("%w; set XDG_RUNTIME_DIR to a folder of your own", err)
 		}
 	}
 	return filepath.Join(dir, "patchbay"), nil

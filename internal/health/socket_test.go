@@ -99,3 +99,13 @@ func TestSilentGateway(t *testing.T) {
 		t.Errorf("Gateways = %+v, %v; want one that is silent", found, err)
 	}
 }
+
+// Without a home folder, the error about the folder of the sockets says which variable names one.
+func TestFolderWithoutHome(t *testing.T) {
+	for _, name := range []string{"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		t.Setenv(name, "")
+	}
+	if dir, err := Folder(); err == nil || !strings.Contains(err.Error(), "set XDG_RUNTIME_DIR to a folder of your own") {
+		t.Errorf("Folder() = %q, %v", dir, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -19,6 +20,9 @@ const maxShared = 4096
 
 // Calls is the calls in progress that may be shared. The zero value has none. It may be used by several goroutines at once.
 type Calls struct {
+	// Logger gets the number of notifications that a slow caller has missed. It may be nil.
+	Logger *slog.Logger
+
 	mu     sync.Mutex
 	shared map[any]*execution // guarded by mu
 }
@@ -43,12 +47,16 @@ type execution struct {
 	usable bool // others may have the outcome
 }
 
-// waiter is one caller.
+// waiter is one caller. Its notifications wait for the goroutine of the caller, so that a slow one delays no other.
 type waiter struct {
-	call *engine.Call // nil: none
+	call *engine.Call  // nil: none
+	wake chan struct{} // capacity 1: notifications wait
 
-	mu   sync.Mutex
-	left bool // nothing may reach the caller any more; guarded by mu
+	passing sync.Mutex // held while notifications are passed on
+
+	mu    sync.Mutex
+	notes engine.Notes // guarded by mu
+	left  bool         // nothing may reach the caller any more; guarded by mu
 }
 
 // errLeft is the error of a question to a caller that has left.
@@ -57,7 +65,7 @@ var errLeft = errors.New("the caller that could be asked has left")
 // Do passes a request on, or waits for the execution of an equal one: key is what makes them equal, and id names the caller.
 // It returns the id of the caller whose execution is shared; empty: this one's own.
 func (c *Calls) Do(ctx context.Context, key any, id string, req *mcp.Request, next mcp.Handler) (res mcp.Result, of string, err error) {
-	w := &waiter{call: engine.From(ctx)}
+	w := &waiter{call: engine.From(ctx), wake: make(chan struct{}, 1)}
 	c.mu.Lock()
 	x := c.shared[key]
 	switch {
@@ -83,30 +91,22 @@ func (c *Calls) Do(ctx context.Context, key any, id string, req *mcp.Request, ne
 	}
 	// The caller may leave, and its bytes be used for another request.
 	go x.run(own, &mcp.Request{Method: req.Method, Params: bytes.Clone(req.Params)}, next)
-	select {
-	case <-x.done:
-		c.leave(x, w, nil)
-	case <-ctx.Done():
-		if !c.leave(x, w, context.Cause(ctx)) {
-			return nil, "", context.Cause(ctx)
-		}
-		<-x.done
+	if err = x.await(ctx, w, nil); !c.leave(x, w, err) && err != nil {
+		return nil, "", err
 	}
+	<-x.done
 	return x.result, "", x.err
 }
 
 // join waits for the execution of another caller.
 func (x *execution) join(ctx context.Context, w *waiter, req *mcp.Request, next mcp.Handler) (mcp.Result, string, error) {
-	select {
-	case <-x.done:
-	case <-x.apart:
-	case <-ctx.Done():
-		if x.calls.leave(x, w, context.Cause(ctx)) {
+	err := x.await(ctx, w, x.apart)
+	if ends := x.calls.leave(x, w, err); err != nil {
+		if ends {
 			<-x.done
 		}
-		return nil, x.id, context.Cause(ctx)
+		return nil, x.id, err
 	}
-	x.calls.leave(x, w, nil)
 	select {
 	case <-x.done:
 		if x.usable {
@@ -116,6 +116,24 @@ func (x *execution) join(ctx context.Context, w *waiter, req *mcp.Request, next 
 	}
 	res, err := next.Handle(ctx, req)
 	return res, "", err
+}
+
+// await passes notifications on to a caller until the execution has ended or apart is closed. Its error says why the caller
+// has left before.
+func (x *execution) await(ctx context.Context, w *waiter, apart <-chan struct{}) error {
+	for {
+		select {
+		case <-w.wake:
+			w.pass(ctx, x.calls.Logger)
+			continue
+		case <-x.done:
+		case <-apart:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		w.pass(ctx, x.calls.Logger)
+		return nil
+	}
 }
 
 // leave removes a caller. Without others that wait, or if it alone is asked, a caller that leaves with a cause cancels the
@@ -135,9 +153,7 @@ func (c *Calls) leave(x *execution, w *waiter, cause error) (ends bool) {
 		x.first = nil
 	}
 	c.mu.Unlock()
-	w.mu.Lock()
-	w.left = true
-	w.mu.Unlock()
+	w.leave()
 	if ends {
 		x.cancel(cause)
 	}
@@ -183,49 +199,83 @@ func (x *execution) run(ctx context.Context, req *mcp.Request, next mcp.Handler)
 	}
 }
 
-// asks is called before a question to the first caller. The others have executions of their own from now on.
-func (x *execution) asks() error {
+// asks is called before a question to the first caller, which gets its notifications before that. The others have executions
+// of their own from now on.
+func (x *execution) asks(ctx context.Context) error {
 	x.calls.mu.Lock()
-	defer x.calls.mu.Unlock()
 	if !x.alone {
 		x.alone = true
 		close(x.apart)
 	}
 	x.over()
-	if x.first == nil {
+	first := x.first
+	x.calls.mu.Unlock()
+	if first == nil {
 		x.cancel(errLeft)
 		return errLeft
+	}
+	first.pass(ctx, x.calls.Logger)
+	return nil
+}
+
+// tell queues a notification. Others than the first caller get what is about all: progress and log messages.
+func (x *execution) tell(method string, params json.RawMessage) error {
+	note := engine.Note{Method: method, Params: bytes.Clone(params)} // its memory may be used again
+	x.calls.mu.Lock()
+	defer x.calls.mu.Unlock()
+	for _, w := range x.waiting {
+		if w == x.first || method == revision.NoteProgress || method == revision.NoteMessage {
+			w.tell(note)
+		}
 	}
 	return nil
 }
 
-// tell passes a notification on. Others than the first caller get what is about all: progress and log messages.
-func (x *execution) tell(method string, params json.RawMessage) error {
-	x.calls.mu.Lock()
-	first, all := x.first, []*waiter(nil)
-	switch {
-	case method == revision.NoteProgress || method == revision.NoteMessage:
-		all = append(all, x.waiting...)
-	case first != nil:
-		all = []*waiter{first}
-	}
-	x.calls.mu.Unlock()
-	var err error
-	for _, w := range all {
-		if told := w.tell(method, params); w == first {
-			err = told
-		}
-	}
-	return err
-}
-
-// tell sends a notification to the caller unless it has left. The lock is held meanwhile, so that the answer comes after
-// it; the wire bounds how long that takes.
-func (w *waiter) tell(method string, params json.RawMessage) error {
+// tell queues a notification to the caller unless it has left.
+func (w *waiter) tell(n engine.Note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.left || w.call == nil {
-		return nil
+		return
 	}
-	return w.call.Pass(method, params)
+	w.notes.Put(n)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass passes on the notifications that wait. The wire bounds how long that takes.
+func (w *waiter) pass(ctx context.Context, log *slog.Logger) {
+	w.passing.Lock()
+	defer w.passing.Unlock()
+	for {
+		w.mu.Lock()
+		notes, dropped := w.notes.Take()
+		w.mu.Unlock()
+		if dropped > 0 && log != nil {
+			log.WarnContext(ctx, "notifications dropped", "method", revision.MethodCall, "count", dropped)
+		}
+		if len(notes) == 0 {
+			return
+		}
+		for _, n := range notes {
+			w.mu.Lock()
+			left := w.left
+			w.mu.Unlock()
+			if left {
+				return
+			}
+			_ = w.call.Pass(n.Method, n.Params) // the transport notices that the caller is away
+		}
+	}
+}
+
+// leave lets nothing reach the caller any more.
+func (w *waiter) leave() {
+	w.mu.Lock()
+	w.left = true
+	w.mu.Unlock()
+	w.passing.Lock() // after the one that is on its way
+	defer w.passing.Unlock()
 }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -204,5 +207,67 @@ func TestHas(t *testing.T) {
 	params := json.RawMessage(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"name":"a","arguments":{"x":1}}`)
 	if n := testing.AllocsPerRun(100, func() { _, _ = idempotency.Has(params) }); n != 0 {
 		t.Errorf("%v allocations without a key", n)
+	}
+}
+
+// slowWriter is a response that its client does not read before open is closed.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	open chan struct{}
+}
+
+func (w slowWriter) Write(b []byte) (int, error) {
+	<-w.open
+	return w.ResponseRecorder.Write(b)
+}
+
+// A caller that does not read its progress delays no other caller of the execution, and gets all of it before its answer once
+// it reads. The order in which they come does not matter.
+func TestSlowCallerDelaysNoOther(t *testing.T) {
+	for _, slowFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var calls idempotency.Calls
+			release := make(chan struct{})
+			work := mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+				<-release
+				mcp.Progress(ctx, 1, 2, "half")
+				mcp.Progress(ctx, 2, 2, "whole")
+				return mcp.RawResult(`{"content":[]}`), nil
+			})
+			srv := &mcp.Server{Name: "s", Handler: mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+				res, _, err := calls.Do(ctx, "k", "", req, work)
+				return res, err
+			})}
+			slow := slowWriter{httptest.NewRecorder(), make(chan struct{})}
+			fast := httptest.NewRecorder()
+			writers := []http.ResponseWriter{slow, fast}
+			if !slowFirst {
+				slices.Reverse(writers)
+			}
+			var ended atomic.Int64
+			for _, w := range writers {
+				r := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":7,`+
+					`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`))
+				for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+					"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "t"} {
+					r.Header.Set(name, value)
+				}
+				go func() { srv.ServeHTTP(w, r); ended.Add(1) }()
+				synctest.Wait()
+			}
+			close(release)
+			synctest.Wait()
+			check := func(who string, n int64, body string) {
+				t.Helper()
+				half, whole, result := strings.Index(body, "half"), strings.Index(body, "whole"), strings.Index(body, `"result"`)
+				if ended.Load() != n || half < 0 || whole < half || result < whole {
+					t.Errorf("%d callers have an answer, want %d; the %s one got %s", ended.Load(), n, who, body)
+				}
+			}
+			check("fast", 1, fast.Body.String())
+			close(slow.open)
+			synctest.Wait()
+			check("slow", 2, slow.Body.String())
+		})
 	}
 }

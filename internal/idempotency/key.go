@@ -8,6 +8,7 @@
 //   - Only the first caller is asked the questions of the execution. From the first question on, the others have executions of
 //     their own, and so they do if the call becomes a task.
 //   - Progress and log messages go to all callers that want them. Nothing reaches a caller after its answer.
+//   - A caller that reads slowly delays no other. It misses the oldest of more than 4,096 messages that wait for it.
 //   - At most 4,096 executions are shared at a time; further calls have executions of their own.
 package idempotency
 

@@ -183,10 +183,11 @@ func (c *boundedConn) SetReadDeadline(t time.Time) error {
 	c.reads.Lock()
 	defer c.reads.Unlock()
 	c.wanted = t
+	now := time.Now()
 	if t.IsZero() {
-		t = time.Now().Add(readLook)
+		t = now.Add(readLook)
 	}
-	if !c.inForce.IsZero() && !t.Before(c.inForce) && time.Now().Before(c.inForce) {
+	if !c.inForce.IsZero() && !t.Before(c.inForce) && now.Before(c.inForce) {
 		return nil // readAgain sets it
 	}
 	c.inForce = t

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -99,5 +101,54 @@ func TestNoSandbox(t *testing.T) {
 	e = New(&mcp.Server{Name: "x", Version: "1"}, all, Options{Log: slog.New(slog.DiscardHandler)})
 	if origin, why := e.Sandbox(); origin != "" || !strings.Contains(why, "it is at 127.0.0.2") {
 		t.Errorf("the sandbox is at %q, %v", origin, why)
+	}
+}
+
+// At the host of a sandbox that the operator names, an endpoint serves the frames of views and nothing else, whoever asks.
+func TestSandboxAt(t *testing.T) {
+	endpoint := func(hosts ...string) *Endpoint {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := &mcp.Server{Name: "x", Version: "1"}
+		srv.HTTP.AllowedHosts = hosts
+		guard := &auth.Guard{Verifiers: []auth.Verifier{&auth.JWT{Secret: "0123456789abcdef0123456789abcdef"}}, Resource: &auth.ResourceMetadata{Resource: "https://gateway.example/mcp"}}
+		e := New(srv, l, Options{Guard: guard, Log: slog.New(slog.DiscardHandler)})
+		t.Cleanup(func() { l.Close() })
+		return e
+	}
+	for _, own := range []string{"https://127.0.0.1", "https://mcp.example:9", "https://MCP.example", "https://proxy.example:8443", "https://gateway.example:8443"} {
+		if err := endpoint("mcp.example", "proxy.example:443").SandboxAt(own); err == nil || !strings.Contains(err.Error(), "is the host of the gateway itself") {
+			t.Errorf("a sandbox at %s: %v", own, err)
+		}
+	}
+	e := endpoint("mcp.example")
+	if err := e.SandboxAt("https://apps.example"); err != nil {
+		t.Fatal(err)
+	}
+	e.HandlePage(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTeapot) }), func() {})
+	e.Mux.HandleFunc("/healthz", func(w http.ResponseWriter, r *http.Request) {})
+	for _, tt := range []struct {
+		host, path string
+		status     int
+	}{
+		{"mcp.example", "/", http.StatusTeapot},
+		{"mcp.example", "/mcp", http.StatusUnauthorized},
+		{"apps.example", "/sandbox", http.StatusTeapot},
+		{"apps.example", "/assets/sandbox-X.js", http.StatusTeapot},
+		{"apps.example", "/", http.StatusForbidden},
+		{"apps.example", "/ui/state", http.StatusForbidden},
+		{"apps.example", "/mcp", http.StatusForbidden},
+		{"apps.example", "/mcp/s/db", http.StatusForbidden},
+		{"apps.example", "/healthz", http.StatusForbidden},
+		{"apps.example", "/.well-known/oauth-protected-resource", http.StatusForbidden},
+		{"apps.example:443", "/mcp", http.StatusForbidden},
+		{"APPS.example.", "/mcp", http.StatusForbidden},
+	} {
+		r, w := httptest.NewRequest(http.MethodGet, "https://"+tt.host+tt.path, nil), httptest.NewRecorder()
+		if e.http.Handler.ServeHTTP(w, r); w.Code != tt.status {
+			t.Errorf("%s at %s: HTTP %d %s", tt.path, tt.host, w.Code, w.Body)
+		}
 	}
 }

@@ -29,6 +29,9 @@ func Only(t testing.TB) {
 	}
 }
 
+// Raced reports whether a test is in its short form and the race detector makes it many times slower.
+func Raced() bool { return raced && !On() }
+
 // WithoutRace skips a test under the race detector, which makes it too slow. Scripts run the tests
 // of a file that calls it once more without the detector.
 func WithoutRace(t testing.TB) {

@@ -1,8 +1,12 @@
 package process
 
 import (
+	"os"
+	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/patchbay-dev/patchbay/config"
 )
 
 // passed are the variables that every command of a configuration gets: name and home of the user,
@@ -29,4 +33,22 @@ func Passes(name, value, goos string) bool {
 	}
 	// Old shells execute a variable with a value that looks like one of their functions.
 	return (slices.Contains(passed, name) || strings.HasPrefix(name, "LC_")) && !strings.HasPrefix(value, "()")
+}
+
+// Environment returns the environment of a command: the variables that its configuration declares
+// and, of this program's environment, all but those in without if the command inherits it, else
+// those that [Passes] allows. Answers to the inputs of one server are not given to another, and the
+// passphrase of the vault is given to none.
+func Environment(declared map[string]string, inherits bool, without ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, value, _ := strings.Cut(e, "=")
+		if inherits {
+			return strings.HasPrefix(name, config.InputEnvPrefix) || name == "PATCHBAY_PASSPHRASE" || slices.Contains(without, name)
+		}
+		return !Passes(name, value, runtime.GOOS)
+	})
+	for name, value := range declared {
+		env = append(env, name+"="+value)
+	}
+	return env
 }

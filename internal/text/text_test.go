@@ -40,3 +40,14 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+func TestCommonEnds(t *testing.T) {
+	for _, tt := range []struct {
+		a, b       string
+		head, tail int
+	}{{"", "", 0, 0}, {"abc", "abc", 3, 0}, {"abc", "axc", 1, 1}, {"aa", "aaa", 2, 0}, {"abab", "ab", 2, 0}, {"xb", "yb", 0, 1}, {"x", "y", 0, 0}} {
+		if head, tail := text.CommonEnds([]byte(tt.a), []byte(tt.b)); head != tt.head || tail != tt.tail {
+			t.Errorf("CommonEnds(%q, %q) = %d, %d, want %d, %d", tt.a, tt.b, head, tail, tt.head, tt.tail)
+		}
+	}
+}

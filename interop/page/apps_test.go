@@ -381,6 +381,24 @@ func TestHostileViews(t *testing.T) {
 		}
 	})
 
+	t.Run("as a model", func(t *testing.T) {
+		v.show("tells", apps.Needs{}, `begun.then(async () => {
+			await ask("ui/update-model-context", {content: [{type: "text", text: "of before"}]});
+			await ask("ui/update-model-context", {structuredContent: {chosen: 7}});
+			report({});
+		});`)
+		apps.AddTool(v.ui, mcp.Tool{Name: "panel"}, apps.Link{ResourceURI: "ui://views/tells", Visibility: []apps.Audience{apps.App}}, func(context.Context, struct{}) (string, error) { return "", nil })
+		v.reported()
+		listed := `[...document.querySelectorAll("main li a")].some((a) => a.textContent.includes("panel"))`
+		v.p.Until(listed)
+		v.p.Press("switch", "As a model")
+		v.p.Until("!" + listed)
+		got := browser.Eval[string](v.p, `document.querySelector("[aria-label='What a model gets']").innerText`)
+		if !strings.Contains(got, "result of tells") || !strings.Contains(got, `"chosen": 7`) || strings.Contains(got, "of before") {
+			t.Errorf("a model gets %s", got)
+		}
+	})
+
 	mu.Lock()
 	defer mu.Unlock()
 	for _, path := range reached {

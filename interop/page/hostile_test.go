@@ -157,7 +157,8 @@ func TestHostileServer(t *testing.T) {
 	p.Until(`document.querySelectorAll(".wire-box [aria-rowindex]").length > 5`)
 	safe("the wire")
 
-	for _, at := range loaded() {
+	for _, r := range loaded() {
+		at := r.URL
 		if u, err := url.Parse(at); err != nil || u.Scheme != "data" && !strings.HasPrefix(at, origin+"/") {
 			t.Errorf("the page has loaded %.200s", at)
 		}

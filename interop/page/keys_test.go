@@ -60,7 +60,6 @@ func TestKeyboardAlone(t *testing.T) {
 	p.Until(`document.querySelector("main")?.dataset.ready === "wire"`)
 	p.Keys("/")
 	focused(p, "Filter")
-	p.Keys(kb.Backspace) // chromedp sends the character too, which the page had stopped
 	p.Keys("method:tools/call")
 	p.Until(`location.search === "?q=method%3Atools%2Fcall"`)
 	p.Until(`document.querySelectorAll(".wire-box [aria-rowindex]").length > 0 && [...document.querySelectorAll(".wire-box [aria-rowindex]")].every(r => r.textContent.includes("tools/call"))`)
@@ -77,4 +76,22 @@ func TestKeyboardAlone(t *testing.T) {
 	if said := browser.Eval[string](p, `document.querySelector("[role=row][aria-selected=true]").textContent`); said == "" {
 		t.Error("the row of the call has no text")
 	}
+}
+
+// Enter opens the tool that was found, whose button has the focus then; it does not call it, also while it is held.
+func TestEnterCallsNothing(t *testing.T) {
+	p, origin := opened(t, "inspect", "--no-open", "everything")
+	p.Until(`document.querySelectorAll("main li a").length > 10`)
+	focused(p, "Find tools")
+	p.Keys("test_simple_text")
+	p.Keys(kb.Enter)
+	p.Until(`document.activeElement?.textContent.trim() === "Call"`)
+	for range 3 {
+		p.Keys(kb.Enter, browser.Held)
+	}
+	p.Reads("The result comes here.")
+	p.Keys(kb.Enter)
+	ended(p, "ok")
+	p.GoTo(origin + "/wire?q=method:tools/call+hop:servers")
+	p.Until(`document.querySelectorAll(".wire-box [aria-rowindex]").length === 1`)
 }

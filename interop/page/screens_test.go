@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,25 +120,11 @@ func gatewayFile(t *testing.T) string {
 func TestScreens(t *testing.T) {
 	for verb, paths := range screensOf {
 		t.Run(verb, func(t *testing.T) {
-			args := []string{"inspect", "--no-open", "everything"}
-			if verb == "up" {
-				args = []string{"up", "--http", "127.0.0.1:0", "--gateway", gatewayFile(t), "-s", "everything", "-s", "shop"}
-			}
-			p, origin := opened(t, args...)
+			p, origin := opened(t, screensBy(t, verb)...)
 			loaded := p.Requests()
 			for _, path := range paths {
-				before := len(loaded())
 				p.GoTo(origin + path)
 				p.Until(`!!document.querySelector("[data-ready]")`)
-				var files []string
-				for _, at := range loaded()[before:] {
-					if u, err := url.Parse(at); err == nil && u.Scheme != "data" && !strings.HasPrefix(u.Path, "/ui/") {
-						files = append(files, at)
-					}
-				}
-				if len(files) > 4 { // the document, its style, its script, and that of the screen
-					t.Errorf("%s loads %q", path, files)
-				}
 				if first := begun[path]; first != nil {
 					first(p)
 				}
@@ -147,9 +134,64 @@ func TestScreens(t *testing.T) {
 					axe(t, p, where)
 				})
 			}
-			for _, at := range loaded() {
-				if u, err := url.Parse(at); err != nil || u.Scheme != "data" && !strings.HasPrefix(at, origin+"/") && !strings.HasPrefix(at, strings.Replace(origin, "127.0.0.1", "localhost", 1)+"/sandbox") {
-					t.Errorf("the page has loaded %s", at)
+			for _, r := range loaded() {
+				if u, err := url.Parse(r.URL); err != nil || u.Scheme != "data" && !strings.HasPrefix(r.URL, origin+"/") && !strings.HasPrefix(r.URL, strings.Replace(origin, "127.0.0.1", "localhost", 1)+"/sandbox") {
+					t.Errorf("the page has loaded %s", r.URL)
+				}
+			}
+		})
+	}
+}
+
+// screensBy are the arguments of the program for the screens of a verb.
+func screensBy(t *testing.T, verb string) []string {
+	if verb == "up" {
+		return []string{"up", "--http", "127.0.0.1:0", "--gateway", gatewayFile(t), "-s", "everything", "-s", "shop"}
+	}
+	return []string{"inspect", "--no-open", "everything"}
+}
+
+// streams stay open for what comes later.
+var streams = regexp.MustCompile(`^/ui/events\?| subscriptions/listen$`)
+
+// A screen is there after at most six requests: the document, its style, its script, that of the screen, the state, and one
+// for what the screen shows. A tool with a view needs its form too.
+func TestRequests(t *testing.T) {
+	for verb, paths := range screensOf {
+		t.Run(verb, func(t *testing.T) {
+			p, origin := opened(t, screensBy(t, verb)...)
+			loaded := p.Requests()
+			for _, path := range paths {
+				p.GoTo("about:blank")
+				before := len(loaded())
+				p.GoTo(origin + path)
+				p.Until(`!!document.querySelector("[data-ready]")`)
+				// Until nothing has been asked for in half a second.
+				for now, quiet := 0, 0; quiet < 10; quiet++ {
+					browser.Eval[bool](p, `new Promise(done => setTimeout(done, 50, true))`)
+					if n := len(loaded()); n > now {
+						now, quiet = n, 0
+					}
+				}
+				var asked []string
+				for _, r := range loaded()[before:] {
+					at, own := strings.CutPrefix(r.URL, origin)
+					if method, is := r.Headers["Mcp-Method"]; is {
+						at += fmt.Sprint(" ", method)
+					}
+					if !own && !strings.HasPrefix(at, "data:") {
+						t.Errorf("%s asks for %s", path, at)
+					}
+					if own && !streams.MatchString(at) {
+						asked = append(asked, at)
+					}
+				}
+				most := 6
+				if strings.HasPrefix(path, "/apps/") {
+					most++
+				}
+				if len(asked) > most || len(asked) < 4 {
+					t.Errorf("%s makes %d requests: %q", path, len(asked), asked)
 				}
 			}
 		})

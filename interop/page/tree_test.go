@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write testdata/tree")
 // told are the roles that a screen reader tells; others only group, or are texts of elements that have them as a name.
 var told = regexp.MustCompile(`^(banner|main|navigation|region|form|dialog|heading|link|button|switch|checkbox|combobox|textbox|searchbox|listbox|option|tab|tablist|tabpanel|table|grid|columnheader|group|list|status|alert|log|image|figure|progressbar|DisclosureTriangle)$`)
 
-var digits = regexp.MustCompile(`\d+`)
+var digits = regexp.MustCompile(`\d+(\.\d+)?`)
 
 // tree returns the page as a screen reader has it: roles and names, a line each, with # for numbers.
 func tree(t *testing.T, p *browser.Person) string {
@@ -68,7 +68,7 @@ func tree(t *testing.T, p *browser.Person) string {
 }
 
 // TestTrees compares the accessibility tree of each screen, which a screen reader reads, with the reviewed one in
-// testdata/tree. After a change on purpose, go test ./page -run TestTrees -update writes them.
+// testdata/tree. After a change on purpose, go test ./page -run 'TestTrees|TestLogin' -update writes them.
 func TestTrees(t *testing.T) {
 	args := []string{"up", "--http", "127.0.0.1:0", "--gateway", gatewayFile(t), "-s", "everything", "-s", "shop"}
 	p, origin := opened(t, args...)
@@ -90,23 +90,29 @@ func TestTrees(t *testing.T) {
 		t.Run(tt.file, func(t *testing.T) {
 			p.GoTo(origin + tt.path)
 			p.Until(`!!document.querySelector("[data-ready]") && (` + tt.until + `)`)
-			got := tree(t, p)
-			path := filepath.Join("testdata", "tree", tt.file+".txt")
-			if *update {
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(strings.ReplaceAll(string(want), "\r\n", "\n"), got); diff != "" {
-				t.Errorf("the screen differs from %s (- before, + now):\n%s", path, diff)
-			}
+			golden(t, p, tt.file)
 		})
+	}
+}
+
+// golden compares the page as it is with testdata/tree/FILE.txt.
+func golden(t *testing.T, p *browser.Person, file string) {
+	t.Helper()
+	got := tree(t, p)
+	path := filepath.Join("testdata", "tree", file+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.ReplaceAll(string(want), "\r\n", "\n"), got); diff != "" {
+		t.Errorf("the screen differs from %s (- before, + now):\n%s", path, diff)
 	}
 }

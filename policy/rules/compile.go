@@ -22,7 +22,7 @@ const maxCost = 1_000_000
 func (r *reader) compile(n *yaml.Node, one *rule) {
 	if one.when = strings.TrimSpace(r.Text(n, "when")); one.when == "" {
 		if n.Kind == yaml.ScalarNode {
-			r.Fault(n, "when: true is always", "rule %s has an empty condition", yamlfile.Quote(one.name))
+			r.Fault(n, "when: true is always", "%s", r.about(one, " has ")+"an empty condition")
 		}
 		return
 	}
@@ -36,20 +36,28 @@ func (r *reader) compile(n *yaml.Node, one *rule) {
 		for _, e := range issues.Errors() {
 			line, column := r.place(n, e.Location.Line(), e.Location.Column())
 			text, fix := reword(e.Message)
-			r.FaultAt(line, column, fix, "rule %s: %s", yamlfile.Quote(one.name), text)
+			r.FaultAt(line, column, fix, "%s%s", r.about(one, ": "), text)
 		}
 		return
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		r.Fault(n, `compare it with something, as in kind == "tool"`, "rule %s: the condition is a %s and must be true or false", yamlfile.Quote(one.name), t)
+		r.Fault(n, `compare it with something, as in kind == "tool"`, "%sthe condition is a %s and must be true or false", r.about(one, ": "), t)
 		return
 	}
 	r.lint(n, one, checked)
 	one.checked = checked
 	one.exact, one.partial, err = programs(env, checked)
 	if err != nil {
-		r.Fault(n, "", "rule %s: %v", yamlfile.Quote(one.name), err)
+		r.Fault(n, "", "%s%v", r.about(one, ": "), err)
 	}
+}
+
+// about returns the beginning of a fault in the condition of a rule.
+func (r *reader) about(one *rule, then string) string {
+	if r.alone {
+		return ""
+	}
+	return "rule " + yamlfile.Quote(one.name) + then
 }
 
 // programs makes the programs of a condition, for exact and for partial accesses. Counting the
@@ -144,7 +152,7 @@ func (r *reader) lint(n *yaml.Node, one *rule, checked *cel.Ast) {
 		}
 		at := source.GetStartLocation(literal.ID())
 		line, column := r.place(n, at.Line(), at.Column())
-		r.FaultAt(line, column, yamlfile.Nearest(text, kinds), "rule %s: kind is never %s", yamlfile.Quote(one.name), yamlfile.Quote(text))
+		r.FaultAt(line, column, yamlfile.Nearest(text, kinds), "%skind is never %s", r.about(one, ": "), yamlfile.Quote(text))
 	}
 	ast.PostOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {

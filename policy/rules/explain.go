@@ -19,7 +19,7 @@ import (
 // Explanation holds the steps of a decision.
 type Explanation struct {
 	Decision policy.Decision
-	Tried    []Tried // in order, up to the rule that decided
+	Tried    []Tried // in order, up to the rule that decided, and those after it that match too
 }
 
 // Tried is a rule that was evaluated.
@@ -28,7 +28,7 @@ type Tried struct {
 	Line    int     `json:"line"`
 	When    string  `json:"when"`
 	Effect  string  `json:"effect"`          // "allow" or "deny"
-	Outcome string  `json:"outcome"`         // "yes", "no", "perhaps" (it depends on what is not known) or "failed"
+	Outcome string  `json:"outcome"`         // "yes", "no", "perhaps" (it depends on what is not known), "failed" or "shadowed" (it matches, and an earlier rule decided)
 	Err     string  `json:"error,omitempty"` // why it failed
 	Values  []Value `json:"values"`          // values that the outcome depends on
 }
@@ -48,16 +48,26 @@ func (s *Set) Explain(_ context.Context, a *policy.Access) Explanation {
 		out.Decision = policy.Decision{Rule: byDefault, Err: err}
 		return out
 	}
-	out.Decision = s.decide(func(r *rule) (outcome, error) {
+	try := func(r *rule) (Tried, outcome, error) {
 		t := Tried{Rule: r.name, Line: r.line, When: r.when, Effect: effectOf(r.allow), Values: []Value{}}
 		what, err := r.trace(vars, &t)
 		t.Outcome = [...]string{no: "no", yes: "yes", perhaps: "perhaps", failed: "failed"}[what]
 		if err != nil {
 			t.Err = err.Error()
 		}
+		return t, what, err
+	}
+	out.Decision = s.decide(func(r *rule) (outcome, error) {
+		t, what, err := try(r)
 		out.Tried = append(out.Tried, t)
 		return what, err
 	})
+	for _, r := range s.rules[len(out.Tried):] {
+		if t, what, _ := try(r); what == yes {
+			t.Outcome = "shadowed"
+			out.Tried = append(out.Tried, t)
+		}
+	}
 	return out
 }
 

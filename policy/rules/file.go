@@ -29,7 +29,7 @@ func Load(path string) (*Set, error) {
 
 // Parse reads the content of a file. Faults are [Problems] and name the file as path.
 func Parse(path string, data []byte) (*Set, error) {
-	r := &reader{yamlfile.Reader{Path: path}}
+	r := &reader{Reader: yamlfile.Reader{Path: path}}
 	set := r.read(data)
 	if faults := r.Faults(); len(faults) > 0 {
 		return nil, faults
@@ -39,8 +39,11 @@ func Parse(path string, data []byte) (*Set, error) {
 	return set, nil
 }
 
-// reader reads one file.
-type reader struct{ yamlfile.Reader }
+// reader reads one file, or a condition alone.
+type reader struct {
+	yamlfile.Reader
+	alone bool
+}
 
 func (r *reader) read(data []byte) *Set {
 	root := r.Root(data, "rules:")

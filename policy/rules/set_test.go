@@ -209,6 +209,19 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Rules after the one that decided are in an explanation if they match too.
+func TestExplainShadowed(t *testing.T) {
+	s := parse(t, "rules:\n- {name: all, when: 'true', effect: allow}\n- {name: no b, when: 'name == \"b\"', effect: deny}\n- {name: no a, when: 'name == \"a\"', effect: deny}\n")
+	got := s.Explain(t.Context(), &policy.Access{Kind: mcp.KindTool, Name: "a"})
+	var tried []string
+	for _, t := range got.Tried {
+		tried = append(tried, t.Rule+" "+t.Outcome)
+	}
+	if want := []string{"all yes", "no a shadowed"}; got.Decision.Rule != "all" || !slices.Equal(tried, want) {
+		t.Errorf("%q decides, tried %q, want %q", got.Decision.Rule, tried, want)
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	s := parse(b, shop)
 	a := policy.Access{Server: "shop", Kind: mcp.KindTool, Name: "refund", Principal: &auth.Principal{ID: "x", Scopes: []string{"shop:refund"}}, Arguments: []byte(`{"amount":50}`)}

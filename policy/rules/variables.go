@@ -206,13 +206,11 @@ func decode(raw []byte) (any, error) {
 	case '{':
 		m := map[string]any{}
 		for name, v := range jsonx.Members(raw) {
-			key, err := jsonx.Unquote(append(append([]byte{'"'}, name...), '"'))
+			value, err := decode(v)
 			if err != nil {
 				return nil, err
 			}
-			if m[key], err = decode(v); err != nil {
-				return nil, err
-			}
+			m[string(name)] = value
 		}
 		return m, nil
 	case '[':

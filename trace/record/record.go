@@ -280,7 +280,7 @@ func (s *sink) prune(now time.Time) {
 // missing returns the error for the lines that could not be written, or nil.
 func (s *sink) missing() error {
 	if n := s.missed.Load(); n > 0 {
-		return fmt.Errorf("%d %w: writing to %s failed", n, trace.ErrDropped, s.dir)
+		return fmt.Errorf("%w: %d: writing to %s failed", trace.ErrDropped, n, s.dir)
 	}
 	return nil
 }

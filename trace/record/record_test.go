@@ -228,7 +228,7 @@ func TestFullDisk(t *testing.T) {
 	if st := f.State(); st.Lost != 5 || st.Fault == nil {
 		t.Errorf("the state of a full disk is %+v, want 5 lost frames and a fault", st)
 	}
-	if len(faults) != 1 || s.missing() == nil || !errors.Is(s.missing(), trace.ErrDropped) {
+	if len(faults) != 1 || !errors.Is(s.missing(), trace.ErrDropped) || !strings.HasPrefix(s.missing().Error(), "trace: frames dropped: 5: ") {
 		t.Errorf("faults %v, missing %v, want one fault", faults, s.missing())
 	}
 	room = 1 << 20

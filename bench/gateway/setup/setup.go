@@ -56,7 +56,8 @@ type Options struct {
 	Program string   // patchbay
 	Server  []string // the command of the server, or the URL of one
 	Duties  []Duty
-	Dir     string // the folder for its files is made there; empty: the folder for temporary files
+	Args    []string // more arguments of up
+	Dir     string   // the folder for its files is made there; empty: the folder for temporary files
 }
 
 // Gateway is a running gateway. End must follow.
@@ -110,7 +111,7 @@ func (g *Gateway) start(ctx context.Context, o Options) error {
 	if err := g.write("mcp.json", servers); err != nil {
 		return err
 	}
-	argv := []string{o.Program, "up", "--http", load.Addr, "--config", g.file("mcp.json")}
+	argv := append([]string{o.Program, "up", "--http", load.Addr, "--config", g.file("mcp.json")}, o.Args...)
 	start := func() (err error) {
 		g.HTTP, err = load.StartHTTP(ctx, load.Modern, argv...)
 		return err

@@ -7,23 +7,27 @@ import { Bridge, linkOf, type Message, type Question } from "../bridge";
 import { useChanges, useList, type Tool } from "../lists";
 import { Address } from "../markdown";
 import { client, isObject, parse, type Obj } from "../mcp";
-import { Button, Failed, useLoad } from "../parts";
+import { Button, Facts, Failed, useLoad } from "../parts";
 import { Questions } from "../questions";
 import { asking, type Run } from "../runs";
 import type { Shown } from "../screens";
-import { join, said, state, use } from "../store";
+import { join, said, state, use, Value } from "../store";
 import { bytesOf, line, shown, visible } from "../text";
 import { Call, Columns, ServerChoice } from "./tools";
 
 const mimeType = "text/html;profile=mcp-app";
 const maxHeight = 1200; // pixels of a view
 
+// asModel: the screen offers what a model may call, and shows what a model gets.
+const asModel = new Value(false);
+
 export function Apps(p: Shown) {
 	const servers = p.state.servers;
 	const server = p.words[1] ?? servers[0]?.name ?? "";
 	const list = useList<Tool>(server, "tools");
 	useChanges(server);
-	const items = list.items?.filter((t) => linkOf(t).view !== undefined);
+	const model = use(asModel);
+	const items = list.items?.filter((t) => linkOf(t).view !== undefined && (!model || linkOf(t).model));
 	const tool = items?.find((t) => t.name === p.words[2]);
 	const now = useRef<Tool[]>([]);
 	now.current = list.items ?? [];
@@ -40,12 +44,15 @@ export function Apps(p: Shown) {
 		<>
 			<div class="bar">
 				<ServerChoice servers={servers} server={server} to={(name) => join("apps", name)} />
+				<button type="button" role="switch" aria-checked={model} onClick={() => asModel.set(!model)}>
+					As a model
+				</button>
 			</div>
-			<Columns what="tools with a view" items={items} error={list.error} again={list.again} chosen={p.words[2]} id={(t) => t.name} to={(t) => join("apps", server, t.name)} back={join("apps", server)} mark={(t) => !linkOf(t).model && <span class="mark dim">for views alone</span>}>
+			<Columns what="tools with a view" list={{ ...list, items }} chosen={p.words[2]} id={(t) => t.name} back={join("apps", server)} mark={(t) => !linkOf(t).model && <span class="mark dim">for views alone</span>}>
 				{tool ? (
 					<Call key={server + "\n" + tool.name} server={server} tool={tool} outcome={(run) => (run ? <View key={run.n} run={run} tool={tool} tools={() => now.current} /> : <p class="dim empty">The view comes here when the tool is called.</p>)} />
 				) : (
-					<p class="dim empty">{items?.length === 0 ? "No tool of this server has a view." : p.words[2] === undefined ? "Choose a tool." : items && "There is no tool with a view of this name now."}</p>
+					<p class="dim empty">{items?.length === 0 ? "There is no tool with a view." : p.words[2] === undefined ? "Choose a tool." : items && "There is no such tool now."}</p>
 				)}
 			</Columns>
 		</>
@@ -137,6 +144,7 @@ function Frame(p: { run: Run; tool: Tool; tools: () => Tool[]; view: Loaded }) {
 		frame.current.style.width = width ? width + "px" : "";
 	});
 	const b = bridge.current;
+	const model = use(asModel);
 	const mine = use(asking).filter((r) => b?.calls.some((c) => c.n === r.n));
 	return (
 		<>
@@ -158,12 +166,24 @@ function Frame(p: { run: Run; tool: Tool; tools: () => Tool[]; view: Loaded }) {
 			<p class="dim" role="status">
 				{size.height === undefined ? "The view has not told its size." : `The view asks for ${size.width ?? "any"} × ${size.height} px.`}
 			</p>
+			{model && <ForModel run={run} told={b?.forModel} />}
 			<Rights view={view} />
 			<h3>Messages ({b ? b.messages.length + b.lost : 0})</h3>
 			<ul class="messages">{b?.messages.map((m) => <Line key={m.n} message={m} />)}</ul>
 		</>
 	);
 }
+
+// ForModel shows what a host gives to its model of a call with a view (extensions/apps, 2026-01-26, Data Passing).
+const ForModel = (p: { run: Run; told?: Obj }) => (
+	<section aria-label="What a model gets">
+		<h3>What a model gets</h3>
+		<pre class="code" tabIndex={0}>
+			{shown(p.run.result?.content ?? p.run.error ?? [])}
+			{p.told && "\n\nof the view:\n" + shown(p.told)}
+		</pre>
+	</section>
+);
 
 function Choice(p: { label: string; value: string; of: string[]; name?: (v: string) => string; set: (v: string) => void }) {
 	return (
@@ -224,14 +244,7 @@ function Rights(p: { view: Loaded }) {
 				{asked.length === 0 ? "The view loads nothing from elsewhere" : "The view may use other hosts: " + asked.map(([, name]) => name).join("; ")}
 				{features.length > 0 && `; not granted: ${features.map((f) => line(f, 30)).join(", ")}`}
 			</summary>
-			<dl class="facts">
-				{asked.map(([name, text]) => [<dt key={name}>{text}</dt>, <dd key={name + " list"}>{csp![name].map(visible).join(" ")}</dd>])}
-				{ui.domain !== undefined && [<dt key="domain">own domain, not granted</dt>, <dd key="domain text">{line(ui.domain)}</dd>]}
-				<dt>policy</dt>
-				<dd>
-					<code>{policy}</code>
-				</dd>
-			</dl>
+			<Facts list={[...asked.map(([name, text]): [string, string] => [text, csp![name].map(visible).join(" ")]), ...(ui.domain === undefined ? [] : [["own domain, not granted", line(ui.domain)] as [string, string]]), ["policy", <code>{policy}</code>]]} />
 		</details>
 	);
 }

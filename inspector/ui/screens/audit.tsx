@@ -1,7 +1,7 @@
 // The audit log of a gateway: selected lines, and whether it is whole.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
-import { Button, Failed, ms, size, useLoad } from "../parts";
+import { Button, count, Failed, ms, size, TextField, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { go } from "../store";
 import { Table } from "../table";
@@ -23,6 +23,7 @@ interface Entry {
 	ms?: number;
 	bytes?: number;
 	reason?: string;
+	fault?: string;
 	decision?: { rule?: string; by?: string };
 }
 
@@ -46,6 +47,7 @@ const first = 6; // that are always shown
 export function Audit({ at }: Shown) {
 	const set = new URLSearchParams(at.split("?")[1] ?? "");
 	const [draft, setDraft] = useState<Record<string, string>>(Object.fromEntries(set));
+	useEffect(() => setDraft(Object.fromEntries(set)), [at]);
 	const got = useLoad((stop) => get<{ lines: Entry[]; warnings: string[] }>("/ui/audit?" + set, stop), [at]);
 	const apply = (e: Event) => {
 		e.preventDefault();
@@ -53,12 +55,7 @@ export function Audit({ at }: Shown) {
 		if ("/audit?" + q === at || (q.size === 0 && at === "/audit")) got.again();
 		else go("/audit" + (q.size > 0 ? "?" + q : ""));
 	};
-	const field = ([name, text, example]: [string, string, string]) => (
-		<label key={name}>
-			{text}
-			<input name={name} value={draft[name] ?? ""} placeholder={example} autocomplete="off" spellcheck={false} onInput={(e) => setDraft({ ...draft, [name]: e.currentTarget.value })} data-find={name === "tool" ? "" : undefined} />
-		</label>
-	);
+	const field = ([name, label, example]: [string, string, string]) => <TextField key={name} label={label} value={draft[name]} set={(v) => setDraft({ ...draft, [name]: v })} example={example} find={name === "tool"} />;
 	const lines = got.value?.lines ?? [];
 	return (
 		<>
@@ -92,7 +89,7 @@ export function Audit({ at }: Shown) {
 			))}
 			{got.value && (
 				<>
-					<p class="dim">{lines.length >= 100 && !set.has("lines") ? "The last 100 lines, the newest first. * stands for any text." : `${lines.length} lines, the newest first. * stands for any text.`}</p>
+					<p class="dim">{lines.length >= 100 && !set.has("lines") ? "The last 100 lines, the newest first. * stands for any text." : `${count(lines.length, "lines")}, the newest first. * stands for any text.`}</p>
 					<Table
 						label="Lines of the audit log"
 						columns={["Time", "Who", "What", "Outcome", "#Time taken", "Reason", "Line"]}
@@ -105,7 +102,7 @@ export function Audit({ at }: Shown) {
 								<Visible text={[e.server?.name, e.method, e.tool ?? e.name ?? e.event].filter(Boolean).join(" ")} />,
 								<Outcome of={e} />,
 								e.ms ? ms(e.ms) + (e.bytes ? `, ${size(e.bytes)}` : "") : "",
-								<Visible text={[e.decision?.rule && `rule "${e.decision.rule}"`, e.decision?.by && `by ${e.decision.by}`, e.reason].filter(Boolean).join(", ")} />,
+								<Visible text={[e.decision?.rule && `rule "${e.decision.rule}"`, e.decision?.by && `by ${e.decision.by}`, e.reason, e.fault].filter(Boolean).join(", ")} />,
 								<details>
 									<summary aria-label={`${e.seq}, all of line ${e.seq}`}>{e.seq}</summary>
 									<pre>

@@ -1,7 +1,7 @@
 // The traffic of a server or a tool over time, and what its tools cost a model.
 import { get } from "../api";
 import { axisOf, Bars, Latency, Shares, sum } from "../chart";
-import { Failed, size, useLoad } from "../parts";
+import { count, Failed, size, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { go, query } from "../store";
 import type { Traffic } from "../types";
@@ -66,7 +66,7 @@ export function Charts({ state, at }: Shown) {
 			{got.error && <Failed>{got.error}</Failed>}
 			{axis && (
 				<p>
-					{all.calls} calls, <span class={all.slow > 0 ? "warn" : ""}>▲ {all.slow} slow</span>, <span class={all.errors > 0 ? "bad" : ""}>✖ {all.errors} failed</span>
+					{count(all.calls, "calls")}, <span class={all.slow > 0 ? "warn" : ""}>▲ {all.slow} slow</span>, <span class={all.errors > 0 ? "bad" : ""}>✖ {all.errors} failed</span>
 					{tool && <span class="dim"> · of a tool, the last hour in parts of 10 minutes</span>}
 				</p>
 			)}
@@ -101,7 +101,7 @@ export function Charts({ state, at }: Shown) {
 					<h2>What definitions of tools cost a model</h2>
 					<p class="dim">Tokens are an estimate from bytes. A host sends them with each question, unless it searches for tools.</p>
 					<h3>Lists of servers</h3>
-					<Shares label="Tokens of the tools of each server" unit="tokens" list={costly.map((s) => ({ key: s.name, name: <Visible text={`${s.name} (${s.tools} tools)`} />, value: s.tokens! }))} />
+					<Shares label="Tokens of the tools of each server" unit="tokens" list={costly.map((s) => ({ key: s.name, name: <Visible text={`${s.name} (${count(s.tools, "tools")})`} />, value: s.tokens! }))} />
 				</>
 			)}
 			{about?.largest && about.largest.length > 0 && (

@@ -1,7 +1,9 @@
 // Help: the keys, and the switch for them.
 import { useState } from "preact/hooks";
 import { keysAreOn, switchKeys } from "../keys";
+import { Facts } from "../parts";
 import type { Shown } from "../screens";
+import { Visible } from "../visible";
 
 const keys: [string, string][] = [
 	["ctrl-K", "go to a server, a tool or a screen"],
@@ -14,9 +16,9 @@ const keys: [string, string][] = [
 	["g c", "charts"],
 	["ctrl-Enter", "call the tool, in its form"],
 	["e", "arguments as JSON, or as a form"],
-	["j k", "next and previous row of the wire"],
+	["j k", "next and previous row of the wire, or entry of a list"],
 	["f", "follow the wire"],
-	["r", "replay a call"],
+	["r", "call the tool again"],
 	["Esc", "close what is open"],
 ];
 
@@ -36,33 +38,22 @@ export function Help({ state }: Shown) {
 							setOn(e.currentTarget.checked);
 						}}
 					/>{" "}
-					Single keys work (this browser remembers it). Keys with ctrl always do. None works while you type in a field.
+					Single keys work, except while you type in a field. Keys with ctrl always do.
 				</label>
 			</p>
-			<dl class="facts">
-				{keys.map(([key, text]) => [
-					<dt key={key}>
-						<kbd>{key}</kbd>
-					</dt>,
-					<dd key={key + " text"}>{text}</dd>,
-				])}
-			</dl>
+			<Facts list={keys.map(([key, text]) => [<kbd>{key}</kbd>, text])} />
 			<h2>Marks</h2>
-			<dl class="facts">
-				<dt>● ○</dt>
-				<dd>a server is ready, or idle: it starts with the next call</dd>
-				<dt>▲</dt>
-				<dd>a server needs a login; a call was slow (over 1 s), or was refused</dd>
-				<dt>✖</dt>
-				<dd>a server or a call has failed</dd>
-				<dt class="mono">
-					<span class="cp">{"\\u{202e}"}</span>
-				</dt>
-				<dd>a character of a server that hides, or changes the order of text</dd>
-			</dl>
+			<Facts
+				list={[
+					["● ○", "a server is ready, or idle: it starts with the next call"],
+					["▲", "a server needs a login; a call was slow (over 1 s), or was refused"],
+					["✖", "a server or a call has failed"],
+					[<Visible text={"\u202e"} />, "a character of a server that hides, or changes the order of text"],
+				]}
+			/>
 			<h2>This page</h2>
 			<p>
-				It shows {state.title} of patchbay {state.version}. All of it comes from the program: it loads nothing from elsewhere. <code>patchbay page</code> makes another link to it.
+				It shows {state.title} of patchbay {state.version}. <code>patchbay page</code> makes another link to it.
 			</p>
 		</>
 	);

@@ -44,7 +44,7 @@ export function Inbox({ state }: Shown) {
 			{others.map((q) => (
 				<div key={q.id}>
 					<p class="dim">
-						<Visible text={`For ${q.principal || "a caller without a name"}${q.client ? `, who uses ${q.client}` : ""}`} />, for {ago(q.since, now)}. The first answer counts, yours or theirs; the audit log has your name with yours.
+						<Visible text={q.principal && q.principal === state.principal ? `Yours: asked ${q.client || "another program"}` : `For ${q.principal || "a caller without a name"}${q.client ? `, who uses ${q.client}` : ""}`} />, for {ago(q.since, now)}. The first answer counts. The audit log has your name with yours.
 					</p>
 					<QuestionCard server={q.server || "a server"} about={"call of " + (q.about ?? "")} asked={{ method: q.method, params: q.params } as Asked} answer={(r) => answer(q, r)} />
 				</div>
@@ -55,7 +55,7 @@ export function Inbox({ state }: Shown) {
 					columns={["Server", "Has to answer", "For", "#Calls that wait"]}
 					rows={waiting.map((s) => ({
 						key: s.name,
-						cells: [<Visible text={s.name} />, <Visible text={s.asked || "a caller without a name"} />, ago(s.questionSince!, now), s.waiting ?? 0],
+						cells: [<Visible text={s.name} />, <Visible text={s.asked && s.asked === state.principal ? "you: on another page, or in another program of yours" : s.asked || (state.admin ? "a caller without a name" : "another caller")} />, ago(s.questionSince!, now), s.waiting ?? 0],
 					}))}
 				/>
 			)}

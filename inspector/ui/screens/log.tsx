@@ -1,6 +1,6 @@
 // The last lines of a server, and those that come.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Copy, Failed } from "../parts";
+import { Copy, count, Failed } from "../parts";
 import { Visible } from "../visible";
 
 // Line is a line of the journal of a server.
@@ -67,8 +67,8 @@ export function Log(p: { server: string }) {
 					</div>
 				))}
 			</div>
-			<Copy label={`Copy ${lines.length} lines of ${p.server}`} text={() => lines.map((l) => `${l.time} ${l.event ? "-- " : ""}${l.text}`).join("\n")}>
-				Copy {lines.length} lines
+			<Copy label={`Copy ${count(lines.length, "lines")} of ${p.server}`} text={() => lines.map((l) => `${l.time} ${l.event ? "-- " : ""}${l.text}`).join("\n")}>
+				Copy {count(lines.length, "lines")}
 			</Copy>
 		</>
 	);

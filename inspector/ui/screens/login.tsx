@@ -1,7 +1,7 @@
 // The login at a server, with its steps: what went over the wire, and what the specification wants there.
 import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../api";
-import { Button, Failed, Link, ms } from "../parts";
+import { Button, Facts, Failed, Link, ms } from "../parts";
 import type { State } from "../types";
 import { Visible } from "../visible";
 
@@ -28,12 +28,19 @@ export function Login({ state, name }: { state: State; name: string }) {
 			(v) => (set(v), setError("")),
 			(err: Error) => setError(err.message),
 		);
-	useEffect(() => void take(get<Flow>(at)), [at]);
+	// A login may begin and end in another tab.
 	useEffect(() => {
-		if (f?.state !== "running") return;
-		const t = setTimeout(() => take(get<Flow>(at)), 1000);
-		return () => clearTimeout(t);
-	}, [f, error]);
+		let asks = false;
+		const look = async () => {
+			if (asks) return;
+			asks = true;
+			await take(get<Flow>(at));
+			asks = false;
+		};
+		void look();
+		const t = setInterval(() => void look(), 1000);
+		return () => clearInterval(t);
+	}, [at]);
 	const runs = f?.state === "running";
 	return (
 		<>
@@ -44,7 +51,7 @@ export function Login({ state, name }: { state: State; name: string }) {
 				<Link to="/">All servers</Link>
 			</p>
 			<p role="status">
-				{server && `The server is ${server.state}. `}
+				{server && `State: ${server.state}. `}
 				{f?.text && <Visible text={f.text} />}
 			</p>
 			{error && <Failed>{error}</Failed>}
@@ -83,18 +90,7 @@ export function Login({ state, name }: { state: State; name: string }) {
 			{f?.claims && (
 				<>
 					<h2>Claims of the access token</h2>
-					<dl class="facts">
-						{f.claims.map((c) => (
-							<>
-								<dt>
-									<Visible text={c.name} />
-								</dt>
-								<dd>
-									<Visible text={c.value} />
-								</dd>
-							</>
-						))}
-					</dl>
+					<Facts list={f.claims.map((c) => [<Visible text={c.name} />, <Visible text={c.value} />])} />
 				</>
 			)}
 		</>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { post } from "../api";
 import { parse } from "../mcp";
-import { Failed } from "../parts";
+import { Facts, Failed, TextField } from "../parts";
 import type { Shown } from "../screens";
 import { query } from "../store";
 import { Table } from "../table";
@@ -21,7 +21,7 @@ interface Explained {
 }
 
 // marks of what a rule says about a call.
-const outcomes: Record<string, string> = { yes: "● matches", no: "○ does not match", perhaps: "◌ depends on what is not known", failed: "✖ failed" };
+const outcomes: Record<string, string> = { yes: "● matches", no: "○ does not match", perhaps: "◌ depends on what is not known", failed: "✖ failed", shadowed: "▲ matches too: a rule above decides" };
 
 const verdict = (allowed: boolean) => (allowed ? <span class="ok">● allowed</span> : <span class="bad">✖ refused</span>);
 
@@ -29,10 +29,8 @@ export function Policy({ state, at }: Shown) {
 	const [server, setServer] = useState(query(at, "server") || (state.servers[0]?.name ?? ""));
 	const [text, setText] = useState<Record<string, string>>({ tool: query(at, "tool"), principal: "", roles: "", scopes: "", args: "" });
 	const [got, setGot] = useState<{ value?: Explained; error?: string }>({});
-	const [busy, setBusy] = useState(false);
 	const explain = async (e: Event) => {
 		e.preventDefault();
-		setBusy(true);
 		try {
 			let args: unknown;
 			if (text.args!.trim() !== "") {
@@ -45,16 +43,9 @@ export function Policy({ state, at }: Shown) {
 			setGot({ value: await post<Explained>("/ui/explain", { server, tool: text.tool, principal: text.principal!.trim(), roles: words(text.roles!), scopes: words(text.scopes!), ...(args === undefined ? {} : { arguments: args }) }) });
 		} catch (err) {
 			setGot({ error: (err as Error).message });
-		} finally {
-			setBusy(false);
 		}
 	};
-	const field = (name: string, label: string, example: string, list?: string) => (
-		<label>
-			{label}
-			<input value={text[name]} placeholder={example} list={list} autocomplete="off" spellcheck={false} onInput={(e) => setText({ ...text, [name]: e.currentTarget.value })} data-find={name === "tool" ? "" : undefined} />
-		</label>
-	);
+	const field = (name: string, label: string, example: string, list?: string) => <TextField label={label} value={text[name]} set={(v) => setText({ ...text, [name]: v })} example={example} list={list} find={!!list} />;
 	const v = got.value;
 	return (
 		<>
@@ -89,7 +80,7 @@ export function Policy({ state, at }: Shown) {
 					</label>
 				</div>
 				<p>
-					<button type="submit" class="main" disabled={busy || text.tool === ""}>
+					<button type="submit" class="main" disabled={text.tool === ""}>
 						Explain
 					</button>{" "}
 					{text.tool === "" && <span class="dim">Name a tool first.</span>}
@@ -158,9 +149,7 @@ export function Policy({ state, at }: Shown) {
 					{v.facts && v.facts.length > 0 && (
 						<>
 							<h2>What else applies</h2>
-							<dl class="facts">
-								{v.facts.map((f) => [<dt key={f.of}>{f.of}</dt>, <dd key={f.of + " text"}><Visible text={f.text} /></dd>])}
-							</dl>
+							<Facts list={v.facts.map((f) => [f.of, <Visible text={f.text} />])} />
 						</>
 					)}
 					<h2>Who could see it</h2>

@@ -1,5 +1,5 @@
 // The prompts of a server: arguments with completion, and the messages.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Combobox, filled } from "../combobox";
 import { onCtrlEnter } from "../keys";
 import { useList, type Prompt } from "../lists";
@@ -7,6 +7,7 @@ import { Button } from "../parts";
 import { Questions as Cards } from "../questions";
 import { CopyJSON, RunView } from "../result";
 import { getPrompt, history, type Run } from "../runs";
+import { objects } from "../mcp";
 import { join, use } from "../store";
 import { line, visible } from "../text";
 import { Columns } from "./tools";
@@ -15,7 +16,7 @@ export function Prompts(p: { server: string; name?: string }) {
 	const list = useList<Prompt>(p.server, "prompts");
 	const prompt = list.items?.find((t) => t.name === p.name);
 	return (
-		<Columns what="prompts" items={list.items} error={list.error} again={list.again} chosen={p.name} id={(t) => t.name} to={(t) => join("s", p.server, "prompts", t.name)} back={join("s", p.server, "prompts")}>
+		<Columns what="prompts" list={list} chosen={p.name} id={(t) => t.name} back={join("s", p.server, "prompts")}>
 			{prompt ? (
 				<Get key={p.server + "\n" + prompt.name} server={p.server} prompt={prompt} />
 			) : (
@@ -31,8 +32,8 @@ function Get(p: { server: string; prompt: Prompt }) {
 	const [missing, setMissing] = useState("");
 	const box = useRef<HTMLElement>(null);
 	const runs = use(history(server, "prompt", prompt.name));
-	const list = Array.isArray(prompt.arguments) ? prompt.arguments : [];
-	useEffect(() => box.current?.querySelector<HTMLElement>("input, button.main")?.focus(), []);
+	const list = objects(prompt.arguments);
+	useLayoutEffect(() => box.current?.querySelector<HTMLElement>("input, button.main")?.focus(), []);
 	const get = (anyway = false) => {
 		const lacks = list.filter((a) => a.required && !args[a.name]).map((a) => a.name);
 		setMissing(lacks.join(", "));
@@ -93,10 +94,10 @@ export function Questions(p: { runs: Run[] }) {
 			{p.runs
 				.filter((r) => r.status === "open")
 				.map((r) => (
-					<>
+					<div key={r.n}>
 						<Cards runs={[r]} focus />
 						<Button onPress={r.cancel}>Cancel</Button>
-					</>
+					</div>
 				))}
 		</>
 	);

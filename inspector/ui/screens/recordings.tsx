@@ -1,8 +1,7 @@
 // Recordings: what is on the wire now, and files; and what other rules would do with their calls.
-import "../main";
 import { useState } from "preact/hooks";
 import { get, post } from "../api";
-import { Copy, Failed, Link, size, useLoad } from "../parts";
+import { Copy, count, Failed, Link, size, TextField, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { Table, Told, type Answer } from "../table";
 import { words } from "../text";
@@ -45,8 +44,8 @@ export function Recordings({ state }: Shown) {
 		<>
 			<h1>Recordings</h1>
 			<p class="dim">{f.folder === undefined ? "--record DIR keeps what is on the wire in files." : "The newest files of " + f.folder}</p>
-			<Table label="Recordings" columns={["Recording", "#Size", "Last frame", "Frames", "Mock"]} rows={[line("", "", "", f.mock), ...f.files.map((x) => line(x.name, size(x.bytes), new Date(x.at).toLocaleString(), x.mock))]} />
-			{f.left !== undefined && <p class="dim">{f.left} older files are not listed.</p>}
+			<Table label="Recordings" columns={["Recording", "#Size", "Last frame", "Frames", "Mock"]} rows={[line("", "", "", f.mock), ...f.files.map((x) => line(x.name, size(x.bytes), new Date(x.at).toLocaleString("sv"), x.mock))]} />
+			{f.left !== undefined && <p class="dim">Not listed: {count(f.left, "older files")}.</p>}
 			{state.can.judge && <Trial now={now} files={f.files.map((x) => x.name)} />}
 		</>
 	);
@@ -65,12 +64,7 @@ function Trial({ now, files }: { now: string; files: string[] }) {
 		}
 	};
 	const set = (name: string) => (e: { currentTarget: { value: string } }) => setText({ ...text, [name]: e.currentTarget.value });
-	const field = (name: string, label: string, example: string) => (
-		<label>
-			{label}
-			<input value={text[name]} placeholder={example} autocomplete="off" spellcheck={false} onInput={set(name)} />
-		</label>
-	);
+	const field = (name: string, label: string, example: string) => <TextField label={label} value={text[name]} set={(v) => setText({ ...text, [name]: v })} example={example} />;
 	return (
 		<>
 			<h2>New policy on this traffic</h2>

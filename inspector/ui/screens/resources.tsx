@@ -1,5 +1,5 @@
 // The resources and the resource templates of a server.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Combobox } from "../combobox";
 import { onCtrlEnter } from "../keys";
 import { useList, watch, watched, watchKey, type Resource, type Template } from "../lists";
@@ -15,7 +15,7 @@ export function Resources(p: { server: string; uri?: string }) {
 	const list = useList<Resource>(p.server, "resources");
 	const resource = list.items?.find((r) => r.uri === p.uri);
 	return (
-		<Columns what="resources" items={list.items} error={list.error} again={list.again} chosen={p.uri} id={(r) => r.uri} to={(r) => join("s", p.server, "resources", r.uri)} back={join("s", p.server, "resources")}>
+		<Columns what="resources" list={list} chosen={p.uri} id={(r) => r.uri} back={join("s", p.server, "resources")}>
 			{p.uri !== undefined ? <Read key={p.server + "\n" + p.uri} server={p.server} uri={p.uri} resource={resource} /> : list.items && <p class="dim empty">Choose a resource.</p>}
 		</Columns>
 	);
@@ -72,7 +72,7 @@ export function Templates(p: { server: string; name?: string }) {
 	const list = useList<Template>(p.server, "resourceTemplates");
 	const template = list.items?.find((t) => t.uriTemplate === p.name);
 	return (
-		<Columns what="templates" items={list.items} error={list.error} again={list.again} chosen={p.name} id={(t) => t.uriTemplate} to={(t) => join("s", p.server, "templates", t.uriTemplate)} back={join("s", p.server, "templates")}>
+		<Columns what="templates" list={list} chosen={p.name} id={(t) => t.uriTemplate} back={join("s", p.server, "templates")}>
 			{template ? (
 				<Expand key={p.server + "\n" + template.uriTemplate} server={p.server} template={template} />
 			) : (
@@ -89,7 +89,7 @@ function Expand(p: { server: string; template: Template }) {
 	const uri = expand(template.uriTemplate, values);
 	const [asked, setAsked] = useState("");
 	const runs = use(history(server, "resource", asked));
-	useEffect(() => box.current?.querySelector<HTMLElement>("input, button.main")?.focus(), []);
+	useLayoutEffect(() => box.current?.querySelector<HTMLElement>("input, button.main")?.focus(), []);
 	const readIt = () => {
 		setAsked(uri);
 		readResource(server, uri);

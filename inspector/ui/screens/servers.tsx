@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, post } from "../api";
 import { axisOf, Spark, sum } from "../chart";
-import { ago, Button, Copy, Failed, Link, ms, StateMark, useLoad } from "../parts";
+import { ago, Button, Copy, count, Failed, Link, ms, StateMark, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { go, join, query, said } from "../store";
 import { Table } from "../table";
@@ -22,7 +22,7 @@ interface Outcome {
 
 export function Servers(p: Shown) {
 	const name = query(p.at, "login");
-	return name !== "" && p.state.can.login ? <Login state={p.state} name={name} /> : <List {...p} />;
+	return name !== "" && p.state.can.login ? <Login key={name} state={p.state} name={name} /> : <List {...p} />;
 }
 
 function List({ state, at }: Shown) {
@@ -49,7 +49,7 @@ function List({ state, at }: Shown) {
 			{state.servers.length === 0 && <p>The configuration has no servers. A server that is added to it appears here.</p>}
 			<Table
 				label="Servers"
-				columns={["Server", "State", "Since", "#p50 / p95, 1 min", "Last 15 min", "#Calls", "#Slow", "#Failed", "#Restarts", "Share · revision", ...(steers ? ["Actions"] : [])]}
+				columns={["Server", "State", "For", "#p50 / p95, 1 min", "Last 15 min", "#Calls", "#Slow", "#Failed", "#Restarts", "Share · revision", ...(steers ? ["Actions"] : [])]}
 				rows={state.servers.map((s) => {
 					const points = traffic.value?.series.find((t) => t.server === s.name)?.points ?? [];
 					const all = sum(points);
@@ -69,7 +69,7 @@ function List({ state, at }: Shown) {
 							s.restarts,
 							<span>
 								{s.share}
-								{s.clients > 0 ? ` · ${s.connections} connections` : ""}
+								{s.clients > 0 ? " · " + count(s.connections, "connections") : ""}
 								{s.server && <span class="dim"> · {s.server.split(", ").pop()}</span>}
 							</span>,
 							...(steers
@@ -91,12 +91,12 @@ function List({ state, at }: Shown) {
 					};
 				})}
 			/>
-			<p class="dim">Calls, slow (over 1 s) and failed ones are those of the last 15 minutes. p50 and p95 are those of the last minute. The bars are the p95 of each minute.</p>
+			<p class="dim">Calls, slow (over 1 s) and failed ones of the last 15 minutes. Bars: p95 of each minute.</p>
 			{traffic.error && <Failed>{traffic.error}</Failed>}
 			{below.map((s) => (
 				<Panel key={s.name} server={s} state={state} act={act} log={open === s.name} toggle={() => toggle(s.name)} did={did?.server === s.name ? did : undefined} now={now} />
 			))}
-			<Connect />
+			<Connect lines={state.connect ?? []} />
 		</>
 	);
 }
@@ -111,12 +111,13 @@ function Actions(p: { server: Server; act: (action: string, server: string) => P
 			{text}
 		</Button>
 	);
-	return p.server.state === "disabled" ? (
-		button("enable", "Enable")
-	) : (
+	const off = p.server.state === "disabled";
+	return (
 		<>
-			{button("restart", "Restart")}
-			{sure
+			{!off && button("restart", "Restart")}
+			{off
+				? button("enable", "Enable")
+				: sure
 				? button("disable", "Really disable")
 				: button("disable", "Disable", () => {
 						setSure(true);
@@ -128,8 +129,8 @@ function Actions(p: { server: Server; act: (action: string, server: string) => P
 
 // Panel says why a server does not run, or what was done, with the last lines of it.
 function Panel(p: { server: Server; state: State; act: (action: string, server: string) => Promise<void>; log: boolean; toggle: () => void; did?: { text?: string; error?: string } | undefined; now: number }) {
-	const { server: s } = p;
-	const steers = p.state.admin && p.state.can.steer;
+	const { server: s, state } = p;
+	const steers = state.admin && state.can.steer;
 	const lines = s.said ?? [];
 	return (
 		<section class="panel" aria-label={s.name}>
@@ -143,6 +144,7 @@ function Panel(p: { server: Server; state: State; act: (action: string, server: 
 					<Visible text={s.reason} />
 				</p>
 			)}
+			{!state.admin && !runs(s) && <p class="dim">Only administrators see the reason.</p>}
 			{s.login && s.login !== s.reason && (
 				<p>
 					<Visible text={s.login} />
@@ -179,10 +181,9 @@ function Panel(p: { server: Server; state: State; act: (action: string, server: 
 }
 
 // Connect shows lines by which hosts connect to the gateway.
-function Connect() {
-	const got = useLoad((stop) => get<{ lines: string[] }>("/ui/connect", stop), []);
+function Connect(p: { lines: string[] }) {
 	const places: { name: string[]; paste: string[] }[] = [];
-	for (const line of got.value?.lines ?? []) {
+	for (const line of p.lines) {
 		let last = places[places.length - 1];
 		if (!line.startsWith("  ")) {
 			if (!last || last.paste.length > 0) places.push((last = { name: [], paste: [] }));

@@ -1,14 +1,14 @@
 // The screen of one server: its tools, resources, templates and prompts. Tools in three columns: the list, the form, the
 // result.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { post } from "../api";
-import { Arguments, check, focusFault, fresh, useForm } from "../form";
+import { Arguments, check, focusFault, useForm } from "../form";
 import { bindKeys, onCtrlEnter } from "../keys";
-import { useChanges, useList, type Named, type Tool } from "../lists";
+import { useChanges, useList, type List, type Named, type Tool } from "../lists";
 import { Markdown } from "../markdown";
 import { written } from "../mcp";
-import { Button, Copy, Failed, Link, ms, useLoad } from "../parts";
+import { Button, Copy, count, Failed, Link, ms, useLoad } from "../parts";
 import { Questions } from "../questions";
 import { CopyJSON, RunView } from "../result";
 import { callTool, history, resume, type Run } from "../runs";
@@ -19,6 +19,7 @@ import type { Fault } from "../types";
 import { Prompts } from "./prompts";
 import { Resources, Templates } from "./resources";
 
+const maxListed = 1000;
 const tabs = ["tools", "resources", "templates", "prompts"];
 
 export function Tools(p: Shown) {
@@ -71,33 +72,35 @@ export function ServerChoice(p: { servers: { name: string }[]; server: string; t
 	);
 }
 
-// Columns shows a list with a search field, and what is chosen in it. Names are unique; to is the address of one.
-export function Columns<T extends Named>(p: { what: string; items: T[] | undefined; error?: string; again: () => void; chosen?: string; id: (item: T) => string; to: (item: T) => string; back: string; mark?: (item: T) => ComponentChildren; children: ComponentChildren }) {
+// Columns shows a list with a search field, and what is chosen in it. The address of an entry is back with its id.
+export function Columns<T extends Named>(p: { what: string; list: List<T> & { again: () => void }; chosen?: string; id: (item: T) => string; back: string; mark?: (item: T) => ComponentChildren; children: ComponentChildren }) {
 	const [find, setFind] = useState("");
 	const box = useRef<HTMLInputElement>(null);
 	const list = useRef<HTMLUListElement>(null);
 	const wanted = find.toLowerCase().split(/\s+/);
-	const items = p.items ?? [];
+	const { items = [], bad, error } = p.list;
+	const loaded = p.list.items !== undefined;
+	const to = (i: T) => p.back + join(p.id(i));
 	const found = items.filter((i) => {
 		const text = `${p.id(i)} ${i.name} ${i.title ?? ""} ${i.description ?? ""}`.toLowerCase();
 		return wanted.every((w) => text.includes(w));
 	});
 	// A name that has all words comes before a description that has them.
 	if (find !== "") found.sort((a, b) => Number(wanted.every((w) => p.id(b).toLowerCase().includes(w))) - Number(wanted.every((w) => p.id(a).toLowerCase().includes(w))));
-	useEffect(() => {
+	useLayoutEffect(() => {
 		if (p.chosen === undefined) box.current?.focus();
-	}, [p.chosen === undefined, p.items === undefined]);
-	useEffect(() => {
+	}, [p.chosen === undefined, loaded]);
+	useLayoutEffect(() => {
 		const move = (by: number) => {
 			const at = found.findIndex((i) => p.id(i) === p.chosen);
 			const next = found[Math.max(0, Math.min(found.length - 1, at + by))];
-			if (next) go(p.to(next));
+			if (next) go(to(next));
 		};
 		return bindKeys({ j: () => move(1), k: () => move(-1) });
 	});
 	useEffect(() => {
 		list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-	}, [p.chosen, p.items === undefined]);
+	}, [p.chosen, loaded]);
 	return (
 		<div class={"columns" + (p.chosen === undefined ? "" : " chosen")}>
 			<section class="list" aria-label={"List of " + p.what}>
@@ -110,19 +113,21 @@ export function Columns<T extends Named>(p: { what: string; items: T[] | undefin
 					aria-label={"Find " + p.what}
 					onInput={(e) => setFind(e.currentTarget.value)}
 					onKeyDown={(e) => {
-						if (e.key === "Enter" && found[0]) go(p.to(found[0]));
-						else if (e.key === "ArrowDown") {
+						if (e.key === "Enter" && found[0]) {
+							e.preventDefault(); // the button that has the focus then must not get the key
+							go(to(found[0]));
+						} else if (e.key === "ArrowDown") {
 							e.preventDefault();
 							list.current?.querySelector<HTMLElement>("a")?.focus();
 						}
 					}}
 				/>
-				{p.error && (
+				{error && (
 					<Failed>
-						{visible(p.error)} <Button onPress={p.again}>Try again</Button>
+						{visible(error)} <Button onPress={p.list.again}>Try again</Button>
 					</Failed>
 				)}
-				{!p.items && !p.error && <p class="dim">Loading…</p>}
+				{!loaded && !error && <p class="dim">Loading…</p>}
 				<ul
 					ref={list}
 					onKeyDown={(e) => {
@@ -134,9 +139,9 @@ export function Columns<T extends Named>(p: { what: string; items: T[] | undefin
 						(at + step < 0 ? box.current : links[at + step])?.focus();
 					}}
 				>
-					{found.slice(0, 1000).map((i) => (
+					{found.slice(0, maxListed).map((i) => (
 						<li key={p.id(i)}>
-							<Link to={p.to(i)} current={p.id(i) === p.chosen} class="item">
+							<Link to={to(i)} current={p.id(i) === p.chosen} class="item">
 								<span class="name">{line(p.id(i), 120)}</span>
 								{p.mark?.(i)}
 								{i.title && i.title !== p.id(i) && <span class="dim sub">{line(i.title, 80)}</span>}
@@ -144,11 +149,13 @@ export function Columns<T extends Named>(p: { what: string; items: T[] | undefin
 						</li>
 					))}
 				</ul>
-				{p.items && (
+				{loaded && (
 					<p class="dim" role="status">
-						{found.length === items.length ? `${items.length}` : `${found.length} of ${items.length}`} {p.what}
+						{found.length === items.length ? "" : found.length + " of "}{count(items.length, p.what)}
+						{found.length > maxListed && `, ${maxListed} of them shown`}
 					</p>
 				)}
+				{!!bad && <p class="warn">Not shown: {count(bad, "items")} with a missing or repeated name. See the wire.</p>}
 			</section>
 			<Link to={p.back} class="back">
 				← all {p.what}
@@ -180,12 +187,9 @@ function ToolPanel(p: { server: string; name?: string }) {
 	return (
 		<Columns
 			what="tools"
-			items={list.items}
-			error={list.error}
-			again={list.again}
+			list={list}
 			chosen={p.name}
 			id={(t) => t.name}
-			to={(t) => join("s", p.server, "tools", t.name)}
 			back={join("s", p.server, "tools")}
 			mark={(t) => {
 				const said = hints(t)[0];
@@ -210,8 +214,9 @@ export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => C
 	const { server, tool } = p;
 	const key = JSON.stringify([server, tool.name]);
 	const schema = tool.inputSchema ?? { type: "object" };
-	const { form, error } = useForm(schema);
-	const [value, setValue] = useState<any>(() => drafts.get(key));
+	const { form, first, error } = useForm(schema);
+	const [typed, setTyped] = useState<any>(() => drafts.get(key));
+	const value = typed === undefined ? first : typed;
 	const [faults, setFaults] = useState<Fault[]>([]);
 	const [why, setWhy] = useState(""); // the values could not be checked
 	const [checked, setChecked] = useState(false);
@@ -225,12 +230,9 @@ export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => C
 
 	const set = (v: any) => {
 		drafts.set(key, v);
-		setValue(v);
+		setTyped(v);
 	};
-	useEffect(() => {
-		if (form && value === undefined) set(fresh(form));
-	}, [form]);
-	useEffect(() => {
+	useLayoutEffect(() => {
 		// The first field, or the button of a tool without one, has the focus as soon as there is a form.
 		if (form) (box.current?.querySelector<HTMLElement>(".fields input, .fields textarea, .fields select") ?? box.current?.querySelector<HTMLElement>("button.main"))?.focus({ preventScroll: false });
 	}, [form]);
@@ -265,7 +267,7 @@ export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => C
 		}
 		setShownRun(callTool(server, tool, args).n);
 	};
-	useEffect(() => bindKeys({ e: () => setAsJSON(!asJSON), r: () => void call(false) }));
+	useLayoutEffect(() => bindKeys({ e: () => setAsJSON(!asJSON), r: () => void call(false) }));
 	const description = tool.description;
 	return (
 		<>
@@ -302,11 +304,11 @@ export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => C
 					<Button onPress={() => setAsJSON(!asJSON)} disabled={!form || form.kind === "other"} title="e">
 						{asJSON ? "Form" : "JSON"}
 					</Button>
-					<Button onPress={() => set(form ? fresh(form) : {})} title="All fields as at first">
+					<Button onPress={() => set(first ?? {})}>
 						Reset
 					</Button>
 					{open.length > 0 && (
-						<Button onPress={() => (run?.status === "open" ? run : open[0]!).cancel()} title="End the call that is under way">
+						<Button onPress={() => (run?.status === "open" ? run : open[0]!).cancel()}>
 							Cancel
 						</Button>
 					)}

@@ -1,7 +1,9 @@
 // What is on the wire, as rows: requests with their answers, notifications, processes, HTTP.
+import "../main";
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { get } from "../api";
 import { keysAreOn } from "../keys";
-import { Button, Failed, Link, size } from "../parts";
+import { Button, count, Facts, Failed, Link, size, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { go, query, said } from "../store";
 import type { Row } from "../types";
@@ -33,6 +35,8 @@ export function Wire({ state, at }: Shown) {
 	const [top, setTop] = useState(0);
 	const [high, setHigh] = useState(30); // pixels of a row
 	const [room, setRoom] = useState(600); // pixels of the list
+	const [asked, setAsked] = useState(false); // for the words of the filter
+	const words = useLoad(async (stop) => (asked ? get<{ word: string; about: string }[]>("/ui/words", stop) : undefined), [asked]).value;
 	const frame = useRef<HTMLDivElement>(null);
 	const box = useRef<HTMLDivElement>(null);
 
@@ -61,10 +65,18 @@ export function Wire({ state, at }: Shown) {
 		return () => list.end();
 	}, [filter, hop, recording, of]);
 
-	// The text of the filter becomes a part of the address when nobody types.
+	// The text of the filter becomes a part of the address when nobody types. An address that comes otherwise, as from the
+	// browser's back, changes the text.
+	const written = useRef(filter);
+	useEffect(() => {
+		if (written.current !== filter) setTyped((written.current = filter));
+	}, [filter]);
 	useEffect(() => {
 		if (typed === filter) return;
-		const t = setTimeout(() => go("/wire" + (typed + of === "" ? "" : "?q=" + encodeURIComponent(typed) + of), true), 250);
+		const t = setTimeout(() => {
+			written.current = typed;
+			go("/wire" + (typed + of === "" ? "" : "?q=" + encodeURIComponent(typed) + of), true);
+		}, 250);
 		return () => clearTimeout(t);
 	}, [typed]);
 
@@ -79,6 +91,8 @@ export function Wire({ state, at }: Shown) {
 		list.moved = 0;
 	});
 
+	list.stays = !follow;
+	useEffect(() => void (follow && !recording && list.catchUp()), [follow, recording]);
 	const rows = list.rows;
 	const from = Math.max(0, Math.min(Math.floor(top / high) - spare, rows.length - 1));
 	const to = Math.min(rows.length, Math.ceil((top + room) / high) + spare);
@@ -121,15 +135,20 @@ export function Wire({ state, at }: Shown) {
 		} else if (e.key === "Enter" && is) {
 			e.preventDefault();
 			setOpen(true);
-		} else if (e.key === "Escape" && open) {
-			setOpen(false);
 		}
+	};
+
+	// close closes what is open beside the rows, which get the focus. After a replay it is the details of its row again.
+	const close = () => {
+		if (!again) setOpen(false);
+		setAgain(undefined);
+		frame.current?.querySelector<HTMLElement>("[role=grid]")?.focus();
 	};
 
 	// j, k and f work on the whole screen.
 	const pressed = useRef(press);
 	pressed.current = press;
-	useEffect(() => {
+	useLayoutEffect(() => {
 		const key = (e: KeyboardEvent) => {
 			const target = e.target as Element | null;
 			if (!keysAreOn() || e.ctrlKey || e.metaKey || e.altKey || target?.closest("input, textarea, select")) return;
@@ -146,13 +165,18 @@ export function Wire({ state, at }: Shown) {
 
 	const span = extent(part);
 	return (
-		<div class={again || (open && is) ? "wire open" : "wire"} ref={frame}>
+		<div class={again || (open && is) ? "wire open" : "wire"} ref={frame} onKeyDown={(e) => e.key === "Escape" && (again || open) && !(e.target as Element).matches("[data-find]") && close()}>
 			<h1 class="sr">Wire</h1>
 			<div class="wire-bar">
 				<label class="wire-find">
 					<span class="sr">Filter</span>
 					<input type="search" data-find value={typed} placeholder='server:db method:tools/* dur:>50ms status:error "text"' onInput={(e) => setTyped(e.currentTarget.value)} spellcheck={false} autocomplete="off" aria-invalid={list.error !== ""} aria-describedby="wire-error" />
 				</label>
+				<details class="wire-words" onToggle={() => setAsked(true)}>
+					<summary>words</summary>
+					{words && <Facts list={words.map((w) => [<code>{w.word}:</code>, w.about])} />}
+					<p class="dim">All terms must fit. A * stands for any text, a comma for "or", a - before a term for "not"; anything else is text in a frame.</p>
+				</details>
 				<label>
 					<input type="checkbox" checked={follow} onChange={(e) => setFollow(e.currentTarget.checked)} /> follow
 				</label>
@@ -174,16 +198,15 @@ export function Wire({ state, at }: Shown) {
 						Replay these rows
 					</Button>
 				)}
+				{file !== "" && (
+					<span>
+						Recording {file} · <Link to="/wire">Show the wire now</Link>
+					</span>
+				)}
 				<span class="dim">
-					{rows.length}
-					{list.before || list.after ? "+" : ""} rows
+					{list.before || list.after ? rows.length + "+ rows" : count(rows.length, "rows")}
 				</span>
 			</div>
-			{file !== "" && (
-				<p>
-					Recording {file} · <Link to="/wire">Show the wire now</Link>
-				</p>
-			)}
 			<div id="wire-error" aria-live="polite">
 				{list.error !== "" && <Failed>{list.error}</Failed>}
 				{list.faults.map((f) => (
@@ -216,7 +239,7 @@ export function Wire({ state, at }: Shown) {
 					{rows.length === 0 && !list.loading && list.error === "" && (
 						<div role="row">
 							<span role="gridcell" class="dim">
-								{filter + hop === "" ? "Nothing was on the wire yet." : "No row fits the filter."}
+								{filter + hop === "" ? "Nothing has been on the wire yet." : "No row fits the filter."}
 							</span>
 						</div>
 					)}
@@ -225,8 +248,8 @@ export function Wire({ state, at }: Shown) {
 					<span>0</span>
 				</div>
 			</div>
-			{again && <Replay key={again.join()} rows={again} file={file} close={() => setAgain(undefined)} />}
-			{open && is && !again && <Details row={rows[place]!} of={of} again={state.can.call ? () => setAgain([chosen!]) : undefined} close={() => setOpen(false)} show={(n) => setChosen(n)} />}
+			{again && <Replay key={again.join()} rows={again} file={file} close={close} />}
+			{open && is && !again && <Details row={rows[place]!} of={of} again={state.can.call ? () => setAgain([chosen!]) : undefined} close={close} show={(n) => setChosen(n)} />}
 		</div>
 	);
 }
@@ -266,7 +289,7 @@ function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number
 				{number}
 			</span>
 			<span role="gridcell" class={"c-what d" + Math.min(r.depth, 8)}>
-				{r.lost !== undefined && <span class="warn">{r.lost} frames are missing before this · </span>}
+				{r.lost !== undefined && <span class="warn">{count(r.lost, "frames")} missing before this · </span>}
 				{r.method === undefined && <span class="dim">{r.kind} </span>}
 				{r.method} {r.target !== undefined && <b>{r.target}</b>} {r.count !== undefined && r.kind !== "batch" && <span>×{r.count} </span>}
 				{r.text !== undefined && <span class="dim">{r.text}</span>}

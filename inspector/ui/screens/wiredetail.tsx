@@ -168,6 +168,7 @@ function Check({ side: s }: { side: Side }) {
 					))}
 				</ul>
 			)}
+			{s.fits && <p class="ok">✓ Its structured content fits the output schema of the tool.</p>}
 		</article>
 	);
 }

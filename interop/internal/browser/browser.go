@@ -17,8 +17,11 @@ import (
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // chromium is the path of a Chromium or Chrome.
@@ -42,12 +45,12 @@ const pageLimit = 60 * time.Second
 // browser ends with the test.
 type Person struct {
 	Context context.Context // for chromedp
-	t       *testing.T
+	t       testing.TB
 }
 
 // New starts a browser, or ends the test: skipped on a machine without one, failed where PATCHBAY_INTEROP
 // requires it. The browser can reach only this machine.
-func New(t *testing.T) *Person {
+func New(t testing.TB) *Person {
 	t.Helper()
 	path, err := chromium()
 	if err != nil {
@@ -95,6 +98,40 @@ func (p *Person) GoTo(page string) {
 func (p *Person) Press(role, name string) {
 	p.t.Helper()
 	p.Do(chromedp.Click("", ByRole(role, name)))
+}
+
+// Follow opens the page of a link in a tab of its own, and returns the person in that tab.
+func (p *Person) Follow(link string) *Person {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.Context, pageLimit)
+	defer cancel()
+	href, err := chromedp.Run(ctx, chromedp.AttributeValue("", "href", ByRole("link", link)))
+	if err != nil {
+		p.t.Fatalf("the link %q: %v\n%s", link, err, p.Sees())
+	}
+	return p.Tab(href.Value)
+}
+
+// Tab opens a page in a tab of its own, and returns the person in that tab.
+func (p *Person) Tab(page string) *Person {
+	p.t.Helper()
+	tab, cancel := chromedp.NewContext(p.Context)
+	p.t.Cleanup(cancel)
+	if err := chromedp.Do(tab); err != nil {
+		p.t.Fatalf("a tab: %v", err)
+	}
+	in := &Person{tab, p.t}
+	in.GoTo(page)
+	return in
+}
+
+// Front shows the tab of the person in front of the others.
+func (p *Person) Front() {
+	p.t.Helper()
+	p.Do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, page.BringToFront, cdp.Empty{})
+		return chromedp.Void{}, err
+	})
 }
 
 // Write types a text into a field.
@@ -204,11 +241,34 @@ func (p *Person) Until(expression string) {
 	}
 }
 
-// Keys presses keys, without a field of their own.
+// Keys presses keys, without a field of their own. As on a keyboard, a key writes nothing and presses no button if the
+// page has taken it: chromedp.KeyEvent sends its character in any case.
 func (p *Person) Keys(keys string, options ...chromedp.KeyOption) {
 	p.t.Helper()
-	p.Do(chromedp.KeyEvent(keys, options...))
+	for _, r := range keys {
+		events := kb.Encode(r)
+		down := events[0]
+		for _, o := range options {
+			o(down)
+		}
+		down.Type = kb.KeyRawDown
+		if len(events) == 3 && down.Modifiers&^int64(chromedp.ModifierShift) == 0 {
+			down.Type, down.Text, down.UnmodifiedText = kb.KeyDown, events[1].Text, events[1].UnmodifiedText
+		}
+		up := events[len(events)-1]
+		up.Modifiers = down.Modifiers
+		p.Do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+			_, err := cdp.Call(ctx, t, input.DispatchKeyEvent, *down)
+			if err == nil && !(down.AutoRepeat == nil || !*down.AutoRepeat) {
+				_, err = cdp.Call(ctx, t, input.DispatchKeyEvent, *up)
+			}
+			return chromedp.Void{}, err
+		})
+	}
 }
+
+// Held makes the press of a key one more of a key that is held.
+func Held(k *input.DispatchKeyEventParams) { k.AutoRepeat = new(true) }
 
 // Looks changes the size of the window in CSS pixels, and whether the person prefers dark colors.
 func (p *Person) Looks(width, height int64, dark bool) {
@@ -235,11 +295,11 @@ func (p *Person) Picture() []byte {
 	return png
 }
 
-// Requests collects the URLs that pages load from now on. The result may be called at any time.
-func (p *Person) Requests() func() []string {
+// Requests collects the requests of pages from now on. The result may be called at any time.
+func (p *Person) Requests() func() []*network.Request {
 	p.t.Helper()
 	var mu sync.Mutex
-	var urls []string
+	var all []*network.Request
 	p.Do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 		_, err := cdp.Call(ctx, t, network.Enable, network.EnableParams{})
 		return chromedp.Void{}, err
@@ -247,15 +307,15 @@ func (p *Person) Requests() func() []string {
 	if err := chromedp.Listen(p.Context, func(ev any) {
 		if e, ok := ev.(*network.EventRequestWillBeSent); ok {
 			mu.Lock()
-			urls = append(urls, e.Request.URL)
+			all = append(all, e.Request)
 			mu.Unlock()
 		}
 	}); err != nil {
 		p.t.Fatal(err)
 	}
-	return func() []string {
+	return func() []*network.Request {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Clone(urls)
+		return slices.Clone(all)
 	}
 }

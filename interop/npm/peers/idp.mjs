@@ -51,6 +51,10 @@ server.listen(0, '127.0.0.1', () => {
         client_id: 'known', token_endpoint_auth_method: 'none', application_type: 'native', redirect_uris: ['http://127.0.0.1/callback'],
         grant_types: ['authorization_code', 'refresh_token'],
       },
+      {
+        client_id: 'page', token_endpoint_auth_method: 'none', application_type: 'native', redirect_uris: ['http://127.0.0.1/in'],
+        grant_types: ['authorization_code'],
+      },
       ...(callback ? [{
         client_id: 'gateway', client_secret: 'secret of the gateway', application_type: 'native', redirect_uris: [callback], grant_types: ['authorization_code'],
       }] : []),

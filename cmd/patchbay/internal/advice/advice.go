@@ -18,11 +18,12 @@ const (
 	ExitUnreachable  = 4
 	ExitAnswer       = 5                // the tool or the server answered with an error
 	ExitRefused      = 6                // policy check, gateway explain: the call is refused; audit verify: the log was changed
-	ExitModel        = 7                // the language model or its provider gave no answer
-	ExitBound        = 8                // the task was not done within its steps or time
+	ExitModel        = 7                // the language model or its provider gave no answer, or refused
+	ExitBound        = 8                // the task was not done within its steps, time, tokens or cost, or its answer was cut off
 	ExitDenied       = 9                // a call was not allowed, and nobody could be asked
 	ExitFormat       = 10               // the answer does not fit --output-schema
 	ExitLoop         = process.ExitLoop // the program would serve or start itself
+	ExitInterrupted  = 130              // ctrl-C or another signal ended it, as shells say
 )
 
 // Error is an error with advice for a person.

@@ -25,22 +25,32 @@ type Asker struct {
 // Ask shows what a file starts and asks whether to use it. It drops input from before a
 // person can have read that, which may answer another question.
 func (k *Asker) Ask(ctx context.Context, file *config.File, faults config.Problems, why string) (bool, error) {
-	k.Talk.Hold()
-	defer k.Talk.Release()
-	k.Talk.Say(screen.Visible(entry.Here(file.Path)) + " " + why + ". It starts these, as you:\n")
 	lines := entry.Starts(file, faults)
-	for _, line := range lines {
-		k.Talk.Say("  " + screen.Visible(line) + "\n")
-	}
 	models := 0
 	for _, m := range file.Models {
 		if m.BaseURL != "" {
 			models++
 		}
 	}
-	amount := screen.Quantity(len(lines)-models, "server")
+	amount := screen.Quantity(len(lines)-models-len(file.Hooks), "server")
+	if n := len(file.Hooks); n > 0 {
+		amount += ", " + screen.Quantity(n, "hook")
+	}
 	if models > 0 {
 		amount += ", " + screen.Quantity(models, "model")
+	}
+	name := entry.Here(file.Path)
+	return k.Confirm(ctx, name+" "+why+". It starts these, as you:", lines, fmt.Sprintf("%s: trust it from now on (%s)? [y/N] ", screen.Visible(name), amount))
+}
+
+// Confirm shows lines and asks a question that the person answers with yes or no. It drops input like
+// Ask.
+func (k *Asker) Confirm(ctx context.Context, intro string, lines []string, question string) (bool, error) {
+	k.Talk.Hold()
+	defer k.Talk.Release()
+	k.Talk.Say(screen.Visible(intro) + "\n")
+	for _, line := range lines {
+		k.Talk.Say("  " + screen.Visible(line) + "\n")
 	}
 	keys := k.Keys()
 	dropped, err := keys.Settle(ctx)
@@ -53,13 +63,37 @@ func (k *Asker) Ask(ctx context.Context, file *config.File, faults config.Proble
 	case dropped:
 		k.Talk.Say("earlier input is ignored\n")
 	}
-	k.Talk.Prompt(fmt.Sprintf("%s: trust it from now on (%s)? [y/N] ", screen.Visible(entry.Here(file.Path)), amount))
+	k.Talk.Prompt(question)
 	answer, err := keys.Line(ctx)
 	if err != nil && ctx.Err() != nil {
 		return false, err
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return err == nil && (answer == "y" || answer == "yes"), nil
+}
+
+// Store stores that the person agrees to the content of a file, of which print shows lines, or, with
+// forget, that they no longer agree to the file.
+func Store(ctx context.Context, path string, content []byte, lines []string, forget bool, print func(line string)) error {
+	store, err := trust.Open("")
+	switch {
+	case err != nil:
+		return err
+	case forget:
+		was, err := store.Forget(ctx, path)
+		if err == nil {
+			print(map[bool]string{true: "no longer trusted: ", false: "was not trusted: "}[was] + entry.Here(path))
+		}
+		return err
+	}
+	for _, line := range lines {
+		print(line)
+	}
+	if err := store.Trust(ctx, path, content); err != nil {
+		return err
+	}
+	print("trusted: " + entry.Here(path))
+	return nil
 }
 
 // question is an open question whether to use the current content of a file. It owns a

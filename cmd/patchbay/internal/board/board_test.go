@@ -1,6 +1,7 @@
 package board
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,15 @@ func TestTurns(t *testing.T) {
 func TestRemarksOfDebuggers(t *testing.T) {
 	got := Remarks(&health.Server{Debug: []string{"127.0.0.1:1", "127.0.0.1:2"}}, time.Time{})
 	if want := "a debugger can attach to 127.0.0.1:1, 127.0.0.1:2"; len(got) != 1 || got[0] != want {
+		t.Errorf("remarks %q, want %q", got, want)
+	}
+}
+
+// Remarks about one thing are in the singular.
+func TestRemarksOfOne(t *testing.T) {
+	got := Remarks(&health.Server{Losses: 1, Evicted: 1, Refused: 1}, time.Time{})
+	want := []string{"clients lost their state 1 time, and got an error each time", "closed 1 quiet connection to make room for others", `1 request got no connection; "clients" sets the maximum`}
+	if !slices.Equal(got, want) {
 		t.Errorf("remarks %q, want %q", got, want)
 	}
 }

@@ -50,13 +50,13 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 		say(`%d processes%s, one per session; "share": "principal" or "shared" needs fewer`, s.Processes, inMemory(s.Memory))
 	}
 	if s.Losses > 0 {
-		say("clients lost their state %d times, and got an error each time", s.Losses)
+		say("clients lost their state %s, and got an error each time", screen.Quantity(s.Losses, "time"))
 	}
 	if s.Evicted > 0 {
-		say("closed %d quiet connections to make room for others", s.Evicted)
+		say("closed %s to make room for others", screen.Quantity(s.Evicted, "quiet connection"))
 	}
 	if s.Refused > 0 {
-		say(`%d requests got no connection; "clients" sets the maximum`, s.Refused)
+		say(`%s got no connection; "clients" sets the maximum`, screen.Quantity(s.Refused, "request"))
 	}
 	return lines
 }

@@ -30,6 +30,9 @@ func (c *Chain) sharing(at place) mcp.Middleware {
 		return nil
 	}
 	calls := new(idempotency.Calls)
+	if log := c.program.Logger; log != nil {
+		calls.Logger = log.With("server", at.server)
+	}
 	return func(next mcp.Handler) mcp.Handler {
 		return steps.Like(next, mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 			if req.Method != revision.MethodCall {

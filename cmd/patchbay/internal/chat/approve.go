@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -13,10 +14,19 @@ import (
 // approval asks whether a tool may be called.
 type approval struct {
 	*host.Approval
-	reason *editor // the reason of a denial, while it is written; nil: none
+	reason *editor  // the reason of a denial, while it is written; nil: none
+	wider  *widened // more than this call, while the person decides about it; nil: nothing
+	edits  []string // lines of the edits in the arguments
+}
+
+func newApproval(a *host.Approval) *approval {
+	return &approval{Approval: a, edits: editsOf(a.Arguments)}
 }
 
 func (a *approval) show(l *look) sheet {
+	if a.wider != nil {
+		return a.wider.show(l)
+	}
 	s := sheet{title: "May " + screen.OneLine(a.Server) + "/" + screen.OneLine(a.Tool.Name) + " be called?"}
 	if a.Changed != "" {
 		s.head = append(s.head, l.wrapped("Warning: it has changed since you allowed it: "+screen.OneLine(a.Changed), "", yellow)...)
@@ -28,15 +38,26 @@ func (a *approval) show(l *look) sheet {
 		s.head = append(s.head, l.paint(screen.Cut(text, l.width), dim))
 	}
 	s.head = append(s.head, l.paint(screen.Cut(claims(a.Tool.Annotations), l.width), dim))
-	s.body = l.json(a.Arguments)
+	s.body = append(append(l.changes(a.Approval), l.json(a.Arguments)...), l.edits(a.edits)...)
 	if a.reason != nil {
 		line, x := a.reason.field(l.width - 5)
 		s.foot = append([]string{"Why: " + line}, l.keysLine("enter", "denies", "esc", "back")...)
 		s.cursor, s.x = true, 5+x
 		return s
 	}
-	s.foot = l.keysLine("y", "once", "c", "in this conversation", "a", "always", "n", "no", "r", "no, with a reason")
+	s.foot = l.keysLine("y", "once", "c", "in this conversation", "a", "always", "m", "more", "n", "no", "r", "no, with a reason")
 	return s
+}
+
+// changes shows what has changed in a tool since it was allowed, if that is known.
+func (l *look) changes(a *host.Approval) (out []string) {
+	if a.Before == nil {
+		return nil
+	}
+	for _, line := range allow.Diff(a.Before, a.Tool) {
+		out = append(out, l.wrapped(line.String(), "", line.Style())...)
+	}
+	return append(out, "", l.paint("The call now:", bold))
 }
 
 // json shows JSON exactly as it is sent, indented.
@@ -91,6 +112,9 @@ func claims(a *mcp.ToolAnnotations) string {
 }
 
 func (a *approval) key(k tea.KeyPressMsg) any {
+	if a.wider != nil {
+		return a.wider.key(k)
+	}
 	if a.reason != nil {
 		switch k.String() {
 		case "esc":
@@ -113,14 +137,24 @@ func (a *approval) key(k tea.KeyPressMsg) any {
 		return host.Verdict{Answer: host.Deny}
 	case "r":
 		a.reason = &editor{one: true}
+	case "m":
+		a.wider = &widened{approval: a}
 	}
 	return nil
 }
 
+// text returns the line that the person writes; nil: none.
+func (a *approval) text() *editor {
+	if a.wider != nil {
+		return a.wider.when
+	}
+	return a.reason
+}
+
 func (a *approval) paste(text string) {
-	if a.reason != nil {
-		a.reason.insert(text)
+	if e := a.text(); e != nil {
+		e.insert(text)
 	}
 }
 
-func (a *approval) writes() bool { return a.reason != nil }
+func (a *approval) writes() bool { return a.text() != nil }

@@ -22,10 +22,10 @@ type block struct {
 	text  string         // of all kinds but called
 	call  host.CallEvent // its last state
 	state callState
-	says  string   // the last progress message, or the reason for a retry
+	says  string   // the last progress message, or the reason for a retry; of a summary: the line about it
 	log   []string // log messages from the server, at most maxLog
 
-	stream stream // of an answer: the part that has moved above the frame
+	stream screen.Stream // of an answer: the part that has moved above the frame
 }
 
 type blockKind int
@@ -35,6 +35,7 @@ const (
 	answer                   // of the model
 	thought                  // of the model
 	called                   // a tool call
+	summary                  // of the conversation, by the model
 	noted                    // by the host
 	shown                    // lines printed by a command
 )
@@ -64,6 +65,10 @@ type look struct {
 	lines         bool // without a terminal: texts from the model are unchanged
 	tick          int  // of the spinner
 	now           time.Time
+}
+
+func (l *look) paper() screen.Paper {
+	return screen.Paper{Width: l.width, Color: l.color, Plain: l.lines}
 }
 
 func (l *look) paint(s, style string) string { return screen.Paint(s, style, l.color) }
@@ -103,11 +108,13 @@ func (b *block) render(l *look) []string {
 	case said:
 		return b.renderSaid(l)
 	case answer:
-		return b.stream.rest(b.text, l)
+		return b.stream.Rest(b.text, l.paper())
 	case thought:
 		return b.renderThought(l)
 	case called:
 		return b.renderCall(l)
+	case summary:
+		return append(l.wrapped(fmt.Sprintf("• %s; ctrl-O opens it, /undo undoes it  #%d", b.says, b.number), "", yellow), "")
 	case noted:
 		return append(l.wrapped("• "+screen.Visible(b.text), "", yellow), "")
 	}

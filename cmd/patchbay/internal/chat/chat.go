@@ -34,11 +34,18 @@ type Options struct {
 	// OpenModel opens a model by its name. If nil, only the host's model is available.
 	OpenModel func(name string) (model.Model, error)
 
+	// Offered returns the models that the server of the model offers that was opened last, as names for
+	// OpenModel. If nil, only Models are offered.
+	Offered func(context.Context) ([]string, error)
+
 	// NoModel describes how to configure a model, if the host has none.
 	NoModel string
 
 	// System is the system prompt.
 	System string
+
+	// Begin sets up the first conversation, a new or a resumed one. If nil, it stays as it is.
+	Begin func(*host.Conversation)
 
 	// First is the first message. Empty: the person types it.
 	First string
@@ -56,8 +63,14 @@ type Options struct {
 	// History is the file of the input history. Empty: it is not kept.
 	History string
 
-	// Resume is the id of a conversation in Memory to continue. Empty: a new one begins.
+	// Resume is the id of a conversation in Memory to continue. Empty: a new one begins, or, with
+	// Choose, the person chooses one first.
 	Resume string
+	Choose bool
+
+	// Bell is how a question draws attention that waits for the person: "bell" or empty, "desktop" for a
+	// notification (OSC 9), "off".
+	Bell string
 
 	// Lines says that there is no terminal, and that Lines is called in place of Run. Person then
 	// becomes the host's Person. If nil, nobody is asked.
@@ -91,9 +104,10 @@ type Past struct {
 
 // Chat is the terminal of a host, and its person.
 type Chat struct {
-	h    *host.Host
-	o    Options
-	mail *mailbox
+	h      *host.Host
+	o      Options
+	mail   *mailbox
+	models offers
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -136,7 +150,7 @@ type note string
 
 // Approve asks the person, like the other methods of host.Person.
 func (c *Chat) Approve(ctx context.Context, a *host.Approval) (host.Verdict, error) {
-	return ask[host.Verdict](ctx, c, a.Server, a.Call, &approval{Approval: a})
+	return ask[host.Verdict](ctx, c, a.Server, a.Call, newApproval(a))
 }
 
 func (c *Chat) Elicit(ctx context.Context, q *host.Elicitation) (*mcp.ElicitResult, error) {
@@ -249,6 +263,7 @@ func (c *Chat) Run(ctx context.Context, in, out *os.File) (err error) {
 		state, _ = terminal.Raw(in, out)
 		p.resume()
 	}
+	u.external = otherPrograms(p, in, out, func() *terminal.RawState { return state }, u.resume)
 	defer func() {
 		c.cancel()
 		p.close()

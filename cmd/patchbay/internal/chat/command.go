@@ -2,6 +2,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 type command struct {
 	name, args, says string
 	idle             bool // it waits for the end of the turn
+	raw              bool // its arguments need not be words
 	run              func(u *ui, rest string, words []string) tea.Cmd
 
 	// offers completes the arguments. If nil, there is no completion.
@@ -38,18 +40,23 @@ func init() { // in init, because commands refer to it
 	commands = []*command{
 		{name: "help", says: "list the commands", run: (*ui).help},
 		{name: "tools", args: "[on|off SERVER[/TOOL]]", says: "list tools, or switch them on or off for the model", run: (*ui).tools, offers: offerToolSwitch},
+		{name: "allow", args: "[SERVER/TOOL [CONDITION]]", says: "call tools without asking: /allow always …, /allow off NUMBER", raw: true, run: (*ui).allow, offers: offerAllow},
 		{name: "servers", args: "[retry NAME]", says: "show the state of the servers", run: (*ui).servers, offers: offerServerRetry},
 		{name: "resources", args: "[WORD]", says: "list resources; @SERVER:URI gives one to the model", run: (*ui).listResources},
 		{name: "prompts", args: "[WORD]", says: "list prompts; /SERVER:PROMPT runs one", run: (*ui).listPrompts},
 		{name: "model", args: "[PROVIDER/NAME]", says: "show or change the model", idle: true, run: (*ui).switchModel, offers: offerModels},
+		{name: "effort", args: "[LEVEL]", says: "show or change how much the model thinks", idle: true, run: (*ui).setEffort, offers: offerEfforts},
+		{name: "set", args: "[NAME=VALUE]", says: "show or set parameters of the model, such as temperature", idle: true, run: (*ui).setParameters, offers: offerParameters},
+		{name: "mode", args: "[ask|read-only]", says: "show or change what the model may do", idle: true, run: (*ui).setMode, offers: offerModes},
 		{name: "cost", says: "show tokens and cost of this conversation", run: (*ui).cost},
+		{name: "context", says: "show what the model gets with the next message", idle: true, run: (*ui).context},
 		{name: "save", args: "[FILE.md|FILE.json]", says: "write the conversation to a file", run: (*ui).save},
 		{name: "undo", says: "undo the last turn", idle: true, run: (*ui).undo},
-		{name: "summarise", says: "replace the conversation with a summary", idle: true, run: (*ui).summarise},
+		{name: "compact", args: "[WHAT MATTERS]", says: "replace the conversation with a summary", idle: true, run: (*ui).compact},
 		{name: "show", args: "[NUMBER]", says: "open a call or thought in full (ctrl-O)", run: (*ui).show},
 		{name: "trace", says: "show every step of this conversation", run: (*ui).showTrace},
 		{name: "new", says: "start a new conversation", idle: true, run: (*ui).fresh},
-		{name: "resume", args: "[ID|WORDS]", says: "list earlier conversations, or continue one", idle: true, run: (*ui).pastOnes},
+		{name: "resume", args: "[ID|WORDS]", says: "continue an earlier conversation", idle: true, run: (*ui).pastOnes},
 		{name: "forget", args: "ID", says: "delete an earlier conversation", idle: true, run: (*ui).forget},
 		{name: "call", args: "SERVER/TOOL [key=value ...]", says: "call a tool by hand", idle: true, run: (*ui).callTool, offers: offerCall},
 		{name: "read", args: "SERVER:URI", says: "read a resource by hand", idle: true, run: (*ui).readResource, offers: offerResources},
@@ -88,7 +95,7 @@ func (u *ui) command(line string) (tea.Cmd, bool) {
 	}
 	rest = strings.TrimSpace(rest)
 	words, err := split(rest)
-	if err != nil {
+	if err != nil && !c.raw {
 		u.say(err.Error())
 		return nil, false
 	}
@@ -156,7 +163,8 @@ func (u *ui) help(string, []string) tea.Cmd {
 	for _, k := range [][2]string{
 		{"enter", "sends; ctrl-J, alt-enter or \\ before enter starts a new line"},
 		{"tab", "completes /commands, @server:uri, /server:prompt and #server/tool"},
-		{"up, down", "earlier messages"},
+		{"up, down", "earlier messages; ctrl-R searches in them"},
+		{"ctrl-X", "then ctrl-E: opens the message in your editor ($VISUAL or $EDITOR)"},
 		{"ctrl-O", "calls and thoughts in full"},
 		{"ctrl-T", "show or hide thoughts"},
 		{"ctrl-C", "cancels the turn; twice quits"},
@@ -375,55 +383,13 @@ func (u *ui) none(n int, what, word string) {
 	u.print("")
 }
 
-func (u *ui) switchModel(_ string, words []string) tea.Cmd {
-	if len(words) == 0 {
-		name := "none"
-		if m := u.model(); m != nil {
-			info := m.Info()
-			name = screen.OneLine(info.Name)
-			if info.Window > 0 {
-				name += fmt.Sprintf(", %s tokens", count(int64(info.Window)))
-			}
-		}
-		u.print("  model: " + name)
-		if n := len(u.c.o.Models); n > 0 {
-			u.print(u.look.wrapped("others: "+screen.OneLine(strings.Join(u.c.o.Models, ", ")), "  ", dim)...)
-		}
-		u.print("")
-		return nil
-	}
-	if u.c.o.OpenModel == nil {
-		u.note("the model cannot be changed here")
-		return nil
-	}
-	name := words[0]
-	return u.later(func(context.Context) func(*ui) {
-		m, err := u.c.o.OpenModel(name)
-		return func(u *ui) {
-			switch {
-			case err != nil:
-				u.note("%v", err)
-			case u.turn != nil:
-				u.note("the model cannot change during a turn")
-			default:
-				u.setModel(m)
-			}
-		}
-	})
-}
-
-func (u *ui) setModel(m model.Model) {
-	u.talk.Model = m
-	u.note("the model is now %s", m.Info().Name)
-}
-
 func (u *ui) cost(string, []string) tea.Cmd {
 	used, cost := u.talk.Used()
 	line := fmt.Sprintf("  %d tokens in, %d out", used.Input, used.Output)
 	if used.Cached > 0 {
 		line += fmt.Sprintf(", %d of the input cached", used.Cached)
 	}
-	u.print(line)
+	u.print(line, "  "+cmp.Or(u.fill(true), "nothing in the window yet"))
 	if cost > 0 {
 		u.print(fmt.Sprintf("  cost %.6g", cost))
 	} else {
@@ -497,14 +463,14 @@ func (u *ui) undo(string, []string) tea.Cmd {
 	})
 }
 
-func (u *ui) summarise(string, []string) tea.Cmd {
+func (u *ui) compact(matters string, _ []string) tea.Cmd {
 	if u.model() == nil {
 		u.note("%s", u.c.noModel())
 		return nil
 	}
 	t := u.talk
 	u.run("summarising", func(ctx context.Context) error {
-		_, err := t.Summarise(ctx)
+		_, err := t.Summarise(ctx, matters)
 		return err
 	})
 	return nil
@@ -539,7 +505,9 @@ func (u *ui) showTrace(string, []string) tea.Cmd {
 }
 
 func (u *ui) fresh(string, []string) tea.Cmd {
-	u.begin(u.c.h.NewConversation())
+	conv := u.c.h.NewConversation()
+	conv.Parameters, conv.Mode = u.talk.Parameters, u.talk.Mode
+	u.begin(conv)
 	u.note("new conversation")
 	return nil
 }
@@ -552,24 +520,18 @@ func (u *ui) pastOnes(rest string, words []string) tea.Cmd {
 	}
 	return u.later(func(ctx context.Context) func(*ui) {
 		if len(words) == 1 {
-			conv, err := u.c.o.Memory.Resume(ctx, u.c.h, words[0])
-			switch {
-			case err == nil:
-				return func(u *ui) {
-					if u.turn != nil {
-						u.note("cannot resume a conversation during a turn")
-						return
-					}
-					u.goOn(conv)
-				}
-			case !errors.Is(err, memory.ErrNone):
-				return func(u *ui) { u.note("%v", err) }
+			if show, err := u.c.resumed(ctx, words[0]); !errors.Is(err, memory.ErrNone) {
+				return show
 			}
 		}
 		list, err := u.c.o.Memory.List(ctx, rest)
 		return func(u *ui) {
-			if err != nil {
+			switch {
+			case err != nil:
 				u.note("%v", err)
+				return
+			case len(list) > 0 && !u.look.lines:
+				u.choosePast(list)
 				return
 			}
 			for _, p := range list {
@@ -615,7 +577,7 @@ func (u *ui) forget(_ string, words []string) tea.Cmd {
 func (u *ui) goOn(conv *host.Conversation) {
 	u.begin(conv)
 	entries := conv.Snapshot()
-	u.note("continuing %s, %s", conv.ID, plural(len(entries), "message"))
+	u.note("%s", strings.Join(append([]string{"continuing " + conv.ID, plural(len(entries), "message")}, u.settings()...), ", "))
 	for _, e := range entries[max(0, len(entries)-6):] {
 		kind, text := answer, e.Text()
 		if e.Role == model.User {
@@ -628,37 +590,6 @@ func (u *ui) goOn(conv *host.Conversation) {
 			u.print(u.look.paint(screen.Cut("· "+screen.OneLine(c.Name)+" "+screen.OneLine(string(c.Arguments)), u.look.width), dim), "")
 		}
 	}
-}
-
-func offerToolSwitch(ctx context.Context, c *Chat, words []string) []item {
-	switch len(words) {
-	case 0:
-		return []item{{"on", "offer to the model"}, {"off", "hide from the model"}}
-	case 1:
-		return append(serverItems(c, func(host.ServerStatus) string { return "all its tools" }), toolItems(ctx, c)...)
-	}
-	return nil
-}
-
-func offerServerRetry(_ context.Context, c *Chat, words []string) []item {
-	switch len(words) {
-	case 0:
-		return []item{{"retry", "retry a server now"}}
-	case 1:
-		return serverItems(c, func(s host.ServerStatus) string { return string(s.State) })
-	}
-	return nil
-}
-
-func offerModels(_ context.Context, c *Chat, words []string) []item {
-	if len(words) > 0 {
-		return nil
-	}
-	var out []item
-	for _, m := range c.o.Models {
-		out = append(out, item{m, ""})
-	}
-	return out
 }
 
 func orTitle(title, other string) string {

@@ -63,7 +63,7 @@ func (c *Chat) call(ctx context.Context, t *talk, server, tool string, words []s
 			mcp.OnLog(func(m mcp.LogMessage) { tell(host.Logged, screen.Plain(m.Data), *e) }))
 		return err
 	})
-	e.Took, e.Outcome = time.Since(began), host.Succeeded
+	e.Took, e.Outcome = host.Millis(time.Since(began)), host.Succeeded
 	switch {
 	case ctx.Err() != nil:
 		e.Outcome = host.Cancelled

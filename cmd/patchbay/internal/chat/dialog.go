@@ -46,6 +46,7 @@ type question struct {
 	top  int  // the first visible line of the body
 	page int  // the number of visible lines of the body
 	tiny bool // the terminal cannot show it: keys do not answer it
+	rung bool // the person was told that it waits, or has seen it
 }
 
 // withdrawn reports that the answer is no longer needed.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
@@ -25,6 +26,11 @@ func (u *ui) event(e host.Event) {
 		u.again(e.Text)
 	case host.Answered:
 		u.rest()
+	case host.Summarising:
+		u.doing("summarising")
+	case host.Summarised:
+		u.doing("thinking")
+		u.summarised(e)
 	case host.Noted:
 		u.note("%s", bounded(e.Text))
 	case host.Called, host.Waiting, host.Started, host.Progress, host.Logged, host.Retried, host.Asked, host.Sampled, host.Resulted:
@@ -32,6 +38,14 @@ func (u *ui) event(e host.Event) {
 			u.callEvent(e)
 		}
 	}
+}
+
+// summarised shows that a summary took the place of the conversation.
+func (u *ui) summarised(e host.Event) {
+	u.rest()
+	b := &block{kind: summary, over: true, text: bounded(e.Text), says: fmt.Sprintf("summarised, about %s tokens to %s", count(e.Before), count(e.After))}
+	u.keep(b)
+	u.add(b)
 }
 
 // doing sets the current activity.
@@ -70,7 +84,7 @@ func (u *ui) rest() {
 func (u *ui) again(why string) {
 	went := false
 	u.blocks = slices.DeleteFunc(u.blocks, func(b *block) bool {
-		went = went || b.grows() && b.stream.gone > 0
+		went = went || b.grows() && b.stream.Begun()
 		return b.grows()
 	})
 	if went {
@@ -114,7 +128,7 @@ func (u *ui) callEvent(e host.Event) {
 		b.log = append(b.log, screen.Cut(screen.OneLine(e.Text), 2000))
 		b.log = b.log[max(0, len(b.log)-maxLog):]
 	case host.Resulted:
-		b.state, b.over, b.took = finished, true, e.Call.Took
+		b.state, b.over, b.took = finished, true, time.Duration(e.Call.Took)
 		u.keep(b)
 		u.doing("thinking")
 	}
@@ -123,7 +137,7 @@ func (u *ui) callEvent(e host.Event) {
 // trace records an event for /trace.
 func (u *ui) trace(e host.Event) {
 	switch e.Kind {
-	case host.TextCame, host.Thought, host.Progress:
+	case host.TextCame, host.Thought, host.Progress, host.Summarising:
 		return
 	}
 	line := fmt.Sprintf("%s  turn %d step %d  %s", e.Time.Format("15:04:05.000"), e.Turn, e.Step, e.Kind)
@@ -136,7 +150,7 @@ func (u *ui) trace(e host.Event) {
 			line += " by " + e.Call.By
 		}
 		if e.Call.Outcome != "" {
-			line += fmt.Sprintf(" %s in %s", e.Call.Outcome, seconds(e.Call.Took))
+			line += fmt.Sprintf(" %s in %s", e.Call.Outcome, seconds(time.Duration(e.Call.Took)))
 		}
 		if e.Kind == host.Called {
 			line += " " + string(e.Call.Arguments)

@@ -340,8 +340,8 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 		value = line
 		if active {
 			s.cursor, s.inBody, s.x, s.y = true, true, wide+2+x, len(s.body)
-		} else if e.text.empty() {
-			value = l.paint(hint(e), dim)
+		} else if text := hint(e); e.text.empty() && text != "" {
+			value = l.paint("("+text+")", dim) // in brackets, as there may be no colours
 		}
 	}
 	style := dim
@@ -363,8 +363,8 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 		if text := screen.OneLine(e.Description); text != "" {
 			s.body = append(s.body, l.wrapped(text, indent, dim)...)
 		}
-		if text := hint(e); text != "" && !e.text.empty() {
-			s.body = append(s.body, l.wrapped(text, indent, dim)...)
+		if text := hint(e); text != "" {
+			s.body = append(s.body, l.wrapped("("+text+")", indent, dim)...)
 		}
 	}
 	if e.problem != "" {

@@ -55,7 +55,11 @@ func (u *ui) draw() {
 		}
 		bottom = append(bottom, lines...)
 		if !asking {
-			bottom = append(bottom, u.menu.view(l, max(0, min(6, rows-len(bottom)-2)))...)
+			below, most := &u.menu, 6
+			if u.picker != nil {
+				below, most = &u.picker.found, 10
+			}
+			bottom = append(bottom, below.view(l, max(0, min(most, rows-len(bottom)-2)))...)
 		}
 	}
 	if cut := len(bottom) - rows; cut > 0 { // a tiny terminal: the lines with the cursor stay longest
@@ -82,7 +86,7 @@ func (u *ui) flush() {
 		b := u.blocks[0]
 		switch {
 		case b.kind == answer:
-			u.above = append(u.above, b.stream.settled(b.text, b.over, l)...)
+			u.above = append(u.above, b.stream.Settled(b.text, b.over, l.paper())...)
 		case b.over:
 			u.above = append(u.above, b.render(l)...)
 		}
@@ -100,6 +104,10 @@ func (u *ui) flush() {
 // showInput shows the input.
 func (u *ui) showInput(most int) (lines []string, x, y int) {
 	l := &u.look
+	if u.picker != nil {
+		line, x := u.picker.show(l)
+		return []string{line}, x, 0
+	}
 	mark := l.paint("❯", cyan) + " "
 	indent := strings.Repeat(" ", screen.Columns(prompt))
 	if u.input.empty() {
@@ -143,15 +151,33 @@ func (u *ui) statusLine() string {
 	} else {
 		parts = append(parts, "no model")
 	}
-	parts = append(parts, u.serverCount())
-	used, cost := u.talk.Used()
-	if n := used.Input + used.Output; n > 0 {
-		parts = append(parts, count(n)+" tokens")
+	parts = append(append(parts, u.settings()...), u.serverCount())
+	if full := u.fill(false); full != "" {
+		parts = append(parts, full)
 	}
-	if cost > 0 {
+	if _, cost := u.talk.Used(); cost > 0 {
 		parts = append(parts, fmt.Sprintf("%.4g", cost))
 	}
 	return head + l.paint(screen.Cut(strings.Join(parts, " · "), max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
+}
+
+// fill says how full the window is; "": nothing to count from. All of it has the number of tokens too.
+func (u *ui) fill(all bool) string {
+	n, window := u.talk.Size(), 0
+	if m := u.model(); m != nil {
+		window = m.Info().Window
+	}
+	switch {
+	case n == 0:
+		return ""
+	case window == 0:
+		return count(n) + " tokens"
+	}
+	text := fmt.Sprintf("%d%% of %s tokens", n*100/int64(window), strings.Replace(count(int64(window)), ".0", "", 1))
+	if all {
+		text = count(n) + " tokens in the window: " + text
+	}
+	return text
 }
 
 // doingNow describes the current activity of the turn.

@@ -8,8 +8,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/attach"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
 )
 
 // menu offers completions of the input. Commands are offered at once; completions from servers
@@ -87,6 +89,16 @@ func (m *menu) follow(u *ui, asked bool) {
 // mentions asks the host for completions of a text.
 func (c *Chat) mentions(text string) func(context.Context) (int, []item) {
 	return func(ctx context.Context) (int, []item) {
+		begin := strings.LastIndexAny(text, " \n") + 1
+		if path, ok := strings.CutPrefix(text[begin:], "@"); ok && !c.o.Lines {
+			var items []item
+			for _, p := range attach.Complete(path) {
+				items = append(items, item{"@" + p, ""})
+			}
+			if items != nil {
+				return begin, items
+			}
+		}
 		found := c.h.Complete(ctx, text, len(text))
 		var items []item
 		for _, i := range found.Items {
@@ -94,6 +106,23 @@ func (c *Chat) mentions(text string) func(context.Context) (int, []item) {
 		}
 		return found.From, items
 	}
+}
+
+// attached returns the local files that a message mentions, and says what is attached. A message that
+// may come from another program has none: the files would be sent to the model unseen.
+func (c *Chat) attached(text string, m model.Model, pasted []string) ([]model.Part, error) {
+	if c.o.Lines {
+		return nil, nil
+	}
+	var servers []string
+	for _, s := range c.h.Servers() {
+		servers = append(servers, s.Name)
+	}
+	parts, notes, err := attach.Files(&attach.Message{Text: text, Servers: servers, Model: m.Info(), Pasted: pasted})
+	for _, note := range notes {
+		c.mail.put(func(u *ui) { u.note("%s", note) })
+	}
+	return parts, err
 }
 
 // fitting returns the items that match a word, those with it as a prefix first.
@@ -169,7 +198,10 @@ func (m *menu) view(l *look, most int) []string {
 	for _, it := range shown {
 		wide = max(wide, screen.Columns(screen.OneLine(it.text)))
 	}
-	wide = min(wide, max(10, 2*l.width/3))
+	if slices.ContainsFunc(shown, func(it item) bool { return it.says != "" }) {
+		wide = min(wide, max(10, 2*l.width/3))
+	}
+	wide = min(wide, max(10, l.width-14)) // beside it is how many more there are
 	var out []string
 	for i, it := range shown {
 		mark := "  "

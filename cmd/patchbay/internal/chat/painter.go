@@ -61,9 +61,9 @@ const (
 	// parting bounds the wait of close for a blocked terminal.
 	parting = time.Second
 
-	// Enables bracketed paste and distinguishable modifier keys.
-	enter = "\x1b[?2004h\x1b[>1u\x1b[>4;2m"
-	leave = "\x1b[?2004l\x1b[<1u\x1b[>4m\x1b[?7h\x1b[?25h\x1b[0m"
+	// Enables bracketed paste, reports of the focus and distinguishable modifier keys.
+	enter = "\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[>4;2m"
+	leave = "\x1b[?2004l\x1b[?1004l\x1b[<1u\x1b[>4m\x1b[?7h\x1b[?25h\x1b[0m"
 )
 
 func newPainter(w io.Writer) *painter {

@@ -99,7 +99,7 @@ func TestPainterGivesTheTerminalBack(t *testing.T) {
 		p.close()
 		p.close()
 		got := g.String()
-		for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?2004h": "\x1b[?2004l", "\x1b[?7l": "\x1b[?7h", "\x1b[?25l": "\x1b[?25h", "\x1b[>1u": "\x1b[<1u"} {
+		for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?2004h": "\x1b[?2004l", "\x1b[?1004h": "\x1b[?1004l", "\x1b[?7l": "\x1b[?7h", "\x1b[?25l": "\x1b[?25h", "\x1b[>1u": "\x1b[<1u"} {
 			if a, b := strings.LastIndex(got, on), strings.LastIndex(got, off); a < 0 || b < a {
 				t.Errorf("%q is not taken back with %q in %q", on, off, got)
 			}

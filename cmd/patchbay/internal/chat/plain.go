@@ -30,7 +30,8 @@ func endless() (width, height int, err error) { return 1 << 16, 24, nil }
 
 // Lines runs the chat without a terminal: each line that read returns is a message or a command,
 // and its output is written before the next line is read. A line that ends in a backslash continues
-// on the next one. Lines returns when read returns io.EOF.
+// on the next one. Lines returns when read returns io.EOF: an error if the last message has failed
+// because of the model.
 func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, error), out io.Writer) error {
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
@@ -54,7 +55,7 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 		first = ""
 		switch {
 		case errors.Is(err, io.EOF) && begun == "":
-			return nil
+			return u.failure()
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		}
@@ -77,9 +78,17 @@ func (c *Chat) Lines(ctx context.Context, read func(context.Context) (string, er
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case left || last || s.err != nil:
-			return s.err
+			return errors.Join(s.err, u.failure())
 		}
 	}
+}
+
+// failure returns the error of the model in the last turn, or nil.
+func (u *ui) failure() error {
+	if u.failed == nil {
+		return nil
+	}
+	return u.failed
 }
 
 // settle waits until nothing is in progress, and reports whether the person leaves.

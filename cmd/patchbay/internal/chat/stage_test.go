@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 
 // play runs a chat until the person leaves.
 func play() error {
-	h := &host.Host{Model: actor{}}
+	h := &host.Host{Model: actor{}, Condition: allow.Condition}
 	defer h.Close()
 	if os.Getenv(stage) == "console" {
 		h.Model = nil

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,7 +71,7 @@ const armed = `y once` // keys answer the question
 
 // done matches the screen after a number of answers, when nothing is in progress.
 func done(answers int64) string {
-	return `(?m)^❯ Type a message.*\n^test/actor · 1 server · ` + regexp.QuoteMeta(count(answers*(1200+34))) + ` tokens`
+	return `(?m)^❯ Type a message.*\n^test/actor · 1 server · ` + regexp.QuoteMeta(fmt.Sprintf("1%% of 100k tokens · %.4g", float64(answers)*(1200+2*34)/1e6))
 }
 
 // TestScreens plays a conversation and compares its screens.
@@ -103,6 +104,13 @@ func TestScreens(t *testing.T) {
 			x.Wait(`calls and thoughts`)
 			golden(t, size.name+"-viewer", x.Screen())
 			x.Press("q")
+			x.Wait(done(5))
+			x.Press("C-r")
+			x.Wait(`› call lines\n.*\n  stream`)
+			x.Type("call")
+			x.Wait(`search: call\n› call lines`)
+			golden(t, size.name+"-search", x.Screen())
+			x.Press("Escape")
 			x.Wait(done(5))
 			x.Type("call book")
 			x.Press("Enter")

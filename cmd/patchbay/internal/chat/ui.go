@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -58,18 +59,27 @@ type ui struct {
 	suspend func() // nil: the program cannot be suspended
 	resume  func()
 
+	// external runs another program on the terminal, whose end is an edited. Nil: there is no terminal.
+	external func(func(in, out *os.File) (string, error)) tea.Cmd
+
 	look   look
 	talk   *talk
-	turn   *turn    // nil: nothing is in progress
-	queued string   // the message to send when the turn ends
-	blocks []*block // not above the frame yet
-	kept   []*block // can be opened, at most maxKept
-	number int      // of the last kept block
-	above  []string // lines to move above the frame next
+	turn   *turn        // nil: nothing is in progress
+	failed *model.Error // of the model in the last turn; nil: none
+	queued string       // the message to send when the turn ends
+	blocks []*block     // not above the frame yet
+	kept   []*block     // can be opened, at most maxKept
+	number int          // of the last kept block
+	above  []string     // lines to move above the frame next
 
 	input     editor
+	pasted    []string // texts with an @, the newest last
 	history   history
 	menu      menu
+	picker    *picker // in place of the input; nil: closed
+	chord     bool    // ctrl-X was the last key
+	focus     focus
+	pressed   time.Time // the last key
 	questions []*question
 	keyed     time.Time // the last key that did not go to a question
 	posed     time.Time // when the first question appeared
@@ -92,14 +102,23 @@ func newUI(c *Chat, canvas canvas, size func() (width, height int, err error), p
 	u.look = look{width: 80, height: 24, color: c.o.Color, now: time.Now()}
 	u.measure()
 	u.history.open(c.o.History)
-	u.begin(c.h.NewConversation())
+	first := c.h.NewConversation()
+	for _, conv := range []*host.Conversation{first, past} {
+		if conv != nil && c.o.Begin != nil {
+			c.o.Begin(conv)
+		}
+	}
+	u.begin(first)
 	if c.o.Lines {
 		u.look.lines = true
 	} else {
 		u.welcome()
 	}
-	if past != nil {
+	switch {
+	case past != nil:
 		u.goOn(past)
+	case c.o.Choose:
+		u.pastOnes("", nil)
 	}
 	return u
 }
@@ -169,6 +188,9 @@ func (u *ui) Init() tea.Cmd {
 		return tea.Batch(u.tick, u.collect)
 	}
 	u.input.set(u.c.o.First)
+	if u.c.o.Choose { // first, the conversation
+		return tea.Batch(u.tick, u.collect)
+	}
 	return tea.Batch(u.tick, u.collect, u.submit())
 }
 
@@ -210,6 +232,7 @@ func (u *ui) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	case ticked:
 		u.look.tick++
 		u.measure()
+		u.ring()
 		cmd = u.tick
 	case mailed:
 		for _, m := range u.c.mail.take() {
@@ -217,7 +240,14 @@ func (u *ui) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		}
 		cmd = tea.Batch(cmd, u.collect)
 	case tea.KeyPressMsg:
+		u.pressed = u.look.now
 		cmd = u.key(msg)
+	case tea.FocusMsg:
+		u.focus = here
+	case tea.BlurMsg:
+		u.left()
+	case edited:
+		u.written(msg)
 	case tea.PasteMsg:
 		u.paste(msg.Content)
 	case tea.ResumeMsg:
@@ -328,9 +358,12 @@ func (u *ui) send(text string) {
 		u.note("%s", u.c.noModel())
 		return
 	}
-	t := u.talk
+	t, m, pasted := u.talk, u.model(), slices.Clone(u.pasted)
 	u.run("thinking", func(ctx context.Context) error {
-		_, err := t.Send(ctx, text)
+		parts, err := u.c.attached(text, m, pasted)
+		if err == nil {
+			_, err = t.Send(ctx, text, parts...)
+		}
 		return err
 	})
 }
@@ -360,7 +393,8 @@ func (u *ui) ended(m turnOver) {
 	if m.turn != u.turn {
 		return
 	}
-	u.turn, u.leave = nil, false
+	u.turn, u.leave, u.failed = nil, false, nil
+	errors.As(m.err, &u.failed)
 	for _, b := range u.blocks {
 		u.finish(b)
 	}
@@ -476,10 +510,11 @@ func (u *ui) paste(text string) {
 	case u.viewer != nil:
 	case u.asking():
 		u.questions[0].dialog.paste(text)
+	case u.picker != nil:
+		u.picker.paste(text)
 	default:
 		u.keyed = u.look.now
-		u.input.insert(text)
-		u.menu.close()
+		u.pasteInput(text)
 	}
 }
 
@@ -491,6 +526,9 @@ func (u *ui) interrupt() tea.Cmd {
 		return tea.Quit
 	case u.viewer != nil:
 		u.closeViewer()
+		return nil
+	case u.picker != nil && !u.asking():
+		u.picker = nil
 		return nil
 	case u.turn != nil && !u.turn.cancelled:
 		u.turn.cancelled = true
@@ -525,6 +563,15 @@ func refusal(d dialog) any {
 
 // write passes a key to the input.
 func (u *ui) write(k tea.KeyPressMsg) tea.Cmd {
+	if u.picker != nil {
+		u.picker.key(k, u)
+		return nil
+	}
+	chord := u.chord
+	u.chord = k.String() == "ctrl+x"
+	if chord && k.String() == "ctrl+e" {
+		return u.edit()
+	}
 	if u.menu.key(k, u) {
 		return nil
 	}
@@ -549,8 +596,12 @@ func (u *ui) write(k tea.KeyPressMsg) tea.Cmd {
 			return tea.Quit
 		}
 		u.input.key(k)
-	case "esc":
-	case "tab":
+	case "ctrl+r":
+		u.searchHistory()
+		return nil
+	case "ctrl+x":
+		u.say("ctrl-E opens the message in your editor")
+	case "esc", "tab":
 	default:
 		u.input.key(k)
 	}

@@ -3,6 +3,8 @@ package chat
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,8 +12,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
+	approvals "github.com/patchbay-dev/patchbay/host/approval"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -111,7 +115,11 @@ func onStage(t *testing.T, f func(t *testing.T, u *ui, p *paper)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		h := &host.Host{Model: actor{}}
+		kept, err := approvals.Open(filepath.Join(t.TempDir(), "approvals.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &host.Host{Model: actor{}, Condition: allow.Condition, Approvals: kept}
 		defer h.Close()
 		u, p := newTestUI(t, h, Options{Title: "test"})
 		if err := h.Add(theatre(ctx)); err != nil {
@@ -145,12 +153,46 @@ func TestTalk(t *testing.T) {
 		typed(u, "hello")
 		press(u, "enter")
 		settle(u)
-		wants(t, p, "❯ hello", "You said: hello", "test/actor · 1 server · 1.2k tokens")
+		wants(t, p, "❯ hello", "You said: hello", "test/actor · 1 server · 1% of 100k tokens · 0.001268")
 		if u.turn != nil || !u.input.empty() {
 			t.Error("the turn goes on, or the input is still there")
 		}
 	})
 }
+
+// /compact replaces the conversation with a summary. A line says so, ctrl-O opens the summary, the last
+// line shows that there is room again, and /undo undoes it.
+func TestCompact(t *testing.T) {
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		u.talk.Model = narrow{}
+		typed(u, "hello "+strings.Repeat("long ", 100))
+		press(u, "enter")
+		settle(u)
+		wants(t, p, "test/actor · 1 server · 61% of 2k tokens")
+		typed(u, "/compact the names")
+		press(u, "enter")
+		settle(u)
+		wants(t, p, "• summarised, about 1.2k tokens to ", "; ctrl-O opens it, /undo undoes it  #1")
+		if strings.Contains(p.text(), "matters most: the names") {
+			t.Errorf("the summary is shown as an answer:\n%s", p.text())
+		}
+		press(u, "ctrl+o")
+		wants(t, p, "matters most: the names")
+		press(u, "esc")
+		if line := p.frame.lines[len(p.frame.lines)-1]; strings.Contains(line, "61%") || !strings.Contains(line, "% of 2k") {
+			t.Errorf("the last line is %q", line)
+		}
+		typed(u, "/undo")
+		press(u, "enter")
+		settle(u)
+		wants(t, p, "test/actor · 1 server · 61% of 2k tokens")
+	})
+}
+
+// narrow is an actor with a small window.
+type narrow struct{ actor }
+
+func (narrow) Info() model.Info { return model.Info{Name: "test/actor", Window: 2000} }
 
 // TestApproval shows the exact arguments, and keys answer only when the person is not typing.
 func TestApproval(t *testing.T) {
@@ -190,6 +232,30 @@ func TestDenialWithReason(t *testing.T) {
 	})
 }
 
+// A local file that a message mentions is attached, which the terminal says, and belongs to the message
+// alone: it is not part of what was typed. Without a terminal it stays text.
+func TestLocalFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("note.txt", []byte("a secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		typed(u, "read @no")
+		typed(u, "te.txt and @./gone.txt")
+		press(u, "enter")
+		settle(u)
+		wants(t, p, "attached note.txt, 8", `"./gone.txt" does not exist`, "a secret")
+		if said := u.talk.Snapshot()[0].Said(); said != "read @note.txt and @./gone.txt" {
+			t.Errorf("the person is said to have typed %q", said)
+		}
+		u.c.o.Lines = true
+		if parts, err := u.c.attached("@note.txt", actor{}, nil); parts != nil || err != nil {
+			t.Errorf("without a terminal %+v is attached, %v", parts, err)
+		}
+	})
+}
+
 // TestForm fills in a form with every kind of field (ELIC-26-003, ELIC-26-005).
 func TestForm(t *testing.T) {
 	onStage(t, func(t *testing.T, u *ui, p *paper) {
@@ -198,7 +264,7 @@ func TestForm(t *testing.T) {
 		settle(u)
 		press(u, "c")
 		settle(u)
-		wants(t, p, "theatre asks", "Which seats would you like?", "seats       2", "row         circle")
+		wants(t, p, "theatre asks", "Which seats would you like?", "seats       2", "row         circle", "mail        (email)")
 		press(u, "enter")
 		wants(t, p, "an answer is required")
 		typed(u, "Ada")

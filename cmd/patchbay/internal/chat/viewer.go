@@ -35,7 +35,7 @@ func (u *ui) open(number int) bool {
 	v := &viewer{title: "calls and thoughts"}
 	at := -1
 	add := func(b *block) {
-		if b.kind == called || b.kind == thought {
+		if b.kind == called || b.kind == thought || b.kind == summary {
 			v.parts = append(v.parts, part{head: b.headLine, body: b.full, moves: !b.over})
 			if b.number == number || number == 0 {
 				at = len(v.parts) - 1
@@ -66,8 +66,11 @@ func (u *ui) pages(title string, body func(l *look) []string) {
 }
 
 func (b *block) headLine(l *look) string {
-	if b.kind == called {
+	switch b.kind {
+	case called:
 		return b.head(l)
+	case summary:
+		return l.paint(fmt.Sprintf("• %s  #%d", b.says, b.number), yellow)
 	}
 	return l.paint(fmt.Sprintf("✻ thought for %s  #%d", seconds(b.took), b.number), dim)
 }
@@ -77,9 +80,12 @@ func (b *block) full(l *look) []string {
 	inner := *l
 	inner.width = max(8, l.width-2)
 	var out []string
-	if b.kind == thought {
+	switch b.kind {
+	case thought:
 		out = inner.wrapped(screen.Visible(b.text), "", "")
-	} else {
+	case summary:
+		out = inner.text(b.text)
+	default:
 		out = append(out, inner.paint("arguments", cyan))
 		out = append(out, inner.json(b.call.Arguments)...)
 		if b.call.By != "" {

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
@@ -22,6 +24,71 @@ type Memory struct {
 	mu      sync.Mutex
 	store   *memory.Store // nil: not needed yet; guarded by mu
 	current string        // the id of the current conversation; guarded by mu
+}
+
+// Flags name the conversation to continue.
+type Flags struct {
+	Resume   string `placeholder:"ID" bare:"?" help:"Continue an earlier conversation, or choose one."`
+	Continue bool   `short:"c" help:"Continue the last conversation of this folder."`
+}
+
+// Choose reports whether the person is to choose the conversation: --resume has no ID.
+func (f *Flags) Choose() bool { return f.Resume == "?" }
+
+// ID returns the id of the conversation that the flags name, or a prefix of it; "": they name none.
+func (r *Memory) ID(ctx context.Context, f Flags) (string, error) {
+	switch {
+	case f.Resume != "" && f.Continue:
+		return "", advice.Usagef("--resume and --continue exclude each other")
+	case f.Choose():
+		return "", advice.Usagef("--resume needs an ID where nobody can choose: --resume ID, or --continue")
+	case !f.Continue:
+		return f.Resume, nil
+	}
+	s, err := r.open()
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("--continue: %w", err)
+	}
+	list, err := s.List(ctx, memory.ListOptions{Folder: folder, Limit: 1})
+	switch {
+	case err != nil:
+		return "", err
+	case len(list) == 0:
+		return "", advice.Usagef("--continue: no conversation of this folder is stored")
+	}
+	return list[0].ID, nil
+}
+
+// Chosen returns the conversation that the flags name, which is kept from now on, or a new one, which
+// is kept if keep is set.
+func (r *Memory) Chosen(ctx context.Context, h *host.Host, f Flags, keep bool) (*host.Conversation, error) {
+	id, err := r.ID(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	c := h.NewConversation()
+	if id != "" {
+		if c, err = r.Resume(ctx, h, id); errors.Is(err, memory.ErrNone) || errors.Is(err, memory.ErrMany) {
+			return nil, advice.Usagef("%w", err)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if id != "" || keep {
+		r.Keep(c)
+	}
+	return c, nil
+}
+
+// Current returns the id under which the current conversation is kept; "": it is not.
+func (r *Memory) Current() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current
 }
 
 func (r *Memory) open() (*memory.Store, error) {
@@ -73,6 +140,7 @@ func (r *Memory) keep(c *host.Conversation, known memory.Conversation) {
 			more = append(more, memory.Entry{At: e.Time, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost, Message: e.Message})
 		}
 		known.Usage, known.Cost = c.Used()
+		known.Parameters, known.Mode = c.Parameters, string(c.Mode)
 		if known, err = s.Write(ctx, known, same, more...); err == nil {
 			same = len(entries)
 		}
@@ -103,6 +171,15 @@ func (r *Memory) keep(c *host.Conversation, known memory.Conversation) {
 func titleOf(e *host.Entry) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(e.Said()), "\n")
 	return screen.Cut(strings.TrimSpace(first), 80)
+}
+
+// History returns the file with the input history of chat, beside the conversations; "": there is none.
+func History() string {
+	path, err := memory.DefaultPath()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), "history.jsonl")
 }
 
 // List implements chat.Memory.
@@ -149,6 +226,10 @@ func (r *Memory) Resume(ctx context.Context, h *host.Host, id string) (*host.Con
 	}
 	c := h.NewConversation()
 	c.ID, c.Usage, c.Cost = found.ID, found.Usage, found.Cost
+	c.Parameters = found.Parameters
+	if c.Mode, err = host.ParseMode(found.Mode); err != nil { // of a later version
+		c.Mode = host.ModeReadOnly
+	}
 	for _, e := range entries {
 		c.Entries = append(c.Entries, host.Entry{Message: e.Message, Time: e.At, Turn: e.Turn, Model: e.Model, Usage: e.Usage, Cost: e.Cost})
 	}
@@ -162,10 +243,7 @@ func (r *Memory) Forget(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	current := r.current
-	r.mu.Unlock()
-	if id == current {
+	if id == r.Current() {
 		return fmt.Errorf("%s is this conversation; start another with /new, then delete it", id)
 	}
 	err = s.Delete(ctx, id)

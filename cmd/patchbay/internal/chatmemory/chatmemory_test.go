@@ -136,6 +136,27 @@ func TestKeepFails(t *testing.T) {
 	}
 }
 
+// The settings of a conversation are kept, also when they change without a turn, and a mode of a later version is not wider
+// than read-only.
+func TestSettingsAreKept(t *testing.T) {
+	r := remembers(t, filepath.Join(t.TempDir(), "c.db"))
+	c := (&host.Host{}).NewConversation()
+	r.Keep(c)
+	if err := said(t.Context(), c, "one"); err != nil {
+		t.Fatal(err)
+	}
+	for kept, want := range map[host.Mode]host.Mode{host.ModeReadOnly: host.ModeReadOnly, host.ModeAsk: host.ModeAsk, "plan": host.ModeReadOnly} {
+		c.Mode, c.Parameters = kept, model.Parameters{Effort: model.HighEffort}
+		if err := c.Save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.Resume(t.Context(), &host.Host{}, c.ID)
+		if err != nil || again.Mode != want || again.Parameters.Effort != model.HighEffort {
+			t.Errorf("kept in mode %q: resumed in %q with %v, %v", kept, again.Mode, again.Parameters.List(), err)
+		}
+	}
+}
+
 // A conversation is found by a prefix of its id, and deleted by the full id.
 func TestResumeAndForget(t *testing.T) {
 	r := remembers(t, filepath.Join(t.TempDir(), "c.db"))

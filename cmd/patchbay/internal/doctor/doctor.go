@@ -54,8 +54,12 @@ type Exam struct {
 	// TLS returns the TLS configuration for connections to a model; nil: the default.
 	TLS func() (*tls.Config, error)
 
+	// List asks the server of the model for the names of its models. Required for a model.
+	List func(context.Context) ([]string, error)
+
 	Config string // the examined file, for hints if there is more than one; empty: none
 
+	idle   bool // Run does nothing
 	steps  []Step
 	next   string   // how to fix the step that failed
 	code   *int     // the exit code of the command, if it ended
@@ -144,6 +148,9 @@ func (e *Exam) where() string {
 // Run takes all steps, up to the first that fails. It takes no longer than Bound or ctx allows, and
 // a few seconds to close the session.
 func (e *Exam) Run(ctx context.Context) {
+	if e.idle {
+		return
+	}
 	if e.Bound != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = e.Bound(ctx, e.Server)

@@ -2,32 +2,31 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/providers"
 )
-
-// maxModels bounds a list of models, in bytes; some providers have thousands of models.
-const maxModels = 16 << 20
 
 // runModel asks a provider for its models, with the key.
 func (e *Exam) runModel(ctx context.Context) {
 	m := e.Model
-	variable := m.KeyVariable()
-	switch {
+	p := providers.Named(m.Provider)
+	if _, missing := p.Home(os.Getenv); m.BaseURL == "" && missing != "" {
+		e.Fail("address", missing+" is not set", "set "+missing+`, or give the model a "baseUrl"`)
+		return
+	}
+	switch variable := m.KeyVariable(); {
 	case m.Key != "":
 		e.OK("key", e.keyFrom())
-	case variable != "":
+	case variable != "" && !p.Open:
 		e.Fail("key", "missing, and "+variable+" is not set", "set "+variable+", or give the model a \"key\"")
 		return
 	default:
@@ -36,9 +35,14 @@ func (e *Exam) runModel(ctx context.Context) {
 	if !e.network(ctx) {
 		return
 	}
-	ids, ok := e.listModels(ctx)
-	if !ok {
+	ids, err := e.List(ctx)
+	if err != nil {
+		e.notListed(err)
 		return
+	}
+	e.OK("http", "it answers and accepts the key")
+	if m.Key == "" {
+		e.steps[len(e.steps)-1].Detail = "it answers"
 	}
 	for _, id := range ids {
 		if id == m.Model {
@@ -79,109 +83,34 @@ func (e *Exam) keyAdvice() string {
 	return "check that the key is for this provider: " + e.keyFrom()
 }
 
-// listModels returns the names of the models at an address. If it reports false, all steps have
-// been added.
-func (e *Exam) listModels(ctx context.Context) (ids []string, ok bool) {
-	m := e.Model
-	address, err := url.Parse(m.Address())
-	if err != nil {
-		e.Fail("http", secrets.ShownURL(m.Address())+" is not a URL", `correct "baseUrl"`)
-		return nil, false
+// notListed explains why there is no list of models.
+func (e *Exam) notListed(err error) {
+	var said *model.Error
+	if !errors.As(err, &said) {
+		e.Fail("http", screen.OneLine(err.Error()), `correct "baseUrl"`)
+		return
 	}
-	if m.Provider == "anthropic" && !strings.HasSuffix(address.Path, "/v1") {
-		address = address.JoinPath("v1")
+	text := screen.OneLine(said.Message)
+	if said.Status != 0 {
+		text = fmt.Sprintf("HTTP %d %s: %s", said.Status, http.StatusText(said.Status), text)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.JoinPath("models").String(), nil)
-	if err != nil {
-		e.Fail("http", err.Error(), `correct "baseUrl"`)
-		return nil, false
-	}
-	if m.Provider == "anthropic" {
-		req.Header.Set("Anthropic-Version", "2023-06-01")
-		if m.Key != "" {
-			req.Header.Set("X-Api-Key", m.Key)
-		}
-	} else if m.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+m.Key)
-	}
-	for name, value := range m.Headers {
-		req.Header.Set(name, value)
-	}
-	secure, err := e.secure()
-	if err != nil {
-		e.Fail("tls", err.Error(), "correct --server-ca")
-		return nil, false
-	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // send the key to no other address
-	}}
-	res, err := client.Do(req)
-	if err != nil {
-		var way *url.Error
-		if errors.As(err, &way) { // a query may hold a key
-			way.URL = secrets.ShownURL(way.URL)
-		}
-		next := "try again; --timeout 3m waits longer"
-		if !errors.Is(err, context.DeadlineExceeded) {
-			next = `check "baseUrl"`
-		}
-		e.Fail("http", screen.OneLine(err.Error()), next)
-		return nil, false
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxModels))
-	if err != nil {
-		e.Fail("http", screen.OneLine(err.Error()), "try again")
-		return nil, false
-	}
-	if res.StatusCode != http.StatusOK {
-		e.modelStatus(res, body)
-		return nil, false
-	}
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil || list.Data == nil {
-		e.Warn("http", "it answers, but not with a list of models: check \"baseUrl\"")
-		return nil, false
-	}
-	for _, d := range list.Data {
-		ids = append(ids, d.ID)
-	}
-	e.OK("http", "it answers and accepts the key")
-	if m.Key == "" {
-		e.steps[len(e.steps)-1].Detail = "it answers"
-	}
-	return ids, true
-}
-
-// modelStatus explains a response with an HTTP status other than 200.
-func (e *Exam) modelStatus(res *http.Response, body []byte) {
-	text := fmt.Sprintf("HTTP %d %s", res.StatusCode, http.StatusText(res.StatusCode))
-	var said struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(body, &said); err == nil && said.Error.Message != "" {
-		text += ": " + screen.Cut(screen.OneLine(said.Error.Message), 300)
-	} else if line := screen.OneLine(strings.ToValidUTF8(string(body[:min(len(body), 1000)]), "�")); line != "" {
-		text += ": " + screen.Cut(line, 300)
-	}
-	switch status := res.StatusCode; {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+	switch status := said.Status; {
+	case said.Kind == model.NoKey:
 		e.Fail("auth", text, e.keyAdvice())
+	case said.Kind == model.Malformed:
+		e.Warn("http", `it answers, but not with a list of models: check "baseUrl"`)
+	case status == 0 && said.Kind == model.NoModel:
+		e.Warn("http", text+": neither the key nor the name is checked")
 	case status == http.StatusNotFound || status == http.StatusMethodNotAllowed:
-		e.Warn("http", text+"; it answers, but has no list of models: if it does not work, check \"baseUrl\"")
+		e.Warn("http", text+"; it answers, but has no list of models")
 	case status == http.StatusTooManyRequests:
 		e.Warn("http", text)
+	case status == 0:
+		e.Fail("http", text, `check "baseUrl", or try again; --timeout 3m waits longer`)
 	case status >= 500:
 		e.Fail("http", text, "try again later, or contact its operator")
-	case status >= 300 && status < 400:
-		e.Fail("http", text, `it redirects: set "baseUrl" to that address if you trust it`)
+	case status < 400:
+		e.Fail("http", text, `set "baseUrl" to that address if you trust it`)
 	default:
 		e.Fail("http", text, `check "baseUrl"`)
 	}

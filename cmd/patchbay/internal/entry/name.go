@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/internal/serverid"
 )
 
 // ShortName returns the name of a server for people and models: its name in mcp.json, or a short
@@ -46,30 +45,14 @@ func ShortName(s config.Server, taken []string) string {
 	return free
 }
 
+// Short returns a server with its short name.
+func Short(s config.Server) config.Server {
+	s.Name = ShortName(s, nil)
+	return s
+}
+
 // runners are commands that say less about a server than their arguments.
 var runners = []string{"npx", "bunx", "uvx", "pipx", "node", "bun", "deno", "python", "python3", "ruby", "go", "uv", "docker", "podman"}
 
-// Target returns the name of a server, and its URL or command.
-func Target(s config.Server) string {
-	switch {
-	case s.URL != "":
-		return s.Name + " " + s.URL
-	case s.Builtin != "":
-		return s.Name + " built-in " + screen.Shell(append([]string{s.Builtin}, s.Args...)) + " in " + folderOf(s)
-	}
-	return s.Name + " " + screen.Shell(append([]string{s.Command}, s.Args...)) + " in " + folderOf(s)
-}
-
-// Shown returns what Target does, without the secrets of the URL or the arguments.
-func Shown(s config.Server) string {
-	s.URL, s.Args = secrets.ShownURL(s.URL), secrets.ShownArgs(s.Args)
-	return Target(s)
-}
-
-func folderOf(s config.Server) string {
-	dir, err := filepath.Abs(s.Dir)
-	if err != nil {
-		return s.Dir
-	}
-	return dir
-}
+// Shown returns the name of a server, and its URL or command without secrets.
+func Shown(s config.Server) string { return serverid.Shown(s) }

@@ -18,7 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
 )
 
-// Starts returns lines about the commands that a file starts and the URLs of the servers and models
+// Starts returns lines about the commands that a file starts, as servers and hooks, and the URLs of the servers and models
 // that it reaches, with their arguments, variables and headers. Each is one line, whatever the file
 // contains.
 func Starts(file *config.File, faults config.Problems) []string {
@@ -55,6 +55,17 @@ func Starts(file *config.File, faults config.Problems) []string {
 		if m.BaseURL != "" {
 			lines = append(lines, inOneLine("model "+m.Name+": "+m.Provider+"/"+m.Model+" at "+secrets.ShownURL(m.BaseURL)+" (gets conversations)"))
 		}
+	}
+	for _, h := range file.Hooks {
+		var g given
+		for _, v := range h.Values() {
+			g.add(v.Member, v.Name, v.Written)
+		}
+		line := HookName(&h) + ": " + screen.Shell(shownCommand(h.CommandLine())) + g.String() + " (gets calls)"
+		if h.Dir != "" {
+			line += " (in " + h.Dir + ")"
+		}
+		lines = append(lines, inOneLine(line))
 	}
 	for _, e := range file.Entries() {
 		if !slices.ContainsFunc(faults, func(p config.Problem) bool { return p.Server == e.Name }) {
@@ -93,6 +104,18 @@ func Starts(file *config.File, faults config.Problems) []string {
 		lines = append(lines, `the file has "inheritEnv", with which a server gets your whole environment`)
 	}
 	return lines
+}
+
+// HookName returns the name of a hook, and when it runs.
+func HookName(h *config.Hook) string {
+	when, tools := "before", "all calls"
+	if h.After {
+		when = "after"
+	}
+	if h.Tools != nil {
+		tools = strings.Join(h.Tools, ", ")
+	}
+	return fmt.Sprintf("hook %s %s %s", h.Name, when, tools)
 }
 
 // started returns the command of a server, or its URL without possible secrets.

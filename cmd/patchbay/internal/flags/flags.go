@@ -10,7 +10,8 @@
 // A field with the tag arg is an argument instead; a list of arguments takes all that are left. The
 // fields of embedded structs count as those of the struct itself, and a field with the tag flag:"-" is
 // none. A repeated flag replaces its value, or adds to its list; without the tag sep:"none", a value is
-// a list with commas.
+// a list with commas. With the tag bare, the flag may be without a value at the end of a line and before
+// another flag, and then has that of the tag.
 //
 // The package does not use methods by name, as most parsers do: with them the linker keeps every method
 // of every type of the program.
@@ -19,6 +20,7 @@ package flags
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -32,6 +34,7 @@ type Flag struct {
 	Help        string
 	Placeholder string // of the value; empty for a boolean flag
 	Default     string // as it is written on a command line; empty: none
+	Bare        string // the value if none is written; empty: one must be
 	list        bool   // a value is a list with commas
 	field       reflect.Value
 }
@@ -78,6 +81,12 @@ func set(field reflect.Value, value string, list bool) (kind string) {
 			return "a whole number"
 		}
 		*at = int(n)
+	case *float64:
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return "a number"
+		}
+		*at = n
 	case *time.Duration:
 		d, err := time.ParseDuration(value)
 		if err != nil {
@@ -125,7 +134,7 @@ func (s *Set) addStruct(v reflect.Value) {
 
 func (s *Set) addField(of reflect.StructField, field reflect.Value) {
 	switch field.Addr().Interface().(type) {
-	case *string, *[]string, *bool, *int, *time.Duration:
+	case *string, *[]string, *bool, *int, *float64, *time.Duration:
 	default:
 		panic(fmt.Sprintf("flags: the field %s is %s, which a command line cannot set", of.Name, of.Type))
 	}
@@ -142,7 +151,7 @@ func (s *Set) addField(of reflect.StructField, field reflect.Value) {
 		return
 	}
 	f := &Flag{
-		Name: name, Short: of.Tag.Get("short"), Help: of.Tag.Get("help"), Placeholder: of.Tag.Get("placeholder"), Default: of.Tag.Get("default"),
+		Name: name, Short: of.Tag.Get("short"), Help: of.Tag.Get("help"), Placeholder: of.Tag.Get("placeholder"), Default: of.Tag.Get("default"), Bare: of.Tag.Get("bare"),
 		list: of.Tag.Get("sep") != "none", field: field,
 	}
 	if (f.Placeholder == "") != f.IsBool() {

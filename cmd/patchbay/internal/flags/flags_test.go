@@ -19,6 +19,7 @@ type command struct {
 	Verbose bool          `short:"v"`
 	Within  time.Duration `placeholder:"TIME"`
 	OnAsk   string        `placeholder:"ANSWER"`
+	Share   float64       `placeholder:"SHARE"`
 	First   string        `flag:"-"`
 	Tool    string        `arg:""`
 	Count   int           `arg:"" optional:""`
@@ -47,6 +48,9 @@ func TestRead(t *testing.T) {
 		{"--within=90s", command{Within: 90 * time.Second}, ""},
 		{"--within=-1m", command{Within: -time.Minute}, ""},
 		{"--within=fast", command{}, `--within takes a time such as 30s or 2m, not "fast"`},
+		{"--share=0.25", command{Share: 0.25}, ""},
+		{"--share=NaN", command{}, `--share takes a number, not "NaN"`},
+		{"--share=half", command{}, `--share takes a number, not "half"`},
 		{"--trace-max=0x20", command{shared: shared{32}}, ""},
 		{"--trace-max=many", command{}, `--trace-max takes a whole number, not "many"`},
 		{"--trace-max=99999999999999999999", command{}, `--trace-max takes a whole number, not "99999999999999999999"`},
@@ -113,8 +117,8 @@ func TestPlace(t *testing.T) {
 // Mistakes in the tags panic and name the field.
 func TestAddPanics(t *testing.T) {
 	for want, target := range map[string]any{
-		"the field Ratio is float64": &struct {
-			Ratio float64 `placeholder:"N"`
+		"the field Ratio is float32": &struct {
+			Ratio float32 `placeholder:"N"`
 		}{},
 		"--name needs a placeholder": &struct{ Name string }{},
 		"two flags --name": &struct {

@@ -11,12 +11,13 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/providers"
 )
 
 // Add has the flags and arguments that describe a new model.
 type Add struct {
 	Name      string `arg:"" help:"Name of the model."`
-	Provider  string `placeholder:"API" help:"openai, openai-responses, anthropic or text."`
+	Provider  string `placeholder:"PROVIDER" help:"openai, anthropic, gemini, ollama or another."`
 	Model     string `placeholder:"NAME" help:"Name at the provider; default: the same name."`
 	BaseURL   string `name:"base-url" placeholder:"URL" help:"Address of the API; default: the provider's."`
 	KeyInput  bool   `help:"Ask for the key, and store it in the vault."`
@@ -35,7 +36,7 @@ func (c *Add) Object() (object, input []byte, err error) {
 	case c.Provider == "":
 		return nil, nil, advice.Usagef("missing --provider: %s", strings.Join(config.Providers, ", ")).Hint("patchbay help config model add")
 	case !slices.Contains(config.Providers, c.Provider):
-		return nil, nil, advice.Usagef("--provider %q is not one of %s%s", c.Provider, strings.Join(config.Providers, ", "), screen.DidYouMean(c.Provider, config.Providers))
+		return nil, nil, advice.Usagef("--provider: %s", providers.Unknown(c.Provider))
 	case c.KeyInput && c.KeyEnv != "":
 		return nil, nil, advice.Usagef("--key-input and --key-env exclude each other")
 	case strings.ContainsAny(c.KeyEnv, "${}:"):

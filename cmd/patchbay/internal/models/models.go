@@ -2,7 +2,7 @@
 // models belong to a person and not to a project, those of the person's own file.
 //
 // Fill a [Set] with [Set.Add], the file that overrides the other first. [Set.Rows] lists it for
-// people, and [Open] and [OpenNamed] open a model.
+// people, [Set.Find] finds one, [Open] opens it, and [List] asks its server for others.
 //
 // # Guarantees
 //
@@ -13,19 +13,36 @@ package models
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/host/provider"
+	"github.com/patchbay-dev/patchbay/internal/providers"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 )
+
+// Priced returns an error with the line to add to mcp.json if the price of a model is not known.
+func Priced(list ...model.Model) error {
+	for _, m := range list {
+		info := m.Info()
+		if info.Price != (model.Price{}) {
+			continue
+		}
+		of, name, _ := strings.Cut(info.Name, "/")
+		return advice.Usagef("--max-cost needs the price of %s", info.Name).Hint(fmt.Sprintf(
+			`in mcp.json: "patchbay": {"models": {"mine": {"provider": %q, "name": %q, "price": {"input": 0.25, "output": 2}}}}, with its price for a million tokens; then --model mine`, of, name))
+	}
+	return nil
+}
 
 // Set holds models. The zero value is an empty set.
 type Set struct {
@@ -69,11 +86,58 @@ func (s *Set) Names() []string {
 	return names
 }
 
+// Find returns the model of a name: of the set; NAME of the server of a model of the set, as MODEL/NAME;
+// or PROVIDER/NAME, with the settings of the environment. It returns nil if there is none; a name with
+// an unknown provider is one that [Open] refuses.
+func (s *Set) Find(name string) *config.Model {
+	if m := s.Named(name); m != nil {
+		return m
+	}
+	before, id, slash := strings.Cut(name, "/")
+	if m := s.Named(before); slash && m != nil {
+		other := *m
+		other.Model, other.Window, other.Price = id, 0, config.Price{}
+		return &other
+	}
+	if !slash {
+		return nil
+	}
+	m := OfEnvironment(name)
+	return &m
+}
+
 // OfEnvironment returns a model that is known only as PROVIDER/NAME; the environment may set its
 // base URL.
 func OfEnvironment(name string) config.Model {
 	provider, id, _ := strings.Cut(name, "/")
-	return config.Model{Name: name, Provider: provider, Model: id, BaseURL: strings.TrimSpace(os.Getenv(config.VariablesOf(provider) + "_BASE_URL"))}
+	m := config.Model{Name: name, Provider: provider, Model: id}
+	if p := providers.Named(provider); p != nil {
+		m.BaseURL = strings.TrimSpace(os.Getenv(p.Other))
+	}
+	return m
+}
+
+// Keys returns the keys of providers in the environment.
+func Keys() (keys []string) {
+	for _, name := range providers.Keys() {
+		if key := os.Getenv(name); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// OfVariable returns the first provider with a variable in the environment, and the variable.
+func OfVariable() (provider, variable string) {
+	for _, provider := range providers.Names() {
+		p := providers.Named(provider)
+		for _, variable := range []string{p.Key, p.Other} {
+			if os.Getenv(variable) != "" {
+				return provider, variable
+			}
+		}
+	}
+	return "", ""
 }
 
 // AsServer returns a model in the form of a server, because answers to inputs are kept for servers.
@@ -84,13 +148,34 @@ func AsServer(m *config.Model) config.Server {
 
 // Open opens a model whose inputs are resolved. The client may be nil.
 func Open(m *config.Model, client *http.Client) (model.Model, error) {
+	opened, err := provider.Open(m.Provider+"/"+m.Model, options(m, client))
+	if err != nil && m.Source != "" {
+		err = fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return opened, err
+}
+
+// List returns the names of the models that the server of a model offers. The inputs of the model are
+// resolved, and the client may be nil.
+func List(ctx context.Context, m *config.Model, client *http.Client) ([]string, error) {
+	return provider.Models(ctx, m.Provider+"/"+m.Model, options(m, client))
+}
+
+// options returns the options of a model whose inputs are resolved. Of the environment they have only
+// what the address of the provider needs, such as a region.
+func options(m *config.Model, client *http.Client) provider.Options {
 	header := http.Header{}
 	for name, value := range m.Headers {
 		header.Set(name, value)
 	}
-	opened, err := provider.Open(m.Provider+"/"+m.Model, provider.Options{
-		BaseURL: m.BaseURL, Key: m.Key, Header: header, HTTPClient: client, MaxTokens: m.MaxTokens, Parameters: m.Parameters,
-		Env: func(string) string { return "" },
+	return provider.Options{
+		BaseURL: m.BaseURL, Key: m.Key, Header: header, HTTPClient: client, MaxTokens: m.MaxTokens, Effort: model.Effort(m.Effort), Parameters: m.Parameters,
+		Env: func(name string) string {
+			if p := providers.Named(m.Provider); p != nil && p.Needs(name) {
+				return os.Getenv(name)
+			}
+			return ""
+		},
 		Info: func(info *model.Info) {
 			if m.Window > 0 {
 				info.Window = m.Window
@@ -105,21 +190,7 @@ func Open(m *config.Model, client *http.Client) (model.Model, error) {
 			}
 			info.Price = model.Price(m.Price)
 		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	return model.Retry(opened, nil), nil
-}
-
-// OpenNamed opens the model PROVIDER/NAME with the settings of the environment. The client may be
-// nil.
-func OpenNamed(name string, client *http.Client) (model.Model, error) {
-	m, err := provider.Open(name, provider.Options{HTTPClient: client})
-	if err != nil {
-		return nil, err
-	}
-	return model.Retry(m, nil), nil
 }
 
 // Row is a model in a list for people.
@@ -176,8 +247,8 @@ func keyOf(answers *inputs.Answers, m *config.Model) (text string, has bool) {
 		return "in the file", true
 	}
 	name := m.KeyVariable()
-	switch {
-	case name == "":
+	switch p := providers.Named(m.Provider); {
+	case name == "", p.Open && os.Getenv(name) == "":
 		return "none", false
 	case os.Getenv(name) == "":
 		return name + " is not set", false

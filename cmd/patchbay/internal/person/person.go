@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/host"
@@ -75,7 +76,15 @@ func (p *Person) dialog(server string) *terminal.Dialog {
 // Approve implements host.Person.
 func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict, error) {
 	if p.Keys == nil {
-		return host.Verdict{Reason: "there is nobody to ask"}, nil
+		if ask.Changed != "" {
+			p.talk.Note("%s has changed since it was allowed: %s", screen.OneLine(ask.Server+"/"+ask.Tool.Name), screen.OneLine(ask.Changed))
+			for _, line := range changes(ask) {
+				if !p.talk.Quiet {
+					p.talk.Always(p.talk.Paint(screen.Wrap(line.String(), p.width), line.Style()))
+				}
+			}
+		}
+		return host.Verdict{}, host.ErrNobody
 	}
 	release, err := p.take(ctx)
 	if err != nil {
@@ -86,6 +95,9 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 	d.Say("\n" + d.Paint("The model wants to call "+screen.OneLine(ask.Server+"/"+ask.Tool.Name), "1;36") + "\n")
 	for _, remark := range remarks(ask) {
 		d.Say(d.Paint(screen.Wrap(screen.Visible(remark), d.Width), "33") + "\n")
+	}
+	for _, line := range changes(ask) {
+		d.Say(d.Paint(screen.Wrap(line.String(), d.Width), line.Style()) + "\n")
 	}
 	d.Say(screen.Visible(screen.Indented(ask.Arguments)) + "\n")
 	for {
@@ -117,10 +129,18 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 	}
 }
 
+// changes returns what has changed in a tool since it was allowed, if that is known.
+func changes(ask *host.Approval) []allow.Line {
+	if ask.Before == nil {
+		return nil
+	}
+	return allow.Diff(ask.Before, ask.Tool)
+}
+
 // remarks returns what a person should know about a call besides its arguments.
 func remarks(ask *host.Approval) (list []string) {
 	if ask.Changed != "" {
-		list = append(list, "Warning: it has changed since you allowed it permanently: "+ask.Changed)
+		list = append(list, "Warning: it has changed since you allowed it: "+ask.Changed)
 	}
 	if ask.Doubt != "" {
 		list = append(list, "Warning: "+ask.Doubt)

@@ -42,6 +42,33 @@ func TestPersonApproves(t *testing.T) {
 	}
 }
 
+// A person sees what has changed in a tool that they had allowed, and so does the reader of a log if nobody can be asked.
+func TestPersonSeesWhatHasChanged(t *testing.T) {
+	for _, keys := range []string{"n\n", ""} {
+		for _, color := range []bool{true, false} {
+			stderr := new(strings.Builder)
+			p := New(&terminal.Talk{W: stderr, Color: color}, 80)
+			if keys != "" {
+				p.Keys = terminal.NewKeyboard(strings.NewReader(keys))
+			}
+			v, err := p.Approve(t.Context(), &host.Approval{
+				Server: "db", Arguments: []byte("{}"), Changed: "description", Before: &mcp.Tool{Name: "drop", Description: "Drops."}, Tool: &mcp.Tool{Name: "drop", Description: "Drops it.\x1b[2J"},
+			})
+			if v.Answer != host.Deny || (keys == "") != errors.Is(err, host.ErrNobody) {
+				t.Errorf("Approve = %+v, %v", v, err)
+			}
+			for _, part := range []string{"has changed since", "description", "- Drops.", "+ Drops it.␛[2J"} {
+				if !strings.Contains(stderr.String(), part) {
+					t.Errorf("the person is not shown %q:\n%s", part, stderr)
+				}
+			}
+			if strings.Contains(stderr.String(), "\x1b[32m+ Drops it.") != color {
+				t.Errorf("with colour %v:\n%q", color, stderr)
+			}
+		}
+	}
+}
+
 // A question without an answer ends with its context, and the next one can be asked.
 func TestPersonIsSilent(t *testing.T) {
 	stderr := new(strings.Builder)

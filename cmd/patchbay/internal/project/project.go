@@ -4,6 +4,7 @@ package project
 
 import (
 	"os"
+	"os/user"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -27,11 +28,23 @@ type folders struct {
 func Why(dir string) string { return hereFolders().project(dir) }
 
 func hereFolders() folders {
-	home, _ := os.UserHomeDir() // "" on an error
-	return folders{runtime.GOOS, ownfile.RealPath(home), func(path string) bool {
+	return folders{runtime.GOOS, home(), func(path string) bool {
 		_, err := os.Lstat(filepath.FromSlash(path))
 		return err == nil
 	}}
+}
+
+// home returns the home folder of the person: that of the environment, else that of the account; empty: unknown.
+func home() string {
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		account, err := user.Current()
+		if err != nil || account.HomeDir == "" {
+			return ""
+		}
+		dir = account.HomeDir
+	}
+	return ownfile.RealPath(dir)
 }
 
 // markers are files and folders that only projects contain.

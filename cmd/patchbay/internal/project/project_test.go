@@ -3,6 +3,8 @@ package project
 import (
 	"slices"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // The folders that count as projects, on three systems (trap 2). A folder without a marker is not a
@@ -102,5 +104,21 @@ func TestForeignHome(t *testing.T) {
 		if why := f.project(dir); (why == "") != want {
 			t.Errorf("project(%s) says %q, want a project: %v", dir, why, want)
 		}
+	}
+}
+
+// Without a home folder in the environment, as in a service or a container, the working folder is not taken for it.
+func TestHomeOfAccount(t *testing.T) {
+	dir := ownfile.RealPath(t.TempDir())
+	t.Setenv("HOME", "")
+	t.Setenv("USERPROFILE", "")
+	t.Chdir(dir)
+	if got := home(); got == dir {
+		t.Errorf("home() = %q, the working folder", got)
+	}
+	t.Setenv("HOME", dir)
+	t.Setenv("USERPROFILE", dir)
+	if got := home(); got != dir {
+		t.Errorf("home() = %q, want %q of the environment", got, dir)
 	}
 }

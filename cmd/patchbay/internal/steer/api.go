@@ -332,6 +332,22 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return raw, nil
 }
 
+// decode reads a body that must be one object, with these members alone, each once and by its exact name.
+func decode(raw json.RawMessage, v any, members ...string) error {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return errors.New("want an object")
+	}
+	if err := jsonx.Unmarshal(raw, v); err != nil {
+		return err
+	}
+	for name := range jsonx.Members(raw) {
+		if !slices.Contains(members, string(name)) {
+			return fmt.Errorf("unknown member %q", name)
+		}
+	}
+	return nil
+}
+
 // act reads the body of an action and does it.
 func (g *Gateway) act(w http.ResponseWriter, r *http.Request, c *asked, action string) error {
 	raw, err := readBody(w, r)
@@ -344,9 +360,7 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, c *asked, action s
 			Drain   string `json:"drain"`
 			Replica string `json:"replica"`
 		}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&body); err != nil {
+		if err := decode(raw, &body, "drain", "replica"); err != nil {
 			return fail(http.StatusBadRequest, "the body is not an object with the members drain and replica, or without one: %v", err)
 		}
 		replica = body.Replica

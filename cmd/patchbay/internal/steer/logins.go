@@ -80,9 +80,7 @@ func (g *Gateway) endLogins(w http.ResponseWriter, r *http.Request, c *asked) er
 	var body struct {
 		Person string `json:"person"`
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&body); err != nil || body.Person == "" {
+	if err := decode(raw, &body, "person"); err != nil || body.Person == "" {
 		return fail(http.StatusBadRequest, `the body is not an object with the member person, such as {"person": "alice@example.com"}`)
 	}
 	n, err := p.EndLogins(body.Person)

@@ -52,6 +52,8 @@ func TestLogins(t *testing.T) {
 		{`{"person":"nobody"}`, 200, `"ended":0,"text":"nobody has no login here`},
 		{`{}`, 400, `with the member person`},
 		{`{"person":"p1","all":true}`, 400, `with the member person`},
+		{`{"person":"p1","person":"p2"}`, 400, `with the member person`},
+		{`{"person":"p1"} {"person":"p2"}`, 400, `with the member person`},
 		{`{"person":"` + strings.Repeat("x", maxBody) + `"}`, 413, `more than 4096 bytes`},
 		{``, 400, `with the member person`},
 	} {

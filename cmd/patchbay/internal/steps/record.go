@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -90,7 +91,8 @@ func (l *Log) Around(base http.RoundTripper) http.RoundTripper {
 		res, err := base.RoundTrip(req)
 		if err == nil {
 			x.status, x.answer = res.StatusCode, res.Header.Clone()
-			if x.unread = strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"); !x.unread {
+			kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+			if x.unread = kind == "text/event-stream"; !x.unread {
 				x.back, res.Body, x.cut = head(res.Body)
 			}
 		} else {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A login has at most 64 steps and 64 kB of a message, and who reads an answer still gets all of it.
@@ -39,4 +41,28 @@ func TestBounds(t *testing.T) {
 			t.Fatalf("a step has %d and %d bytes: %.200s", len(s.Sent), len(s.Got), s.Sent)
 		}
 	}
+}
+
+// An answer that is a stream of events is not waited for, however the server writes its type.
+func TestStreamIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body, end := io.Pipe() // nothing comes
+		l := &Log{Server: "https://mcp.example/mcp"}
+		send := l.Around(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"Text/Event-Stream; charset=utf-8"}}, Body: body}, nil
+		}))
+		req, err := http.NewRequest(http.MethodPost, "https://mcp.example/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Minute, func() { end.Close() })
+		began := time.Now()
+		if _, err := send.RoundTrip(req); err != nil || time.Since(began) > 0 {
+			t.Errorf("the answer came after %v, error %v", time.Since(began), err)
+		}
+		list, _ := l.Steps(true)
+		if got := list[0].Got; !strings.Contains(got, "(a stream of events, which is not shown)") {
+			t.Errorf("the step shows %q", got)
+		}
+	})
 }

@@ -30,3 +30,13 @@ func (r *RawState) Restore() {
 	_ = term.Restore(int(r.in.Fd()), r.state)
 	r.output()
 }
+
+// Release prepares the terminal for another program that the person uses until Raw is called again. ctrl-C
+// is a key for it and does not interrupt this program. For nil it does nothing.
+func (r *RawState) Release() {
+	if r == nil {
+		return
+	}
+	r.Restore()
+	withoutInterrupt(r.in)
+}

@@ -38,8 +38,8 @@ type Talk struct {
 	Clean func(line string) string
 
 	mu    sync.Mutex
-	bar   string // on the screen now; guarded by mu
-	last  string // the last progress line, without a terminal; guarded by mu
+	bar   string            // on the screen now; guarded by mu
+	last  map[string]string // the last progress line of each call, without a terminal; guarded by mu
 	drawn time.Time
 	held  bool   // a question is on the screen: no bar; guarded by mu
 	ask   string // the last line of the question, which stays last; guarded by mu
@@ -113,7 +113,11 @@ const redrawn = 50 * time.Millisecond
 
 // Progress shows the progress of a call: a bar on a terminal, else a line for each new message or
 // tenth of the work. Total is 0 if it is not known.
-func (t *Talk) Progress(done, total float64, message string) {
+func (t *Talk) Progress(done, total float64, message string) { t.ProgressOf("", done, total, message) }
+
+// ProgressOf is [Talk.Progress] for one of several calls at the same time: each has a name, which is
+// shown.
+func (t *Talk) ProgressOf(name string, done, total float64, message string) {
 	if t.Quiet {
 		return
 	}
@@ -128,12 +132,16 @@ func (t *Talk) Progress(done, total float64, message string) {
 		} else if message == "" {
 			key = count
 		}
-		if key != t.last {
-			t.last = key
-			io.WriteString(t.W, strings.TrimSpace("progress "+count+" "+message)+"\n")
+		if key != t.last[name] {
+			if t.last == nil {
+				t.last = map[string]string{}
+			}
+			t.last[name] = key
+			io.WriteString(t.W, strings.Join(strings.Fields("progress "+name+" "+count+" "+message), " ")+"\n")
 		}
 		return
 	}
+	message = strings.TrimSpace(name + "  " + message)
 	if t.held || time.Since(t.drawn) < redrawn && done < total {
 		return
 	}

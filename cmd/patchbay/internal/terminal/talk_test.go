@@ -33,3 +33,24 @@ func TestProgressLines(t *testing.T) {
 		t.Errorf("the last line of %q is not the last step", out.String())
 	}
 }
+
+// TestProgressOfSeveralCalls says whose each line is, and counts the lines of each call apart.
+func TestProgressOfSeveralCalls(t *testing.T) {
+	var out strings.Builder
+	k := &Talk{W: &out}
+	for i := range 3 {
+		for _, name := range []string{"a/x", "b/y"} {
+			k.ProgressOf(name, float64(i), 100, "")
+		}
+	}
+	k.ProgressOf("a/x", 50, 100, "half")
+	if got, want := out.String(), "progress a/x 0/100\nprogress b/y 0/100\nprogress a/x 50/100 half\n"; got != want {
+		t.Errorf("standard error has %q, want %q", got, want)
+	}
+	out.Reset()
+	k = &Talk{W: &out, TTY: true, Width: 60}
+	k.ProgressOf("a/x", 1, 4, "a message")
+	if got := out.String(); !strings.Contains(got, "25%  a/x  a message") {
+		t.Errorf("the terminal has %q, want the name", got)
+	}
+}

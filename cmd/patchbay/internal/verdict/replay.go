@@ -215,7 +215,7 @@ type message struct {
 	} `json:"error"`
 }
 
-// add adds the messages of a frame. Connections of a gateway to a server have the name of the server and a slash in front.
+// add adds the messages of a frame.
 func (r *recorded) add(line int, f *trace.Frame, server string) {
 	batch := []message{{}}
 	raw := bytes.Clone(f.Msg)
@@ -226,7 +226,8 @@ func (r *recorded) add(line int, f *trace.Frame, server string) {
 	} else if jsonx.Unmarshal(raw, &batch[0]) != nil {
 		return
 	}
-	behind, _, upstream := strings.Cut(f.Conn, "/")
+	behind := f.Server()
+	upstream := behind != ""
 	if upstream {
 		server = behind
 		if r.gateway = true; !slices.Contains(r.servers, server) {

@@ -1,0 +1,4 @@
+// The screens with charts.
+import "../main";
+export { Charts } from "./charts";
+export { Servers } from "./servers";

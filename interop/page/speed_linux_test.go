@@ -1,0 +1,235 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/patchbay-dev/patchbay/bench/gateway/setup"
+	"github.com/patchbay-dev/patchbay/bench/load"
+	"github.com/patchbay-dev/patchbay/interop/internal/browser"
+)
+
+// milli returns a time in milliseconds.
+func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// percentiles reports the middle and the greatest of times in milliseconds, in place of the mean.
+func percentiles(b *testing.B, times []float64) {
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(load.Median(times), "p50-ms")
+	b.ReportMetric(slices.Max(times), "max-ms")
+}
+
+// BenchmarkLink measures the time from the command to the link to the page that it prints.
+func BenchmarkLink(b *testing.B) {
+	if _, err := program(); err != nil {
+		b.Fatal(err)
+	}
+	var times []float64
+	for b.Loop() {
+		began := time.Now()
+		_, end := running(b, "inspect", "--no-open", "everything")
+		times = append(times, milli(time.Since(began)))
+		end()
+	}
+	percentiles(b, times)
+}
+
+// BenchmarkReady measures the time from the command to the tools of the server on the page, in a browser that runs already.
+func BenchmarkReady(b *testing.B) {
+	p := browser.New(b)
+	if _, err := program(); err != nil {
+		b.Fatal(err)
+	}
+	var times []float64
+	for b.Loop() {
+		began := time.Now()
+		at, end := running(b, "inspect", "--no-open", "everything")
+		p.GoTo(at)
+		browser.Eval[bool](p, `new Promise(done => { const look = () => document.querySelector("section.list li") ? done(true) : requestAnimationFrame(look); look() })`)
+		times = append(times, milli(time.Since(began)))
+		end()
+	}
+	percentiles(b, times)
+}
+
+const (
+	callsPerSecond = 2500  // of which each has four frames: a request and an answer on both hops
+	rowCalls       = 49950 // whose requests are 99,900 rows of the wire; the page keeps 100,000
+)
+
+// BenchmarkWire measures the wire screen while calls with 10,000 frames a second go through the gateway, until it has
+// 100,000 rows: the times between its animation frames, its elements, and its memory after a collection of garbage.
+func BenchmarkWire(b *testing.B) {
+	for b.Loop() {
+		p, origin := opened(b, "up", "--http", "127.0.0.1:0", "-s", "everything")
+		p.GoTo(origin + "/wire")
+		p.Until(`!!document.querySelector("[data-rows]")`)
+		browser.Eval[bool](p, `(() => {
+			let last = performance.now();
+			window.gaps = [];
+			const next = (now) => { gaps.push(now - last); last = now; requestAnimationFrame(next) };
+			requestAnimationFrame(next);
+			return true;
+		})()`)
+		began := time.Now()
+		call(b, origin, rowCalls)
+		took := time.Since(began)
+		p.Until(fmt.Sprintf(`Number(document.querySelector("[data-rows]").dataset.rows) >= %d`, 2*rowCalls))
+		gaps := browser.Eval[[]float64](p, `gaps`)
+		slices.Sort(gaps)
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(4*rowCalls/took.Seconds(), "frames/s")
+		b.ReportMetric(gaps[len(gaps)*99/100], "p99-gap-ms")
+		b.ReportMetric(gaps[len(gaps)-1], "max-gap-ms")
+		b.ReportMetric(browser.Eval[float64](p, `Number(document.querySelector("[data-rows]").dataset.rows)`), "rows")
+		b.ReportMetric(browser.Eval[float64](p, `document.querySelectorAll("*").length`), "elements")
+		p.Do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+			if _, err := cdp.Call(ctx, t, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+				return chromedp.Void{}, err
+			}
+			heap, err := cdp.Call(ctx, t, runtime.GetHeapUsage, cdp.Empty{})
+			b.ReportMetric(heap.UsedSize/1e6, "heap-MB")
+			return chromedp.Void{}, err
+		})
+	}
+}
+
+// call calls a tool of the gateway n times at an even rate.
+func call(b *testing.B, origin string, n int) {
+	b.Helper()
+	const atOnce = 16
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	defer client.CloseIdleConnections()
+	due := make(chan time.Time, n)
+	began := time.Now()
+	for i := range n {
+		due <- began.Add(time.Duration(i) * time.Second / callsPerSecond)
+	}
+	close(due)
+	var callers sync.WaitGroup
+	for range atOnce {
+		callers.Go(func() {
+			for at := range due {
+				time.Sleep(time.Until(at))
+				if err := echo(client, origin); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if b.Failed() {
+		b.FailNow()
+	}
+}
+
+// echo calls the tool echo once.
+func echo(client *http.Client, origin string) error {
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"everything_echo","arguments":{"message":"hello"},"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	req, err := http.NewRequest("POST", origin+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "everything_echo",
+	} {
+		req.Header.Set(name, value)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("hello")) {
+		return fmt.Errorf("HTTP %d: %s", res.StatusCode, answer)
+	}
+	return nil
+}
+
+// BenchmarkGateway measures the CPU time of the gateway for a call of 50 connections: without a page, with a page that
+// nobody has open, and with the wire screen in a browser. Each iteration measures all three, in an order that rotates, and
+// the ratios are taken within an iteration.
+func BenchmarkGateway(b *testing.B) {
+	path, err := program()
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := filepath.Join(b.TempDir(), "server")
+	build := exec.Command("go", "build", "-o", server, "./bench/target/server")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build the server: %v\n%s", err, out)
+	}
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"} {
+		b.Setenv(name, b.TempDir())
+	}
+	p := browser.New(b)
+	measure := func(way string) float64 {
+		o := setup.Options{Program: path, Server: []string{server, "stdio"}, Dir: b.TempDir()}
+		if way == "none" {
+			o.Args = []string{"--no-page"}
+		}
+		g, err := setup.Start(b.Context(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if way == "open" {
+			said, err := exec.Command(path, "page", "--print").CombinedOutput()
+			at := link.FindString(string(said))
+			if err != nil || at == "" {
+				b.Fatalf("patchbay page: %v\n%s", err, said)
+			}
+			p.GoTo(at)
+			p.Until(`!!document.querySelector("[data-ready]")`)
+			p.GoTo("http://" + g.Addr + "/wire")
+			p.Until(`!!document.querySelector("[data-rows]")`)
+			defer p.GoTo("about:blank")
+		}
+		sample, err := g.Echo(g.Tool, load.Text(100), 50, 300*time.Millisecond, 600*time.Millisecond)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := g.End(); err != nil {
+			b.Fatal(err)
+		}
+		return milli(sample.CPUPerCall()) * 1000
+	}
+	ways := []string{"none", "shut", "open"}
+	values := map[string][]float64{}
+	for round := 0; b.Loop(); round++ {
+		now := map[string]float64{}
+		for i := range ways {
+			way := ways[(i+round)%len(ways)]
+			now[way] = measure(way)
+		}
+		values["none-µs"] = append(values["none-µs"], now["none"])
+		values["shut/none"] = append(values["shut/none"], now["shut"]/now["none"])
+		values["open/none"] = append(values["open/none"], now["open"]/now["none"])
+	}
+	b.ReportMetric(0, "ns/op")
+	for name, v := range values {
+		b.ReportMetric(load.Median(v), name)
+	}
+}
