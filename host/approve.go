@@ -146,7 +146,7 @@ func (p *pending) decide(ctx context.Context) decision {
 		}
 		d.rule = cmp.Or(d.rule, rule.Text)
 		if err := p.c.grant(p.server, rule, tools, v.Answer); err != nil {
-			p.c.tell(Event{Kind: Noted, Text: "the approval holds for this conversation, but could not be stored:  " + err.Error()})
+			p.c.tell(Event{Kind: Noted, Text: "the approval holds for this conversation, but could not be stored: " + err.Error()})
 		}
 	default:
 		return decision{by: d.by, rule: v.Rule, reason: v.Reason}

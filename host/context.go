@@ -74,10 +74,7 @@ func (c *Conversation) request(m model.Model, cat *catalog, a asking) (*model.Re
 	for _, t := range cat.offered {
 		req.Tools = append(req.Tools, t.forModel())
 	}
-	size := tokens(len(req.System)+len(a.said)) + size(cat.offered)
-	c.mu.Lock()
-	c.fixed = size
-	c.mu.Unlock()
+	size := c.measure(cat, len(req.System)+len(a.said))
 	window := c.window(m)
 	if a.whole && c.h.Limits.Window == 0 {
 		window = int(float64(m.Info().Window) * wholeShare)
@@ -87,6 +84,15 @@ func (c *Conversation) request(m model.Model, cat *catalog, a asking) (*model.Re
 		req.Messages = joined(req.Messages, model.UserText(a.said))
 	}
 	return req, size
+}
+
+// measure estimates the tokens of a request beside its messages: the offered tools, and texts of so many bytes.
+func (c *Conversation) measure(cat *catalog, bytes int) int {
+	size := tokens(bytes) + size(cat.offered)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fixed, c.counted = size, true
+	return size
 }
 
 // Preview returns the request that the next message of the person would be part of, without that message:

@@ -65,6 +65,7 @@ type Conversation struct {
 	extra    float64                  // cost of asides; guarded by mu
 	left     trimmed                  // guarded by mu
 	fixed    int                      // tokens of the last request beside its messages, estimated; guarded by mu
+	counted  bool                     // fixed is known; guarded by mu
 	places   map[string]int           // order of offered tools, by name; guarded by mu
 	found    []string                 // tools to offer if there are too many, the newest last; guarded by mu
 }
@@ -105,7 +106,8 @@ func (c *Conversation) Save(ctx context.Context) error {
 
 // Size returns how many tokens of the model's window the conversation takes: those of the last answer and
 // its request, as the provider counted them, and an estimate of what came after, or of all if the provider
-// does not count. Zero means that it is empty. It may be called at any time.
+// does not count. Zero means that it is empty, or continues and the provider does not count: then it is known from the next
+// request on. It may be called at any time.
 func (c *Conversation) Size() (tokens int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,6 +122,9 @@ func (c *Conversation) Size() (tokens int64) {
 			return tokens + n
 		}
 		tokens += int64(e.tokens(false))
+	}
+	if !c.counted {
+		return 0
 	}
 	return int64(c.fixed + c.sizeLocked(c.recapLocked(c.window(c.model())), shortening{}))
 }

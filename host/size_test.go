@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/host"
@@ -44,5 +45,33 @@ func TestSize(t *testing.T) {
 	}
 	if _, err := c.Undo(t.Context()); err != nil || c.Size() != 1230 {
 		t.Errorf("the size without the summary is %d, want 1230; %v", c.Size(), err)
+	}
+}
+
+// The size of a conversation that continues counts the tools and the system prompt from its first request on, also
+// for the summary that this is. Before it the size is not known, unless the provider has counted.
+func TestSizeOfResumed(t *testing.T) {
+	said := func(text string) answer {
+		return func(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {
+			return &model.Response{Message: model.Message{Role: model.Assistant, Parts: []model.Part{{Text: text}}}}, nil
+		}
+	}
+	c := (&host.Host{Model: &talker{answers: []answer{said("A summary.")}}}).NewConversation()
+	c.System = strings.Repeat("Be kind. ", 1000)
+	c.Entries = []host.Entry{{Message: model.UserText("hello")}, {Message: model.Message{Role: model.Assistant, Parts: []model.Part{{Text: "hi"}}}}}
+	if got := c.Size(); got != 0 {
+		t.Errorf("the size before the first request is %d, want 0: not known", got)
+	}
+	var before, after int64
+	c.OnEvent = func(e host.Event) {
+		if e.Kind == host.Summarised {
+			before, after = e.Before, e.After
+		}
+	}
+	if _, err := c.Summarise(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if before < 2000 || after < 2000 || c.Size() != after {
+		t.Errorf("the summary takes the conversation from %d tokens to %d, and its size is %d; want all with the system prompt", before, after, c.Size())
 	}
 }

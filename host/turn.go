@@ -196,6 +196,7 @@ func (t *turn) list(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	t.c.measure(t.cat, len(t.c.system(t.cat)))
 	return nil
 }
 
