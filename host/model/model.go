@@ -30,6 +30,10 @@ type Info struct {
 	Audio  bool   // accepts sounds (WAV, MP3)
 	Files  bool   // accepts PDF files
 	Price  Price
+
+	// LeftOut are the parameters that requests asked for so far and that were not sent, because the model or its server
+	// takes none: "effort=high", and the names of others, as [Parameters.List] has them.
+	LeftOut []string
 }
 
 // Request is a request to a model.

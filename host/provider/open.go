@@ -149,7 +149,6 @@ func open(name string, o Options) (c *client, api string, err error) {
 		more:      maps.Clone(o.Parameters),
 		timeout:   o.Timeout,
 		without:   refusals{},
-		told:      map[string]bool{},
 	}
 	if !c.official {
 		c.provider += "@" + base.Host
@@ -235,10 +234,10 @@ type client struct {
 	window    window
 
 	mu       sync.Mutex
-	without  refusals        // guarded by mu; replaced, never changed
-	told     map[string]bool // parameters that the person knows are left out; guarded by mu
-	marks    bool            // the server has marked the end of an answer; guarded by mu
-	unmarked bool            // an answer had no such mark; guarded by mu
+	without  refusals // guarded by mu; replaced, never changed
+	leftOut  []string // parameters that the person knows of, as in model.Info; guarded by mu; replaced, never changed
+	marks    bool     // the server has marked the end of an answer; guarded by mu
+	unmarked bool     // an answer had no such mark; guarded by mu
 }
 
 func (c *client) Info() model.Info {
@@ -246,6 +245,9 @@ func (c *client) Info() model.Info {
 	if n := c.window.known.Load(); n > 0 {
 		info.Window = int(n)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info.LeftOut = c.leftOut
 	return info
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -186,7 +187,7 @@ func TestInfo(t *testing.T) {
 			t.Fatal(err)
 		}
 		tt.want.Name = tt.name
-		if got := m.Info(); got != tt.want {
+		if got := m.Info(); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("Info of %s = %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -190,6 +191,17 @@ func (x *exchange) settled() error {
 	return nil
 }
 
+// lacks records a parameter that is left out, and reports whether that is new.
+func (c *client) lacks(parameter string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Contains(c.leftOut, parameter) {
+		return false
+	}
+	c.leftOut = append(slices.Clip(c.leftOut), parameter)
+	return true
+}
+
 // noteLeftOut notes the parameters that a request lacks, each once. The argument why has the words of the
 // server about those that it has just refused.
 func (x *exchange) noteLeftOut(sent []byte, refused refusals, why map[string]string) {
@@ -197,34 +209,24 @@ func (x *exchange) noteLeftOut(sent []byte, refused refusals, why map[string]str
 		return
 	}
 	var lacks []string
-	missing := func(name string) {
-		if _, there := jsonx.Lookup(sent, name); !there {
+	missing := func(parameter, name string) {
+		if _, there := jsonx.Lookup(sent, name); !there && x.lacks(parameter) {
 			lacks = append(lacks, name)
 		}
 	}
 	if x.req.Temperature != nil {
-		missing("temperature")
+		missing("temperature", "temperature")
 	}
 	if x.req.TopP != nil {
-		missing("top_p")
+		missing("topP", "top_p")
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.req.Extra)) {
-		if own := x.line.Members[name]; own != "" {
-			name = own
-		}
-		missing(name)
+		missing(name, cmp.Or(x.line.Members[name], name))
 	}
-	if e := x.effort(x.req); e != "" && (refused[noEffort(e)] || refused[noLevel] || refused[noAdaptive] && refused[noBudget]) {
+	if e := x.effort(x.req); e != "" && (refused[noEffort(e)] || refused[noLevel] || refused[noAdaptive] && refused[noBudget]) && x.lacks("effort="+string(e)) {
 		lacks = append(lacks, noEffort(e))
 	}
 	for _, name := range lacks {
-		x.mu.Lock()
-		told := x.told[name]
-		x.told[name] = true
-		x.mu.Unlock()
-		if told {
-			continue
-		}
 		note, words := fmt.Sprintf("%s takes no %s here, so it is left out", x.info.Name, name), why[name]
 		if strings.HasPrefix(name, noEffort("")) {
 			for _, part := range []string{noLevel, noBudget, noAdaptive} {

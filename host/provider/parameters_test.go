@@ -185,9 +185,13 @@ func TestRefusedRequestParameters(t *testing.T) {
 	}
 }
 
-// An effort that was refused does not keep others from being sent.
+// An effort that was refused does not keep others from being sent. Info says what is left out, by the names of
+// parameters.
 func TestRefusedEffortIsOneValue(t *testing.T) {
-	s := &refusing{t: t, answer: hiChat, refuse: []refusedText{{`"xhigh"`, "", 400, `{"error":{"message":"Unsupported value: 'reasoning_effort' does not support 'xhigh'."}}`}}}
+	s := &refusing{t: t, answer: hiChat, refuse: []refusedText{
+		{`"xhigh"`, "", 400, `{"error":{"message":"Unsupported value: 'reasoning_effort' does not support 'xhigh'."}}`},
+		{`top_p`, "", 400, `{"error":{"message":"Unsupported parameter: 'top_p' is not supported with this model."}}`},
+	}}
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	m, err := provider.Open("openai/x", provider.Options{BaseURL: srv.URL, Env: noEnv, Retry: once, Info: withWindow})
@@ -195,9 +199,13 @@ func TestRefusedEffortIsOneValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, effort := range []model.Effort{model.XHighEffort, model.HighEffort} {
-		if _, err := m.Generate(t.Context(), &model.Request{Messages: hello.Messages, Parameters: model.Parameters{Effort: effort}}, nil); err != nil {
+		p := set(t, "effort="+string(effort), "topP=0.5", "seed=7")
+		if _, err := m.Generate(t.Context(), &model.Request{Messages: hello.Messages, Parameters: p}, func(model.Delta) {}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if got, want := m.Info().LeftOut, []string{"topP", "effort=xhigh"}; !slices.Equal(got, want) {
+		t.Errorf("Info says that %q is left out, want %q", got, want)
 	}
 	if last := s.sent[len(s.sent)-1]; !strings.Contains(last, `"reasoning_effort":"high"`) {
 		t.Errorf("after the refusal of another effort was sent %s", last)
