@@ -130,11 +130,11 @@ func Suggest(arguments json.RawMessage) string {
 		key := string(name)
 		path := "arguments." + key
 		if !plainName(key) {
-			path = "arguments[" + strconv.QuoteToASCII(key) + "]"
+			path = "arguments[" + strconv.Quote(key) + "]"
 		}
 		switch text, err := jsonx.Unquote(value); {
 		case err == nil && len(text) <= 200:
-			parts = append(parts, path+" == "+strconv.QuoteToASCII(text))
+			parts = append(parts, path+" == "+strconv.Quote(text))
 		case err != nil && strings.ContainsRune("tf-0123456789", rune(value[0])):
 			parts = append(parts, path+" == "+string(value))
 		}

@@ -89,7 +89,8 @@ func TestSuggest(t *testing.T) {
 		`{}`:                               `arguments == {}`,
 		`{"a b":"x","if":1,"1":false}`:     `arguments["a b"] == "x" && arguments["if"] == 1 && arguments["1"] == false`,
 		`{"a":"\u202e\u0007 \"&& true\\"}`: `arguments.a == "\u202e\a \"&& true\\"`,
-		`{"\u202e\"":"\ud83d\ude00\n"}`:    `arguments["\u202e\""] == "\U0001f600\n"`,
+		`{"\u202e\"":"\ud83d\ude00\n"}`:    `arguments["\u202e\""] == "😀\n"`,
+		`{"city":"München, 日本\u00a0"}`:     `arguments.city == "München, 日本\u00a0"`,
 		`{"big":12345678901234567890123}`:  `arguments.big == 12345678901234567890123`,
 	} {
 		got := Suggest(json.RawMessage(args))
