@@ -100,13 +100,19 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 		d.Say(d.Paint(screen.Wrap(line.String(), d.Width), line.Style()) + "\n")
 	}
 	d.Say(screen.Visible(screen.Indented(ask.Arguments)) + "\n")
+	v, err := verdict(ctx, d, ask)
+	var no terminal.Refusal
+	if errors.As(err, &no) {
+		return host.Verdict{}, nil
+	}
+	return v, err
+}
+
+// verdict asks until there is a decision.
+func verdict(ctx context.Context, d *terminal.Dialog, ask *host.Approval) (host.Verdict, error) {
 	for {
-		text, err := d.Read(ctx, "Allow it? [y]es, in this [r]un, [a]lways, [n]o, or say why not: ")
-		var no terminal.Refusal
-		switch {
-		case errors.As(err, &no):
-			return host.Verdict{}, nil
-		case err != nil:
+		text, err := d.Read(ctx, "Allow it? [y]es, in this [r]un, [a]lways, [m]ore, [n]o, or say why not: ")
+		if err != nil {
 			return host.Verdict{}, err
 		}
 		switch text = strings.TrimSpace(text); strings.ToLower(text) {
@@ -117,11 +123,15 @@ func (p *Person) Approve(ctx context.Context, ask *host.Approval) (host.Verdict,
 			return host.Verdict{Answer: host.AllowConversation}, nil
 		case "a", "always":
 			return host.Verdict{Answer: host.AllowAlways}, nil
+		case "m", "more":
+			if v, err := more(ctx, d, ask); v.Answer != host.Deny || err != nil {
+				return v, err
+			}
 		case "n", "no":
 			return host.Verdict{}, nil
 		default:
 			if len(text) < 4 { // too short to be a reason: probably a typing error
-				d.Say("  y, r, a, n, or a reason in words\n")
+				d.Say("  y, r, a, m, n, or a reason in words\n")
 				continue
 			}
 			return host.Verdict{Reason: text}, nil

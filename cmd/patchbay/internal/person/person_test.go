@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -39,6 +42,78 @@ func TestPersonApproves(t *testing.T) {
 				t.Errorf("the person is not shown %q:\n%s", part, stderr)
 			}
 		}
+	}
+}
+
+// caller is a model that makes one call.
+type caller struct{}
+
+func (caller) Info() model.Info { return model.Info{Name: "test/caller"} }
+
+func (caller) Generate(_ context.Context, req *model.Request, _ func(model.Delta)) (*model.Response, error) {
+	part := model.Part{Call: &model.Call{ID: "1", Name: "db_list", Arguments: []byte(`{"sql":"DROP"}`)}}
+	if len(req.Messages) > 1 {
+		part = model.Part{Text: "done"}
+	}
+	return &model.Response{Message: model.Message{Role: model.Assistant, Parts: []model.Part{part}}}, nil
+}
+
+// A person who is asked line by line can allow classes of tools and some calls, after they have seen which, or go back.
+func TestPersonApprovesMore(t *testing.T) {
+	yes := true
+	type query struct {
+		SQL string `json:"sql"`
+	}
+	db := &mcp.Server{Name: "db", Version: "1"}
+	for _, tool := range []mcp.Tool{{Name: "drop"}, {Name: "list", Annotations: &mcp.ToolAnnotations{ReadOnly: &yes}}} {
+		mcp.AddTool(db, tool, func(context.Context, query) (string, error) { return "ok", nil })
+	}
+	for _, tt := range []struct {
+		typed string
+		by    string // the outcome
+		tools string // that are allowed from now on
+		shown []string
+	}{
+		{"m\ns\na\n", "person", "drop list", []string{"s  all 2 tools of db\n", "As they are defined now:\n  db/drop\n  db/list\n"}},
+		{"more\nr\nr\n", "person", "list", []string{"r  the tools of db that it declares read-only\n", "As they are defined now:\n  db/list\n"}},
+		{"m\ni\n\nr\n", "person", "list", []string{"  arguments.sql == \"DROP\"\n", "does not name may have any value", "now:\n  db/list\n"}},
+		{"m\ni\narguments.sql == \"x\"\ny\n", "person", "", []string{"the condition does not hold for this call"}},
+		{"m\ni\narguments.sql ==\ny\n", "person", "", []string{"the condition: "}},
+		{"m\ns\n\ny\n", "person", "", nil},
+		{"m\n\ny\n", "person", "", nil},
+		{"m\ns\n", "", "", nil}, // ctrl-D
+		{"m\n", "", "", nil},
+	} {
+		stderr := new(strings.Builder)
+		p := New(&terminal.Talk{W: stderr}, 0)
+		p.Keys = terminal.NewKeyboard(strings.NewReader(tt.typed))
+		h := &host.Host{Model: caller{}, Person: p, Condition: allow.Condition}
+		if err := h.Add(host.Local("db", db)); err != nil {
+			t.Fatal(err)
+		}
+		c := h.NewConversation()
+		by := ""
+		c.OnEvent = func(e host.Event) {
+			if e.Kind == host.Started {
+				by = e.Call.By
+			}
+		}
+		if _, err := c.Send(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		var tools []string
+		for _, g := range c.Grants() {
+			tools = append(tools, g.Tool)
+		}
+		if slices.Sort(tools); by != tt.by || strings.Join(tools, " ") != tt.tools {
+			t.Errorf("typed %q: the call was allowed by %q, and later ones of %q; want %q, %q", tt.typed, by, tools, tt.by, tt.tools)
+		}
+		for _, part := range tt.shown {
+			if !strings.Contains(stderr.String(), part) {
+				t.Errorf("typed %q: the person is not shown %q:\n%s", tt.typed, part, stderr)
+			}
+		}
+		h.Close()
 	}
 }
 
