@@ -113,7 +113,12 @@ func (u *ui) permitted(list []host.Tool, when string, answer host.Answer) {
 		until = "if " + screen.OneLine(when) + ", " + until
 	}
 	u.note("called without asking, %s, as %s defined now: %s", until, map[bool]string{true: "it is", false: "they are"}[len(list) == 1], strings.Join(names, ", "))
+	if u.talk.Mode == host.ModeReadOnly && slices.ContainsFunc(list, func(t host.Tool) bool { return !readOnly(t.Tool) }) {
+		u.note("%s", modeRefuses)
+	}
 }
+
+const modeRefuses = "in read-only mode, those that do not declare themselves read-only are refused all the same; /mode ask ends it"
 
 func (u *ui) showPermissions() {
 	l := &u.look
@@ -141,6 +146,8 @@ func (u *ui) showPermissions() {
 	}
 	if len(list)+len(u.c.h.Allow) == 0 {
 		u.print("  nothing is allowed by a rule; /allow SERVER/TOOL [CONDITION] allows calls")
+	} else if u.talk.Mode == host.ModeReadOnly {
+		u.print(l.wrapped(modeRefuses, "  ", dim)...)
 	}
 	u.print("")
 }

@@ -39,6 +39,33 @@ func asks(t *testing.T, u *ui, call string) bool {
 	return true
 }
 
+// In read-only mode /allow says what is refused all the same. The list has conditions as a whole.
+func TestAllowInReadOnlyMode(t *testing.T) {
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		line(t, u, "/mode read-only")
+		when := `arguments.text == "a long text, which does not fit on a line of eighty columns" && arguments.text != "b"`
+		line(t, u, "/allow theatre/say "+when)
+		says(t, p, "as it is defined now: theatre/say")
+		if strings.Contains(p.text(), "refused all the same") {
+			t.Error("the mode is said to refuse a tool that declares itself read-only")
+		}
+		line(t, u, "/allow theatre/*")
+		says(t, p, "in read-only mode, those that do not declare themselves read-only are refused all the same; /mode ask ends it")
+		p.above = nil
+		line(t, u, "/allow")
+		says(t, p, "1 theatre/say if "+when+" in this conversation, 1 tool 2 theatre/* in this conversation, 7 tools in read-only mode, those")
+		if asks(t, u, "lines") || !strings.Contains(p.text(), "⊘ theatre/lines") {
+			t.Error("the mode does not refuse what /allow allows")
+		}
+		line(t, u, "/mode ask")
+		p.above = nil
+		line(t, u, "/allow")
+		if strings.Contains(p.text(), "read-only mode") {
+			t.Errorf("the list speaks of a mode that has ended:\n%s", p.text())
+		}
+	})
+}
+
 // /allow allows calls by a rule, until the conversation ends or always. It names a server, so that a mistake does not
 // allow more than was meant, says what is allowed, lists it, and takes it back.
 func TestAllow(t *testing.T) {
@@ -128,6 +155,7 @@ func TestApprovalOfMore(t *testing.T) {
 			t.Errorf("the tool is not read-only, and the class is offered:\n%s", p.frameText())
 		}
 		press(u, "r")
+		settle(u)
 		press(u, "s")
 		settle(u)
 		wants(t, p, "May these tools of theatre be called without asking?", "As they are defined now: you are asked about a new or changed tool.", "  book: Books seats.", "    Hints: destructive")

@@ -139,6 +139,8 @@ func (a *approval) key(k tea.KeyPressMsg) any {
 		a.reason = &editor{one: true}
 	case "m":
 		a.wider = &widened{approval: a}
+	default:
+		return unmeant{}
 	}
 	return nil
 }

@@ -105,8 +105,6 @@ func (l *look) wrapped(text, indent, style string) []string {
 // frame yet.
 func (b *block) render(l *look) []string {
 	switch b.kind {
-	case said:
-		return b.renderSaid(l)
 	case answer:
 		return b.stream.Rest(b.text, l.paper())
 	case thought:
@@ -114,17 +112,20 @@ func (b *block) render(l *look) []string {
 	case called:
 		return b.renderCall(l)
 	case summary:
-		return append(l.wrapped(fmt.Sprintf("• %s; ctrl-O opens it, /undo undoes it  #%d", b.says, b.number), "", yellow), "")
+		return append(l.marked("•", yellow, fmt.Sprintf("%s; ctrl-O opens it, /undo undoes it  #%d", b.says, b.number), yellow), "")
 	case noted:
-		return append(l.wrapped("• "+screen.Visible(b.text), "", yellow), "")
+		return append(l.marked("•", yellow, screen.Visible(b.text), yellow), "")
+	case said:
+		return append(l.marked("❯", cyan+";"+bold, screen.Visible(b.text), bold), "")
 	}
 	return strings.Split(b.text, "\n")
 }
 
-func (b *block) renderSaid(l *look) []string {
-	lines := l.wrapped(screen.Visible(b.text), "  ", bold)
-	lines[0] = l.paint("❯", cyan+";"+bold) + lines[0][1:]
-	return append(lines, "")
+// marked wraps text, with a mark before its first line.
+func (l *look) marked(mark, markStyle, text, style string) []string {
+	lines := l.wrapped(text, "  ", style)
+	lines[0] = l.paint(mark, markStyle) + lines[0][1:]
+	return lines
 }
 
 func (b *block) renderThought(l *look) []string {

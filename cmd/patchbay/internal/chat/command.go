@@ -180,7 +180,7 @@ func (u *ui) row(name string, wide int, says string) {
 	l := &u.look
 	room := l.width - wide - 4
 	if screen.Columns(name) > wide || room < 20 {
-		u.print("  " + l.paint(screen.Cut(name, l.width-2), bold))
+		u.print(l.wrapped(name, "  ", bold)...)
 		if says != "" {
 			u.print(l.wrapped(says, strings.Repeat(" ", min(wide+4, 6)), dim)...)
 		}
@@ -390,7 +390,7 @@ func (u *ui) cost(string, []string) tea.Cmd {
 		line += fmt.Sprintf(", %d of the input cached", used.Cached)
 	}
 	u.print(line, "  "+cmp.Or(u.fill(true), "nothing in the window yet"))
-	if cost > 0 {
+	if m := u.model(); cost > 0 || m != nil && m.Info().Price != (model.Price{}) {
 		u.print(fmt.Sprintf("  cost %.6g", cost))
 	} else {
 		u.print(u.look.paint("  unknown price; add it to the model in mcp.json", dim))
@@ -448,7 +448,7 @@ func saveTo(name string, about memory.Conversation, entries []host.Entry) error 
 
 func (u *ui) undo(string, []string) tea.Cmd {
 	t := u.talk
-	return u.later(func(ctx context.Context) func(*ui) {
+	return u.briefly(func(ctx context.Context) func(*ui) {
 		text, err := t.Undo(ctx)
 		return func(u *ui) {
 			if err != nil {
@@ -485,7 +485,9 @@ func (u *ui) show(_ string, words []string) tea.Cmd {
 			return nil
 		}
 	}
-	u.open(number)
+	if u.open(number); !u.look.lines {
+		u.print("") // after the command
+	}
 	return nil
 }
 
@@ -577,7 +579,11 @@ func (u *ui) forget(_ string, words []string) tea.Cmd {
 func (u *ui) goOn(conv *host.Conversation) {
 	u.begin(conv)
 	entries := conv.Snapshot()
-	u.note("%s", strings.Join(append([]string{"continuing " + conv.ID, plural(len(entries), "message")}, u.settings()...), ", "))
+	facts := []string{"continuing " + conv.ID, plural(len(entries), "message")}
+	if mode := u.mode(); mode != "" {
+		facts = append(facts, mode)
+	}
+	u.note("%s", strings.Join(append(facts, u.settings()...), ", "))
 	for _, e := range entries[max(0, len(entries)-6):] {
 		kind, text := answer, e.Text()
 		if e.Role == model.User {
@@ -589,6 +595,9 @@ func (u *ui) goOn(conv *host.Conversation) {
 		for _, c := range e.Calls() {
 			u.print(u.look.paint(screen.Cut("· "+screen.OneLine(c.Name)+" "+screen.OneLine(string(c.Arguments)), u.look.width), dim), "")
 		}
+	}
+	if n := len(entries); n > 0 && len(entries[n-1].Calls()) > 0 {
+		u.note("the program ended before the results came: each of these calls may or may not have happened")
 	}
 }
 

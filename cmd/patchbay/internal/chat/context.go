@@ -13,7 +13,7 @@ import (
 // context shows what the model gets with the next message.
 func (u *ui) context(string, []string) tea.Cmd {
 	t := u.talk
-	return u.later(func(ctx context.Context) func(*ui) {
+	return u.briefly(func(ctx context.Context) func(*ui) {
 		req, err := t.Preview(ctx)
 		return func(u *ui) {
 			if err != nil {

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -14,7 +15,8 @@ type dialog interface {
 	// show returns the fixed lines above and below, and the scrollable lines between.
 	show(l *look) sheet
 
-	// key handles a key, and returns the answer once there is one; an error is an answer too.
+	// key handles a key, and returns the answer once there is one; an error is an answer too. A key without
+	// a meaning is unmeant.
 	key(k tea.KeyPressMsg) (answer any)
 
 	paste(text string)
@@ -22,6 +24,9 @@ type dialog interface {
 	// writes reports whether the person is editing text, so that arrow keys move the cursor.
 	writes() bool
 }
+
+// unmeant is returned for a key that means nothing in a dialog.
+type unmeant struct{}
 
 // sheet is the layout of a dialog. Its lines fit the width of the look.
 type sheet struct {
@@ -161,8 +166,33 @@ func (l *look) keysLine(pairs ...string) []string {
 	return append(lines, line)
 }
 
-// field returns the visible part of a single-line text, scrolled to show the cursor.
+// field returns the visible part of a single-line text, which has as much before the cursor as fits, and the column
+// of the cursor in it. An ellipsis stands for what is cut off.
 func (e *editor) field(width int) (line string, x int) {
-	lines, x, y := e.view(width, 1)
-	return lines[y], x
+	width = max(width, 4)
+	room := width - 1 // for what is before the cursor
+	if e.at < len(e.text) {
+		room = width - 3 // the letter at the cursor, and an ellipsis
+	}
+	from, used := 0, e.columns(0, e.at)
+	for from < e.at && used+min(from, 1) > room {
+		used -= e.columns(from, from+1)
+		from++
+	}
+	var b strings.Builder
+	if from > 0 {
+		b.WriteString("…")
+		used++
+	}
+	x = used
+	for i, l := range e.text[from:] {
+		if i += from; i >= e.at {
+			if used += e.columns(i, i+1); used+min(1, len(e.text)-1-i) > width {
+				b.WriteString("…")
+				break
+			}
+		}
+		b.WriteString(shownLetter(l))
+	}
+	return b.String(), x
 }

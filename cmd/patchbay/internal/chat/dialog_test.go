@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -219,5 +220,94 @@ func TestManyWait(t *testing.T) {
 		if text := p.frameText(); strings.Contains(text, "wait behind") || !strings.Contains(text, "May s/tool0 be called?") {
 			t.Errorf("in 5 rows:\n%s", text)
 		}
+	})
+}
+
+// Text that a person types or pastes for the input does not answer a question that they have overlooked, unless it begins
+// with a key that the question has. A single wrong key is forgotten.
+func TestTypingAnswersNothing(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		for i, pose := range []func(){
+			func() {
+				u.c.Approve(ctx, &host.Approval{Server: "s", Tool: &mcp.Tool{Name: "pay"}, Arguments: []byte("{}")})
+			},
+			func() {
+				u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{URL: "https://pay.example"}})
+			},
+			func() {
+				u.c.Elicit(ctx, &host.Elicitation{Server: "s", ElicitRequest: &mcp.ElicitRequest{Schema: []byte(`{"type":"object","properties":{}}`)}})
+			},
+			func() {
+				u.c.ReviewRequest(ctx, &host.Sampling{Server: "s", Request: &mcp.SampleRequest{SystemPrompt: "x"}})
+			},
+			func() {
+				u.c.ReviewAnswer(ctx, &host.Sampling{Server: "s"}, &mcp.SampleResult{Content: []mcp.Content{mcp.Text("x")}})
+			},
+		} {
+			go pose()
+			settle(u)
+			typed(u, "/cyn aye")
+			if len(u.questions) != 1 || u.input.String() != "/cyn aye" {
+				t.Fatalf("question %d: after /cyn aye %d questions are left, input %q", i, len(u.questions), u.input.String())
+			}
+			u.input.set("")
+			settle(u)
+			u.paste("yes")
+			if len(u.questions) != 1 || u.input.String() != "yes" {
+				t.Fatalf("question %d: after a paste %d questions are left, input %q", i, len(u.questions), u.input.String())
+			}
+			u.input.set("")
+			settle(u)
+			press(u, "?")
+			settle(u)
+			press(u, "n")
+			settle(u)
+			if len(u.questions) != 0 || !u.input.empty() {
+				t.Fatalf("question %d: after a wrong key and n %d questions are left, input %q", i, len(u.questions), u.input.String())
+			}
+		}
+	})
+}
+
+// A question shows the part of a long line that is being written, with what comes before the cursor.
+func TestField(t *testing.T) {
+	for _, text := range []string{"", "ab", `arguments.path == "plan.md" && arguments.text.startsWith("日本語 👩‍🚀")`, strings.Repeat("日本語", 20)} {
+		for width := 4; width < 50; width++ {
+			e := &editor{one: true}
+			e.set(text)
+			for e.at = len(e.text); e.at >= 0; e.at-- {
+				line, x := e.field(width)
+				before := strings.Join(e.text[:e.at], "")
+				shown := line
+				if n := screen.Columns(line); n > width || x >= width {
+					t.Fatalf("%q in %d columns, cursor before %d: %q has %d columns, the cursor is at %d", text, width, e.at, line, n, x)
+				}
+				for screen.Columns(shown) > x { // what is before the cursor
+					letters := screen.Letters(shown)
+					shown = strings.Join(letters[:len(letters)-1], "")
+				}
+				kept, cut := strings.CutPrefix(shown, "…")
+				if !strings.HasSuffix(before, kept) || !cut && kept != before || cut && screen.Columns(before) < width-4 {
+					t.Fatalf("%q in %d columns, cursor before %d: %q, with %q before the cursor", text, width, e.at, line, shown)
+				}
+				if rest, more := strings.CutSuffix(line[len(shown):], "…"); !strings.HasPrefix(strings.Join(e.text[e.at:], ""), rest) || !more && before+rest != text {
+					t.Fatalf("%q in %d columns, cursor before %d: %q is after it", text, width, e.at, rest)
+				}
+			}
+		}
+	}
+}
+
+// While the text of a completion is changed, up and down move by the lines that are shown.
+func TestLongLinesOfACompletion(t *testing.T) {
+	posing(t, func(t *testing.T, ctx context.Context, u *ui, p *paper) {
+		resize(u, 200, 60)
+		go u.c.ReviewRequest(ctx, &host.Sampling{Server: "s", Request: &mcp.SampleRequest{SystemPrompt: strings.Repeat("x", 150) + "\n" + strings.Repeat("y", 150)}})
+		settle(u)
+		press(u, "s", "up")
+		if p.frame.x != 150+2 || p.frame.lines[p.frame.y] != "┃ "+strings.Repeat("x", 150) {
+			t.Errorf("after up the cursor is at %d of %q", p.frame.x, p.frame.lines[p.frame.y])
+		}
+		press(u, "esc", "n")
 	})
 }

@@ -162,6 +162,8 @@ func (f *form) key(k tea.KeyPressMsg) any {
 			return &mcp.ElicitResult{Action: "cancel"}
 		case "esc", "b":
 			f.leaving = false
+		default:
+			return unmeant{}
 		}
 		return nil
 	case k.String() == "esc":
@@ -182,6 +184,8 @@ func (f *form) key(k tea.KeyPressMsg) any {
 			f.review = len(f.fields) == 0
 		case "n":
 			return &mcp.ElicitResult{Action: "decline"}
+		default:
+			return unmeant{}
 		}
 		return nil
 	}
@@ -294,7 +298,11 @@ func (f *form) show(l *look) sheet {
 		for i, e := range f.fields {
 			f.showField(l, &s, e, wide, i == f.at)
 		}
-		s.foot = l.keysLine("enter", "next", "tab", "moves", "ctrl-S", "review", "esc", "leave")
+		keys := []string{"enter", "next", "tab", "moves", "ctrl-S", "review", "esc", "leave"}
+		if k := f.fields[f.at].Kind; k == schema.Boolean || k == schema.Enum {
+			keys = append([]string{"left, right", "choose"}, keys...)
+		}
+		s.foot = l.keysLine(keys...)
 	}
 	if f.leaving {
 		s.cursor = false

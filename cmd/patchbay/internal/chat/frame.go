@@ -2,6 +2,7 @@ package chat
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
@@ -139,26 +140,59 @@ func (u *ui) statusLine() string {
 	if u.hint != "" && l.now.Before(u.hintUntil) {
 		return l.paint(screen.Cut(u.hint, l.width), yellow)
 	}
-	var parts []string
+	var facts []fact
+	add := func(text string, worth int) {
+		if text != "" {
+			facts = append(facts, fact{text, worth})
+		}
+	}
 	head := ""
 	if t := u.turn; t != nil {
-		what := screen.OneLine(u.doingNow())
 		head = l.spinner() + " "
-		parts = append(parts, screen.Cut(what, max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), "ctrl-C cancels")
+		add(screen.Cut(screen.OneLine(u.doingNow()), max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), 9)
+		add("ctrl-C cancels", 1)
 	}
+	name := "no model"
 	if m := u.model(); m != nil {
-		parts = append(parts, screen.OneLine(m.Info().Name))
-	} else {
-		parts = append(parts, "no model")
+		name = screen.OneLine(m.Info().Name)
 	}
-	parts = append(append(parts, u.settings()...), u.serverCount())
-	if full := u.fill(false); full != "" {
-		parts = append(parts, full)
+	add(name, 5)
+	add(u.mode(), 9)
+	for _, s := range u.settings() {
+		add(s, 4)
 	}
+	servers, ready := u.serverCount()
+	add(servers, map[bool]int{true: 0, false: 9}[ready])
+	add(u.fill(false), 2)
 	if _, cost := u.talk.Used(); cost > 0 {
-		parts = append(parts, fmt.Sprintf("%.4g", cost))
+		add(fmt.Sprintf("%.4g", cost), 3)
 	}
-	return head + l.paint(screen.Cut(strings.Join(parts, " · "), max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
+	return head + l.paint(joined(facts, max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
+}
+
+// fact is a part of the last line. Without room for all, those of the least worth are left out.
+type fact struct {
+	text  string
+	worth int
+}
+
+// joined returns the facts that fit, in their order.
+func joined(facts []fact, width int) string {
+	for {
+		var texts []string
+		least := 0
+		for i, f := range facts {
+			texts = append(texts, f.text)
+			if f.worth < facts[least].worth {
+				least = i
+			}
+		}
+		line := strings.Join(texts, " · ")
+		if screen.Columns(line) <= width || len(facts) < 2 || facts[least].worth == 9 {
+			return screen.Cut(line, width)
+		}
+		facts = slices.Delete(facts, least, least+1)
+	}
 }
 
 // fill says how full the window is; "": nothing to count from. All of it has the number of tokens too.
@@ -183,9 +217,14 @@ func (u *ui) fill(all bool) string {
 // doingNow describes the current activity of the turn.
 func (u *ui) doingNow() string {
 	var calls []string
+	next := ""
 	for _, b := range u.blocks {
-		if b.kind == called && b.state == running {
+		switch {
+		case b.kind != called:
+		case b.state == running:
 			calls = append(calls, b.name())
+		case b.state == wanted && next == "": // a hook decides, or it waits for its turn
+			next = b.name()
 		}
 	}
 	switch {
@@ -197,12 +236,14 @@ func (u *ui) doingNow() string {
 		return "calling " + calls[0]
 	case len(calls) > 1:
 		return plural(len(calls), "call")
+	case next != "":
+		return "about to call " + next
 	}
 	return u.turn.what
 }
 
-// serverCount returns the number of servers, as text.
-func (u *ui) serverCount() string {
+// serverCount returns the number of servers, as text, and whether all are ready.
+func (u *ui) serverCount() (text string, is bool) {
 	ready, all := 0, 0
 	for _, s := range u.c.h.Servers() {
 		all++
@@ -215,9 +256,9 @@ func (u *ui) serverCount() string {
 		word = "server"
 	}
 	if ready == all {
-		return fmt.Sprintf("%d %s", all, word)
+		return fmt.Sprintf("%d %s", all, word), true
 	}
-	return fmt.Sprintf("%d of %d %s ready", ready, all, word)
+	return fmt.Sprintf("%d of %d %s ready", ready, all, word), false
 }
 
 // count formats a number of tokens.

@@ -61,6 +61,8 @@ func (p *page) key(k tea.KeyPressMsg) any {
 		return &mcp.ElicitResult{Action: "decline"}
 	case "esc":
 		return &mcp.ElicitResult{Action: "cancel"}
+	default:
+		return unmeant{}
 	}
 	return nil
 }

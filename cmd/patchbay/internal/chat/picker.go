@@ -17,6 +17,7 @@ type picker struct {
 	all   []item
 	found menu // of all, those that contain the words
 	take  func(*ui, item)
+	left  string // a note for a person who chooses nothing; empty: none
 }
 
 // pick opens a picker, and passes the chosen item to take.
@@ -42,7 +43,7 @@ func (p *picker) key(k tea.KeyPressMsg, u *ui) {
 	n := len(p.found.items)
 	switch k.String() {
 	case "esc", "ctrl+g":
-		u.picker = nil
+		u.closePicker()
 	case "enter", "tab":
 		if n > 0 {
 			u.picker = nil
@@ -57,6 +58,13 @@ func (p *picker) key(k tea.KeyPressMsg, u *ui) {
 			p.filter()
 		}
 	}
+}
+
+func (u *ui) closePicker() {
+	if left := u.picker.left; left != "" {
+		u.note("%s", left)
+	}
+	u.picker = nil
 }
 
 func (p *picker) paste(text string) {
@@ -106,6 +114,7 @@ func (u *ui) choosePast(list []Past) {
 			return show
 		})
 	})
+	u.picker.left = "no conversation was resumed"
 }
 
 // resumed loads a stored conversation. The function that it returns continues it, or shows the error.

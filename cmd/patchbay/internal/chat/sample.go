@@ -29,7 +29,8 @@ func newSampleRequest(s *host.Sampling) *sampleRequest {
 // writing is a text in an editor, and the function that gets the result.
 type writing struct {
 	editor
-	done func(string)
+	width int // at which it was last shown
+	done  func(string)
 }
 
 func write(text string, done func(string)) *writing {
@@ -39,7 +40,7 @@ func write(text string, done func(string)) *writing {
 }
 
 // key handles a key, and reports whether editing is over.
-func (w *writing) key(k tea.KeyPressMsg, width int) bool {
+func (w *writing) key(k tea.KeyPressMsg) bool {
 	switch k.String() {
 	case "esc":
 		return true
@@ -49,9 +50,9 @@ func (w *writing) key(k tea.KeyPressMsg, width int) bool {
 	case "enter":
 		w.insert("\n")
 	case "up":
-		w.vertical(-1, width)
+		w.vertical(-1, w.width)
 	case "down":
-		w.vertical(1, width)
+		w.vertical(1, w.width)
 	default:
 		w.editor.key(k)
 	}
@@ -63,15 +64,12 @@ type editing struct {
 	edit *writing // nil: no text is being changed
 }
 
-// editWidth is the width, in columns, at which up and down divide lines.
-const editWidth = 76
-
 // took handles a key while a text is being changed, and reports whether one was.
 func (e *editing) took(k tea.KeyPressMsg) bool {
 	if e.edit == nil {
 		return false
 	}
-	if e.edit.key(k, editWidth) {
+	if e.edit.key(k) {
 		e.edit = nil
 	}
 	return true
@@ -87,7 +85,8 @@ func (e *editing) writes() bool { return e.edit != nil }
 
 // show shows the editor in place of the body.
 func (w *writing) show(s *sheet, l *look) {
-	lines, x, y := w.view(l.width, 1<<20)
+	w.width = l.width
+	lines, x, y := w.view(w.width, 1<<20)
 	s.body, s.cursor, s.inBody, s.x, s.y = lines, true, true, x, y
 	s.foot = l.keysLine("ctrl-S", "keep", "esc", "back")
 }
@@ -155,6 +154,8 @@ func (s *sampleRequest) key(k tea.KeyPressMsg) any {
 		}
 	case "s":
 		s.edit = write(s.r.SystemPrompt, func(text string) { s.r.SystemPrompt = text })
+	default:
+		return unmeant{}
 	}
 	return nil
 }
@@ -193,6 +194,8 @@ func (s *sampleAnswer) key(k tea.KeyPressMsg) any {
 		return mcp.ErrDeclined
 	case "e":
 		s.edit = write(textsOf(s.r.Content), func(text string) { s.r.Content = withText(s.r.Content, text) })
+	default:
+		return unmeant{}
 	}
 	return nil
 }

@@ -18,8 +18,10 @@ import (
 func (u *ui) setEffort(rest string, _ []string) tea.Cmd {
 	if rest == "" {
 		now := "by the default of the model"
-		if e := u.talk.Parameters.Effort; e != "" {
-			now = string(e)
+		if e := string(u.talk.Parameters.Effort); e != "" {
+			if now = e; u.leftOut("effort=" + e) {
+				now += ", which " + u.model().Info().Name + " does not take, so it is left out"
+			}
 		}
 		u.note("effort: %s; /effort takes %s or default", now, strings.Join(providers.Efforts, ", "))
 		return nil
@@ -30,12 +32,12 @@ func (u *ui) setEffort(rest string, _ []string) tea.Cmd {
 // setParameters shows the parameters of the model, or sets one.
 func (u *ui) setParameters(rest string, _ []string) tea.Cmd {
 	if rest == "" {
-		list := u.talk.Parameters.List()
+		list := u.parameters()
 		if len(list) == 0 {
 			list = []string{"all parameters are those of the model; /set temperature=0.2 sets one"}
 		}
 		for _, line := range list {
-			u.print("  " + screen.OneLine(line))
+			u.print(u.look.wrapped(screen.OneLine(line), "  ", "")...)
 		}
 		u.print("")
 		return nil
@@ -82,7 +84,7 @@ func (u *ui) setMode(rest string, _ []string) tea.Cmd {
 // keepSettings stores the settings of the conversation.
 func (u *ui) keepSettings() tea.Cmd {
 	t := u.talk
-	return u.later(func(ctx context.Context) func(*ui) {
+	return u.briefly(func(ctx context.Context) func(*ui) {
 		if err := t.Save(ctx); err != nil && !errors.Is(err, host.ErrBusy) { // a turn stores them at its end
 			return func(u *ui) { u.note("%v", err) }
 		}
@@ -90,17 +92,52 @@ func (u *ui) keepSettings() tea.Cmd {
 	})
 }
 
-// settings returns the settings that differ from the default, for the last line.
+// mode returns the mode of the conversation for the last line; empty: it is the default.
+func (u *ui) mode() string {
+	if u.talk.Mode == host.ModeAsk {
+		return ""
+	}
+	return string(u.talk.Mode)
+}
+
+// settings returns the parameters that differ from the default, for the last line.
 func (u *ui) settings() (list []string) {
-	if u.talk.Mode != "" && u.talk.Mode != host.ModeAsk {
-		list = append(list, string(u.talk.Mode))
+	set := false
+	for _, p := range u.talk.Parameters.List() {
+		effort, is := strings.CutPrefix(p, "effort=")
+		switch out := u.leftOut(p); {
+		case is && out:
+			list = append(list, "effort "+effort+" left out")
+		case is:
+			list = append(list, "effort "+effort)
+		case !out:
+			set = true
+		}
 	}
-	p := &u.talk.Parameters
-	if p.Effort != "" {
-		list = append(list, "effort "+string(p.Effort))
-	}
-	if n := len(p.List()); n > 1 || n == 1 && p.Effort == "" {
+	if set {
 		list = append(list, "/set")
+	}
+	return list
+}
+
+// leftOut reports whether the model gets requests without a parameter, NAME=VALUE, because it takes none.
+func (u *ui) leftOut(parameter string) bool {
+	m := u.model()
+	if m == nil {
+		return false
+	}
+	name, _, _ := strings.Cut(parameter, "=")
+	out := m.Info().LeftOut
+	return slices.Contains(out, parameter) || slices.Contains(out, name)
+}
+
+// parameters returns the parameters that are set, with what becomes of them.
+func (u *ui) parameters() (list []string) {
+	for _, p := range u.talk.Parameters.List() {
+		if u.leftOut(p) {
+			p += ", left out: " + u.model().Info().Name + " takes none"
+		}
+		list = append(list, p)
 	}
 	return list
 }

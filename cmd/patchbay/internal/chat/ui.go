@@ -1,9 +1,7 @@
 package chat
 
 import (
-	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -23,25 +21,11 @@ import (
 // talk is a conversation of the UI.
 type talk struct {
 	*host.Conversation
-	steps []string // events for /trace, at most maxSteps
+	steps []string        // events for /trace, at most maxSteps
+	free  <-chan struct{} // closed when nothing that began before the last turn holds it; nil: nothing does
 }
 
 const maxSteps = 2000
-
-// turn is work in progress for the person: an answer from the model, or a call by hand.
-type turn struct {
-	cancel    context.CancelFunc
-	cancelled bool
-	began     time.Time
-	what      string
-}
-
-// turnOver reports the end of a turn.
-type turnOver struct {
-	*turn
-	talk *talk
-	err  error
-}
 
 // canvas is the output of the UI: a *painter, or a *sheets without a terminal.
 type canvas interface {
@@ -82,6 +66,7 @@ type ui struct {
 	pressed   time.Time // the last key
 	questions []*question
 	keyed     time.Time // the last key that did not go to a question
+	stray     string    // the last key, if a question had no meaning for it
 	posed     time.Time // when the first question appeared
 	viewer    *viewer   // nil: closed
 	states    map[string]gateway.State
@@ -349,105 +334,6 @@ func firstLine(s string) string {
 	return screen.Cut(screen.OneLine(first), 300)
 }
 
-// send sends a message to the model.
-func (u *ui) send(text string) {
-	if !u.look.lines {
-		u.blocks = append(u.blocks, &block{kind: said, over: true, text: bounded(text)})
-	}
-	if u.model() == nil {
-		u.note("%s", u.c.noModel())
-		return
-	}
-	t, m, pasted := u.talk, u.model(), slices.Clone(u.pasted)
-	u.run("thinking", func(ctx context.Context) error {
-		parts, err := u.c.attached(text, m, pasted)
-		if err == nil {
-			_, err = t.Send(ctx, text, parts...)
-		}
-		return err
-	})
-}
-
-// noModel returns the error for a missing model, with advice.
-func (c *Chat) noModel() string {
-	if c.o.NoModel != "" {
-		return c.o.NoModel
-	}
-	return "no model is configured"
-}
-
-// run runs f in a goroutine, as a turn that ctrl-C cancels.
-func (u *ui) run(what string, f func(context.Context) error) {
-	ctx, cancel := context.WithCancel(u.c.ctx)
-	t := &turn{cancel: cancel, began: u.look.now, what: what}
-	u.turn = t
-	talk := u.talk
-	u.c.start(func(context.Context) {
-		defer cancel()
-		u.c.mail.put(turnOver{t, talk, f(ctx)})
-	})
-}
-
-// ended handles the end of a turn.
-func (u *ui) ended(m turnOver) {
-	if m.turn != u.turn {
-		return
-	}
-	u.turn, u.leave, u.failed = nil, false, nil
-	errors.As(m.err, &u.failed)
-	for _, b := range u.blocks {
-		u.finish(b)
-	}
-	switch {
-	case m.err == nil:
-	case m.cancelled:
-		u.note("cancelled")
-	case errors.Is(m.err, host.ErrNoModel):
-		u.note("%s", u.c.noModel())
-	default:
-		u.note("%s", bounded(m.err.Error()))
-	}
-	if queued := u.queued; queued != "" {
-		u.queued = ""
-		if m.err != nil { // the person may not mean it any more
-			u.input.set(strings.TrimSpace(queued + "\n" + u.input.String()))
-			return
-		}
-		u.send(queued)
-	}
-}
-
-// finish ends a block without further events.
-func (u *ui) finish(b *block) {
-	if b.over {
-		return
-	}
-	b.over = true
-	if b.kind == answer { // everything was shown already
-		return
-	}
-	if !b.began.IsZero() {
-		b.took = u.look.now.Sub(b.began)
-	}
-	if b.kind == called && b.state != finished {
-		b.state, b.call.Outcome = finished, host.Cancelled
-	}
-	u.keep(b)
-}
-
-// keep keeps a block, so that it can be opened.
-func (u *ui) keep(b *block) {
-	if b.kind == thought && strings.TrimSpace(b.text) == "" {
-		return
-	}
-	if b.number == 0 {
-		u.number++
-		b.number = u.number
-	}
-	u.kept = append(u.kept, b)
-	u.kept = u.kept[max(0, len(u.kept)-maxKept):]
-}
-
 // say shows a text for a moment.
 func (u *ui) say(text string) { u.hint, u.hintUntil = text, u.look.now.Add(2*time.Second) }
 
@@ -485,21 +371,33 @@ func (u *ui) key(k tea.KeyPressMsg) tea.Cmd {
 		u.say(map[bool]string{true: "thoughts are shown", false: "thoughts are hidden"}[u.look.thoughts])
 		return nil
 	}
+	stray := u.stray
+	u.stray = ""
 	if u.asking() {
 		u.answer(k)
 		return nil
+	}
+	if k.Text != "" && u.picker == nil && u.look.now.Sub(u.keyed) < calm {
+		u.input.insert(stray)
 	}
 	u.keyed = u.look.now
 	return u.write(k)
 }
 
-// answer passes a key to the first question.
+// answer passes a key to the first question. A letter without a meaning there may be the first of a message,
+// whose others must not answer.
 func (u *ui) answer(k tea.KeyPressMsg) {
 	q := u.questions[0]
 	if !q.dialog.writes() && q.scroll(k) {
 		return
 	}
-	if a := q.dialog.key(k); a != nil {
+	switch a := q.dialog.key(k).(type) {
+	case nil:
+	case unmeant:
+		if k.Text != "" {
+			u.stray, u.keyed = k.Text, u.look.now
+		}
+	default:
 		q.reply <- a
 		u.dismiss(q)
 	}
@@ -508,7 +406,7 @@ func (u *ui) answer(k tea.KeyPressMsg) {
 func (u *ui) paste(text string) {
 	switch {
 	case u.viewer != nil:
-	case u.asking():
+	case u.asking() && u.questions[0].dialog.writes():
 		u.questions[0].dialog.paste(text)
 	case u.picker != nil:
 		u.picker.paste(text)
@@ -517,6 +415,8 @@ func (u *ui) paste(text string) {
 		u.pasteInput(text)
 	}
 }
+
+const againQuits = "ctrl-C again quits"
 
 // interrupt handles ctrl-C: it cancels the turn, and leaves the second time.
 func (u *ui) interrupt() tea.Cmd {
@@ -528,23 +428,23 @@ func (u *ui) interrupt() tea.Cmd {
 		u.closeViewer()
 		return nil
 	case u.picker != nil && !u.asking():
-		u.picker = nil
+		u.closePicker()
 		return nil
 	case u.turn != nil && !u.turn.cancelled:
 		u.turn.cancelled = true
 		u.turn.cancel()
-		u.say("cancelling; ctrl-C again quits")
+		u.say("cancelling; " + againQuits)
 	case len(u.questions) > 0 && u.turn == nil:
 		q := u.questions[0]
 		q.reply <- refusal(q.dialog)
 		u.dismiss(q)
-		u.say("ctrl-C again quits")
+		u.say(againQuits)
 	case !u.input.empty():
 		u.input.set("")
 		u.menu.close()
-		u.say("ctrl-C again quits")
+		u.say(againQuits)
 	default:
-		u.say("ctrl-C again quits")
+		u.say(againQuits)
 	}
 	u.leave = true
 	return nil

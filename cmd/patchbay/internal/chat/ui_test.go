@@ -278,7 +278,9 @@ func TestForm(t *testing.T) {
 		typed(u, "12")
 		press(u, "enter")
 		wants(t, p, "must be at most 9")
-		press(u, "backspace", "tab", "space", "tab", "right", "tab", "right", "space", "right", "space", "enter")
+		press(u, "backspace", "tab")
+		wants(t, p, "In a box    ‹ (choose) ›", "left, right choose  enter next")
+		press(u, "space", "tab", "right", "tab", "right", "space", "right", "space", "enter")
 		wants(t, p, "send to theatre", "gallery", "nuts, wine")
 		press(u, "enter")
 		settle(u)
@@ -318,7 +320,7 @@ func TestPage(t *testing.T) {
 		}
 		press(u, "o")
 		settle(u)
-		wants(t, p, "cannot open a browser; the page is\nhttps://pay.example.com", "✓ theatre/pay")
+		wants(t, p, "cannot open a browser; the page is\n  https://pay.example.com", "✓ theatre/pay")
 	})
 }
 
@@ -380,9 +382,15 @@ func TestInterrupt(t *testing.T) {
 		settle(u)
 		wants(t, p, "25%  halfway to somewhere")
 		press(u, "ctrl+c")
-		wants(t, p, "ctrl-C again quits")
-		settle(u)
+		wants(t, p, "cancelling; ctrl-C again quits")
+		collectMail(u)
 		wants(t, p, "• cancelled", "⊘ theatre/wait")
+		if got := p.frame.lines[len(p.frame.lines)-1]; got != "ctrl-C again quits" {
+			t.Errorf("after the turn was cancelled the last line is %q", got)
+		}
+		if _, cmd := u.Update(keyOf("ctrl+c")); cmd == nil {
+			t.Error("the second ctrl-C does not leave, as the last line says")
+		}
 		time.Sleep(3 * time.Second)
 		if _, cmd := u.Update(keyOf("ctrl+c")); cmd != nil {
 			t.Fatal("one ctrl-C leaves")

@@ -63,6 +63,9 @@ func (u *ui) open(number int) bool {
 // pages opens the viewer on lines.
 func (u *ui) pages(title string, body func(l *look) []string) {
 	u.viewer = &viewer{title: title, parts: []part{{body: body, open: true}}}
+	if !u.look.lines {
+		u.print("") // after the command
+	}
 }
 
 func (b *block) headLine(l *look) string {

@@ -26,9 +26,12 @@ type widened struct {
 
 // readOnly returns the tools of the server that it declares read-only.
 func (w *widened) readOnly() []*mcp.Tool {
-	return slices.DeleteFunc(slices.Clone(w.Tools), func(t *mcp.Tool) bool {
-		return t.Annotations == nil || t.Annotations.ReadOnly == nil || !*t.Annotations.ReadOnly
-	})
+	return slices.DeleteFunc(slices.Clone(w.Tools), func(t *mcp.Tool) bool { return !readOnly(t) })
+}
+
+// readOnly reports whether a tool declares itself read-only.
+func readOnly(t *mcp.Tool) bool {
+	return t.Annotations != nil && t.Annotations.ReadOnly != nil && *t.Annotations.ReadOnly
 }
 
 // choose shows what a verdict would allow.
@@ -54,6 +57,8 @@ func (w *widened) key(k tea.KeyPressMsg) any {
 			return v
 		case "esc":
 			w.chosen = nil
+		default:
+			return unmeant{}
 		}
 	case w.when != nil:
 		switch key {
@@ -74,6 +79,8 @@ func (w *widened) key(k tea.KeyPressMsg) any {
 		w.choose(host.Verdict{Tools: "*"})
 	case key == "esc":
 		w.wider = nil
+	default:
+		return unmeant{}
 	}
 	return nil
 }
