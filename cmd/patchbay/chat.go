@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/patchbay-dev/patchbay/auth/login"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chat"
@@ -96,7 +97,7 @@ func (c *chatCmd) Run(a *app) error {
 	o.Models = set.Names()
 	if none {
 		f := a.noModel(set)
-		o.NoModel = fmt.Sprintf("%v; /call, /read and /prompt work without one.\nTo use a model: %s", f, f.Next)
+		o.NoModel = fmt.Sprintf("%s; /call, /read and /prompt work without one.\nTo use a model: %s", advice.Words(f), f.Next)
 	} else {
 		h.Model, h.Sampler = m, a.sampler(m)
 	}

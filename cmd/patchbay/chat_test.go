@@ -71,12 +71,15 @@ func TestChatConsole(t *testing.T) {
 	alone(t)
 	out := typed(t, "hello\n/call everything/add a=2 b=3\n/call everything/add a=x\n/read everything:test://static-text\n/quit\n/servers\n", "chat", "-s", "everything")
 	for _, want := range []string{
-		"no model is configured; /call, /read and /prompt work without one.\nTo use a model: set OPENAI_API_KEY or ANTHROPIC_API_KEY, then patchbay chat -s everything --model openai/NAME",
+		"• no model is configured; /call, /read and /prompt work without one.\n  To use a model: set OPENAI_API_KEY or ANTHROPIC_API_KEY, then patchbay chat -s everything --model openai/NAME",
 		"✓ everything/add", "must be a number", "test://static-text",
 	} {
 		if !strings.Contains(out.stdout, want) {
 			t.Errorf("stdout is without %q", want)
 		}
+	}
+	if strings.Contains(out.stdout+out.stderr, "host: ") {
+		t.Error("an error names the package that it is of")
 	}
 	if strings.Contains(out.stdout, "ready") {
 		t.Error("it goes on behind /quit")

@@ -76,7 +76,7 @@ func (a *app) report(err error) int {
 	}
 	f := a.explain(err)
 	label := a.talk.Paint("error:", "31")
-	for i, text := range strings.Split(visible(f.Err.Error()), "\n") {
+	for i, text := range strings.Split(visible(advice.Words(f.Err)), "\n") {
 		if i == 0 {
 			text = "patchbay: " + label + " " + text
 		}

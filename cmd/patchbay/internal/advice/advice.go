@@ -4,6 +4,7 @@ package advice
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/process"
 )
@@ -44,6 +45,9 @@ func (f *Error) Hint(command string) *Error {
 	f.Next = command
 	return f
 }
+
+// Words returns the text of an error for a person, without the name of the package that some errors begin with.
+func Words(err error) string { return strings.TrimPrefix(err.Error(), "host: ") }
 
 // Usagef returns the error for a wrong command line.
 func Usagef(format string, args ...any) *Error {

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 )
 
@@ -17,7 +18,7 @@ func (u *ui) context(string, []string) tea.Cmd {
 		req, err := t.Preview(ctx)
 		return func(u *ui) {
 			if err != nil {
-				u.note("%v", err)
+				u.note("%s", advice.Words(err))
 				return
 			}
 			fill := u.fill(true)

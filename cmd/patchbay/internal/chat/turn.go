@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/host"
 )
 
@@ -116,7 +117,7 @@ func (u *ui) ended(m turnOver) {
 	case errors.Is(m.err, host.ErrNoModel):
 		u.note("%s", u.c.noModel())
 	default:
-		u.note("%s", bounded(m.err.Error()))
+		u.note("%s", bounded(advice.Words(m.err)))
 	}
 	if queued := u.queued; queued != "" {
 		u.queued = ""
