@@ -20,10 +20,11 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/host"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// The servers of the run with faults. Three are processes: this program with faultyServer set. One
+// The servers of the run with faults. Four are processes: this program with faultyServer set. One
 // is reached over HTTP, and one is in memory. They record their actions in a shared folder: each
 // run of a tool that changes something is a line of the journal, with the mark of the call. Each
 // fault happens once.
@@ -150,7 +151,7 @@ func (f fixture) slow() *mcp.Server {
 }
 
 // raw sends invalid answers: one that is not JSON, one with the wrong id, and one that does not fit
-// its schema. One has 10 MB.
+// its schema. One has 10 MB, under the race detector 1.
 func (f fixture) raw() *mcp.Server {
 	srv := &mcp.Server{Name: "raw", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
 	type out struct {
@@ -159,7 +160,11 @@ func (f fixture) raw() *mcp.Server {
 	mcp.AddTool(srv, mcp.Tool{Name: "convert", Description: "Doubles a number", Annotations: &mcp.ToolAnnotations{Idempotent: ptr(true)}},
 		func(ctx context.Context, in key) (out, error) { return out{2 * in.N}, nil })
 	mcp.AddTool(srv, mcp.Tool{Name: "big", Annotations: &mcp.ToolAnnotations{ReadOnly: ptr(true)}}, func(context.Context, struct{}) (string, error) {
-		return "begin " + strings.Repeat("0123456789abcde\n", 10<<20/16) + "end", nil
+		bytes := 10 << 20
+		if long.Raced() {
+			bytes = 1 << 20
+		}
+		return "begin " + strings.Repeat("0123456789abcde\n", bytes/16) + "end", nil
 	})
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -279,10 +284,15 @@ func (f fixture) servers(t testing.TB) []host.Server {
 		t.Fatal(err)
 	}
 	var list []host.Server
-	for _, name := range []string{"ledger", "slow", "raw"} {
-		list = append(list, host.Server{Name: name, Trusted: true, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
+	for _, role := range []string{"ledger", "slow", "raw", "large"} {
+		// Where nothing hangs, 10 MB may take their time.
+		name, timeout := role, time.Duration(0)
+		if role == "large" {
+			role, timeout = "raw", time.Minute
+		}
+		list = append(list, host.Server{Name: name, Trusted: true, CallTimeout: timeout, Open: func(ctx context.Context, c *mcp.Client) (mcp.Handler, error) {
 			cmd := exec.Command(program)
-			cmd.Env = append(os.Environ(), faultyServer+"="+name, faultyFolder+"="+f.folder)
+			cmd.Env = append(os.Environ(), faultyServer+"="+role, faultyFolder+"="+f.folder)
 			return c.Start(ctx, cmd)
 		}})
 	}

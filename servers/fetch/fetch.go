@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -14,9 +13,9 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/http/httpguts"
-	"golang.org/x/net/idna"
 
 	"github.com/patchbay-dev/patchbay/internal/text"
+	"github.com/patchbay-dev/patchbay/internal/zone"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -57,10 +56,9 @@ func (o Options) Check() error {
 	if p := o.Proxy; p != nil && (p.Host == "" || p.Scheme != "http" && p.Scheme != "https" && p.Scheme != "socks5") {
 		return fmt.Errorf("proxy %q is not the URL of a proxy; write it in full, such as http://127.0.0.1:3128", p.Redacted())
 	}
-	for _, h := range o.AllowHosts {
-		if h == "" || strings.ContainsAny(h, "/@ *") {
-			return fmt.Errorf("allowed host %q is not a host; write host or host:port", h)
-		}
+	guard := o.guard()
+	if err := guard.Check(); err != nil {
+		return err
 	}
 	if !httpguts.ValidHeaderFieldValue(o.UserAgent) {
 		return fmt.Errorf("user agent %q is not valid in a header; leave out line breaks", o.UserAgent)
@@ -71,32 +69,15 @@ func (o Options) Check() error {
 	return nil
 }
 
-// allowsHost reports whether a host may be at any address.
-func (o Options) allowsHost(host, port string) bool {
-	host = plainHost(host)
-	for _, allowed := range o.AllowHosts {
-		h, p, err := net.SplitHostPort(allowed)
-		if err != nil {
-			h, p = allowed, port // without a port, or an IPv6 address alone
-		}
-		if plainHost(h) == host && p == port {
-			return true
+// guard returns what decides about addresses. A caller does not learn the addresses of internal names; the log does.
+func (o Options) guard() zone.Guard {
+	g := zone.Guard{Private: o.AllowPrivate, Hosts: o.AllowHosts}
+	if o.Logger != nil {
+		g.Refused = func(host string, ip netip.Addr) {
+			o.Logger.Info("address refused", "host", host, "addr", ip.String())
 		}
 	}
-	return false
-}
-
-// plainHost is one spelling of a host.
-func plainHost(host string) string {
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.String()
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // as it is dialled
-		return ascii
-	}
-	return host
+	return g
 }
 
 // server is the shared state of the handlers of one server.

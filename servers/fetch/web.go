@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/text"
@@ -38,73 +37,42 @@ const (
 // web opens URLs.
 type web struct {
 	options Options
-	dialer  net.Dialer
+	guard   zone.Guard
 	client  *http.Client
 }
 
 func newWeb(o Options) *web {
-	w := &web{options: o, dialer: net.Dialer{Timeout: dialTime}}
+	w := &web{options: o, guard: o.guard()}
 	transport := &http.Transport{
-		DialContext:            w.dial,
+		DialContext:            w.guard.Dial,
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    dialTime,
 		DisableKeepAlives:      true, // each exchange is dialled, and checked
 		MaxResponseHeaderBytes: maxHeader,
 	}
-	if o.Proxy != nil {
-		transport.Proxy = http.ProxyURL(o.Proxy)
+	if o.Proxy != nil { // it is what is dialled, and checks addresses
+		transport.Proxy, transport.DialContext = http.ProxyURL(o.Proxy), (&net.Dialer{Timeout: dialTime}).DialContext
 	}
 	w.client = &http.Client{Transport: transport, CheckRedirect: w.redirect}
 	return w
 }
 
-// refusal is the error for an address that this server must not use.
-type refusal struct {
-	host string
-	zone zone.Zone
-}
-
-func (r *refusal) Error() string {
+// refused returns the error for an address that this server must not use, with what would permit it.
+func refused(r *zone.Refusal) error {
 	permits := "with allow-private, or with allow-host for this host only"
-	if r.zone == zone.Link {
+	if r.Zone == zone.Link {
 		permits = "with allow-host for this host"
 	}
-	return fmt.Sprintf("%q is at %s; this server fetches there only if it was started %s", text.Short(r.host), r.zone, permits)
-}
-
-// dial connects to a permitted address.
-func (w *web) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := w.dialer
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	if w.options.Proxy == nil { // else the address is the proxy's
-		d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			at, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return err
-			}
-			return w.judge(host, port, at.Addr())
-		}
-	}
-	return d.DialContext(ctx, network, address)
+	return fmt.Errorf("%q is at %s; this server fetches there only if it was started %s", text.Short(r.Host), r.Zone, permits)
 }
 
 // judge returns an error if the server must not connect to a host at an address.
 func (w *web) judge(host, port string, ip netip.Addr) error {
-	most := zone.Public
-	if w.options.AllowPrivate {
-		most = zone.Local
+	err := w.guard.Judge(host, port, ip)
+	if r, ok := zone.IsRefusal(err); ok {
+		return refused(r)
 	}
-	z := zone.Of(ip)
-	if z <= most || w.options.allowsHost(host, port) {
-		return nil
-	}
-	if w.options.Logger != nil { // the caller does not learn the addresses of internal names
-		w.options.Logger.Info("address refused", "host", host, "addr", ip.String())
-	}
-	return &refusal{host, z}
+	return err
 }
 
 // escapeQuery escapes a query for the request line: Go leaves spaces in it.
@@ -176,14 +144,14 @@ func (w *web) open(ctx context.Context, u *url.URL, accept string) (*http.Respon
 
 // explain turns an error of the HTTP client into one with the next step.
 func explain(ctx context.Context, err error) error {
-	var refused *refusal
 	var dns *net.DNSError
 	var in *url.Error
+	if r, ok := zone.IsRefusal(err); ok && ctx.Err() == nil {
+		return refused(r)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &refused):
-		return refused
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Errorf("there is no host %q; check how it is spelt", text.Short(dns.Name))
 	case errors.As(err, &dns):
