@@ -1,0 +1,169 @@
+package openapi
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// A scheme is one way to say who calls.
+type scheme struct {
+	kind string // "bearer", "basic", "header", "query" or "cookie"; empty: it cannot be used
+	name string // of the header, of the member of the query or of the cookie
+}
+
+// A requirement is a set of schemes that are needed together; several are alternatives.
+type requirement []string
+
+// schemes reads the security schemes.
+func (r *reader) schemes() {
+	r.doc.schemes = map[string]*scheme{}
+	list := r.root.get("securityDefinitions")
+	if !r.old {
+		list = r.root.get("components").get("securitySchemes")
+	}
+	if list == nil {
+		return
+	}
+	for _, m := range list.members {
+		r.place = "security scheme " + m.name
+		n, err := r.resolve(m.value)
+		if err != nil {
+			r.unmapped(m.value, "%v", err)
+			continue
+		}
+		s := &scheme{}
+		r.doc.schemes[m.name] = s
+		switch kind := n.string("type"); kind {
+		case "basic":
+			s.kind = "basic"
+		case "oauth2", "openIdConnect":
+			s.kind = "bearer"
+		case "http":
+			switch strings.ToLower(n.string("scheme")) {
+			case "basic":
+				s.kind = "basic"
+			case "bearer":
+				s.kind = "bearer"
+			default:
+				r.unmapped(n, "the HTTP scheme %s is not known; put its header in the headers of the server", quote(n.string("scheme")))
+			}
+		case "apiKey":
+			s.name = n.string("name")
+			if in := n.string("in"); s.name != "" && slices.Contains([]string{"header", "query", "cookie"}, in) {
+				s.kind = in
+			} else {
+				r.unmapped(n, "an API key in %s cannot be sent", quote(in))
+			}
+		default:
+			r.unmapped(n, "the type %s cannot be used", quote(kind))
+		}
+	}
+}
+
+// requirements reads what an operation needs. A parameter that is a credential is not an argument.
+func (r *reader) requirements(o *Operation, op *node) error {
+	list := op.get("security")
+	if list == nil {
+		list = r.root.get("security")
+	}
+	if list == nil {
+		return nil
+	}
+	for _, n := range list.items {
+		need := requirement{}
+		for _, m := range n.members {
+			need = append(need, m.name)
+		}
+		o.security = append(o.security, need)
+	}
+	o.parameters = slices.DeleteFunc(o.parameters, func(p *parameter) bool {
+		for _, need := range o.security {
+			for _, name := range need {
+				if s := r.doc.schemes[name]; s != nil && s.kind == p.in && strings.EqualFold(s.name, p.name) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return nil
+}
+
+// Schemes returns the names of the security schemes for which there may be a credential, in alphabetical order.
+func (d *Document) Schemes() (names []string) {
+	for name, s := range d.schemes {
+		if s.kind != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// check returns an error for a credential that cannot be sent.
+func (d *Document) checkCredentials(credentials map[string]string) error {
+	for name, value := range credentials {
+		s := d.schemes[name]
+		switch {
+		case s == nil || s.kind == "":
+			return fmt.Errorf("the document has no security scheme %q that can be used; it has %s", name, orNone(d.Schemes()))
+		case value == "" || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }):
+			return fmt.Errorf("the credential for %q is empty or has a control character in it", name)
+		case s.kind == "basic" && !strings.Contains(value, ":"):
+			return fmt.Errorf("the credential for %q is USER:PASSWORD", name)
+		case s.kind == "header" && !mayBeHeader(s.name) && !fixedHeaders[http.CanonicalHeaderKey(s.name)]:
+			return fmt.Errorf("the credential for %q cannot be in the header %q", name, s.name)
+		}
+	}
+	return nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// authorize adds the credentials of the first alternative that has all of its own.
+func (a *api) authorize(req *http.Request, o *Operation) {
+	for _, need := range o.security {
+		if len(need) == 0 || slices.ContainsFunc(need, func(name string) bool { return a.options.Credentials[name] == "" }) {
+			continue
+		}
+		for _, name := range need {
+			s, value := a.doc.schemes[name], a.options.Credentials[name]
+			switch s.kind {
+			case "bearer":
+				req.Header.Set("Authorization", "Bearer "+value)
+			case "basic":
+				req.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(value)))
+			case "header":
+				req.Header.Set(s.name, value)
+			case "query":
+				addPairs(req.URL, []pair{{escapeSegment(s.name), escapeSegment(value)}})
+			case "cookie":
+				req.AddCookie(&http.Cookie{Name: s.name, Value: value})
+			}
+		}
+		return
+	}
+}
+
+// missing says which credential would let an operation pass that was refused.
+func (a *api) missing(o *Operation) string {
+	var ways []string
+	for _, need := range o.security {
+		if len(need) == 0 || !slices.ContainsFunc(need, func(name string) bool { return a.options.Credentials[name] == "" }) {
+			return ""
+		}
+		ways = append(ways, strings.Join(need, " and "))
+	}
+	if len(ways) == 0 {
+		return ""
+	}
+	return "The API asks for credentials, and this server was started without " + strings.Join(ways, ", or ") + "."
+}

@@ -1,0 +1,357 @@
+package openapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+)
+
+// MaxBytes bounds the length of a document.
+const MaxBytes = 32 << 20
+
+// maxDepth bounds the nesting of a document, and of what its references lead to.
+const maxDepth = 128
+
+// node is a value of a document, which is JSON or YAML, with its place. It is not changed after it is read.
+type node struct {
+	kind    byte   // '{', '[', '"', '0', 't', 'f' or 'n'
+	text    string // of a string, its content; of a number, its literal
+	members []member
+	items   []*node
+	line    int32 // from 1
+	column  int32 // from 1, in bytes
+}
+
+type member struct {
+	name  string
+	value *node
+}
+
+// get returns the member of a name, nil without one or if n is nil or not an object.
+func (n *node) get(name string) *node {
+	if n == nil {
+		return nil
+	}
+	for i := range n.members {
+		if n.members[i].name == name {
+			return n.members[i].value
+		}
+	}
+	return nil
+}
+
+// string returns the content of the member of a name that is a string.
+func (n *node) string(name string) string {
+	if m := n.get(name); m != nil && m.kind == '"' {
+		return m.text
+	}
+	return ""
+}
+
+// bool reports whether the member of a name is true.
+func (n *node) bool(name string) bool {
+	m := n.get(name)
+	return m != nil && m.kind == 't'
+}
+
+// list returns the items of the member of a name that is an array.
+func (n *node) list(name string) []*node {
+	if m := n.get(name); m != nil {
+		return m.items
+	}
+	return nil
+}
+
+// parse reads JSON, or YAML.
+func parse(data []byte) (*node, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("it has more than %d MiB", MaxBytes>>20)
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !utf8.Valid(data) {
+		return nil, errors.New("it is not text in UTF-8")
+	}
+	first := bytes.TrimLeft(data, " \t\r\n")
+	switch {
+	case len(first) == 0:
+		return nil, errors.New("it is empty")
+	case first[0] == '{':
+		return parseJSON(data)
+	case first[0] == '<':
+		return nil, errors.New("it is HTML or XML, not an OpenAPI document; give the address of the document itself, which ends in .json or .yaml most often")
+	}
+	return parseYAML(data)
+}
+
+// jsonReader reads a tree and counts lines on the way.
+type jsonReader struct {
+	dec       *jsontext.Decoder
+	data      []byte
+	line      int32
+	lineStart int // of the line that is counted
+	counted   int // bytes of data
+}
+
+func parseJSON(data []byte) (*node, error) {
+	r := &jsonReader{data: data, line: 1}
+	r.dec = jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	n, err := r.value(0)
+	if err == nil {
+		if _, err = r.dec.ReadToken(); errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		err = errors.New("text follows after its end")
+	}
+	pos := len(data)
+	var wrong *jsontext.SyntacticError
+	if errors.As(err, &wrong) {
+		pos, err = min(int(wrong.ByteOffset), len(data)), wrong.Err
+	}
+	line, column := r.at(pos)
+	return nil, &Fault{line, column, "", fmt.Sprintf("it is not valid JSON: %v", err)}
+}
+
+// at returns the line and the column of an offset; offsets do not decrease from call to call.
+func (r *jsonReader) at(pos int) (line, column int) {
+	for {
+		i := bytes.IndexByte(r.data[r.counted:max(pos, r.counted)], '\n')
+		if i < 0 {
+			break
+		}
+		r.counted += i + 1
+		r.lineStart = r.counted
+		r.line++
+	}
+	r.counted = max(pos, r.counted)
+	return int(r.line), pos - r.lineStart + 1
+}
+
+func (r *jsonReader) value(depth int) (*node, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("it nests more than %d levels", maxDepth)
+	}
+	kind := r.dec.PeekKind()
+	if kind != '{' && kind != '[' {
+		value, err := r.dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		n := &node{kind: byte(kind)}
+		r.place(n, int(r.dec.InputOffset())-len(value))
+		switch kind {
+		case '"':
+			n.text, err = unquote(value)
+		case '0':
+			n.text = string(value)
+		}
+		return n, err
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	n := &node{kind: byte(kind)}
+	r.place(n, int(r.dec.InputOffset())-1)
+	for {
+		switch r.dec.PeekKind() {
+		case '}', ']':
+			_, err := r.dec.ReadToken()
+			return n, err
+		}
+		var name string
+		if kind == '{' {
+			value, err := r.dec.ReadValue()
+			if err == nil {
+				name, err = unquote(value)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		value, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		if kind == '[' {
+			n.items = append(n.items, value)
+		} else {
+			n.members = append(n.members, member{name, value})
+		}
+	}
+}
+
+func (r *jsonReader) place(n *node, pos int) {
+	line, column := r.at(pos)
+	n.line, n.column = int32(line), int32(column)
+}
+
+func unquote(value jsontext.Value) (string, error) {
+	if inner := value[1 : len(value)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner), nil
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	return string(text), err
+}
+
+func parseYAML(data []byte) (*node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		return nil, yamlFault(err)
+	}
+	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, &Fault{max(more.Line, 1), 1, "", "it has several YAML documents; keep one"}
+	}
+	c := &yamlReader{made: map[*yaml.Node]*node{}}
+	n, err := c.value(doc.Content[0], 0)
+	if err == nil && n.kind != '{' {
+		err = &Fault{int(n.line), int(n.column), "", "it is not an object"}
+	}
+	return n, err
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+func yamlFault(err error) error {
+	text := err.Error()
+	m := yamlLine.FindStringSubmatch(text)
+	if m == nil {
+		return fmt.Errorf("it is not valid YAML: %v", err)
+	}
+	line, _ := strconv.Atoi(m[1])
+	return &Fault{max(line, 1), 1, "", "it is not valid YAML: " + text[len(m[0]):]}
+}
+
+// yamlReader makes nodes of those of YAML. An alias is the node that it names, so that many of them take no room.
+type yamlReader struct{ made map[*yaml.Node]*node }
+
+func (c *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
+	if depth > maxDepth {
+		return nil, &Fault{y.Line, y.Column, "", fmt.Sprintf("it nests more than %d levels", maxDepth)}
+	}
+	if y.Kind == yaml.AliasNode {
+		if n, ok := c.made[y.Alias]; ok && n == nil {
+			return nil, &Fault{y.Line, y.Column, "", "the alias *" + y.Value + " contains itself"}
+		} else if ok {
+			return n, nil
+		}
+		y = y.Alias
+	}
+	n := &node{line: int32(y.Line), column: int32(y.Column)}
+	if y.Anchor != "" {
+		c.made[y] = nil
+		defer func() { c.made[y] = n }()
+	}
+	switch y.Kind {
+	case yaml.MappingNode:
+		n.kind = '{'
+		for i := 0; i+1 < len(y.Content); i += 2 {
+			key := y.Content[i]
+			value, err := c.value(y.Content[i+1], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			if key.Tag == "!!merge" {
+				n.merge(value)
+				continue
+			}
+			n.members = append(n.members, member{key.Value, value})
+		}
+	case yaml.SequenceNode:
+		n.kind = '['
+		for _, item := range y.Content {
+			value, err := c.value(item, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.items = append(n.items, value)
+		}
+	default:
+		n.scalar(y)
+	}
+	return n, nil
+}
+
+// merge adds the members of a mapping, or of several, that n does not have.
+func (n *node) merge(from *node) {
+	for _, item := range from.items {
+		n.merge(item)
+	}
+	for _, m := range from.members {
+		if n.get(m.name) == nil {
+			n.members = append(n.members, m)
+		}
+	}
+}
+
+// scalar makes n a value of JSON. What JSON has no value for, such as a date or infinity, is its text.
+func (n *node) scalar(y *yaml.Node) {
+	n.kind, n.text = '"', y.Value
+	switch y.Tag {
+	case "!!null":
+		n.kind, n.text = 'n', ""
+	case "!!bool":
+		n.kind, n.text = 'f', ""
+		if strings.EqualFold(y.Value, "true") {
+			n.kind = 't'
+		}
+	case "!!int", "!!float":
+		if jsonx.Valid([]byte(y.Value), 1) == nil {
+			n.kind = '0'
+			return
+		}
+		var v float64
+		if y.Decode(&v) == nil {
+			if text := strconv.FormatFloat(v, 'f', -1, 64); jsonx.Valid([]byte(text), 1) == nil {
+				n.kind, n.text = '0', text
+			}
+		}
+	}
+}
+
+// appendJSON appends a value as JSON. What nests too deep, or comes after maxSchema bytes, is null: few aliases of YAML
+// may stand for very much.
+func (n *node) appendJSON(dst []byte, depth int) []byte {
+	if depth > maxDepth || len(dst) > maxSchema {
+		return append(dst, "null"...)
+	}
+	switch n.kind {
+	case '{':
+		dst = append(dst, '{')
+		for i, m := range n.members {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(jsonx.AppendString(dst, m.name), ':')
+			dst = m.value.appendJSON(dst, depth+1)
+		}
+		return append(dst, '}')
+	case '[':
+		dst = append(dst, '[')
+		for i, item := range n.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = item.appendJSON(dst, depth+1)
+		}
+		return append(dst, ']')
+	case '"':
+		return jsonx.AppendString(dst, n.text)
+	case '0':
+		return append(dst, n.text...)
+	case 't':
+		return append(dst, "true"...)
+	case 'f':
+		return append(dst, "false"...)
+	}
+	return append(dst, "null"...)
+}
