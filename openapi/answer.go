@@ -184,3 +184,33 @@ func (a *api) hide(s string) string {
 	}
 	return s
 }
+
+// read returns the answer of an operation as the contents of a resource.
+func (a *api) read(ctx context.Context, o *Operation) (*mcp.ReadResult, error) {
+	res, err := a.call(ctx, o, []byte("{}"))
+	if err != nil {
+		return nil, err
+	}
+	if res.IsError {
+		return nil, errors.New(res.Text())
+	}
+	out := &mcp.ReadResult{}
+	for _, c := range res.Content {
+		one := mcp.ResourceContents{URI: "openapi:" + o.path}
+		switch c := c.(type) {
+		case mcp.TextContent:
+			one.Text = c.Text
+			if jsonx.Valid([]byte(c.Text), maxDepth*8) == nil {
+				one.MIMEType = "application/json"
+			}
+		case mcp.ImageContent:
+			one.Blob, one.MIMEType = c.Data, c.MIMEType
+		case mcp.AudioContent:
+			one.Blob, one.MIMEType = c.Data, c.MIMEType
+		case mcp.EmbeddedResource:
+			one.Blob, one.MIMEType = c.Resource.Blob, c.Resource.MIMEType
+		}
+		out.Contents = append(out.Contents, one)
+	}
+	return out, nil
+}

@@ -87,7 +87,7 @@ type reader struct {
 }
 
 // Parse reads a document of OpenAPI 3.0, 3.1 or 3.2, or of Swagger 2.0, in JSON or YAML. References to other documents
-// are not followed. What cannot be mapped is in Document.Unmapped; the error, a [*Fault] where it has a place, means
+// are not followed. Document.Unmapped has the parts that cannot be mapped; the error, a [*Fault] where it has a place, means
 // that there is nothing to map.
 func Parse(data []byte) (*Document, error) {
 	root, err := parse(data)

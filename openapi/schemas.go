@@ -14,8 +14,7 @@ import (
 // maxSchema bounds the schema of one tool, in bytes.
 const maxSchema = 1 << 20
 
-// schemas writes the schemas of one operation as JSON Schema 2020-12. What several places refer to, and what contains
-// itself, is in $defs once.
+// schemas writes the schemas of one operation as JSON Schema 2020-12. A schema that is referred to is in $defs, once.
 type schemas struct {
 	*reader
 	names   map[*node]string // of what is in $defs
@@ -181,8 +180,8 @@ func (s *schemas) append(dst []byte, n *node, depth int) []byte {
 		return append(dst, "{}"...)
 	case n == nil:
 		return append(dst, "{}"...)
-	case n.kind == 'f':
-		return append(dst, "false"...)
+	case n.kind == 'f' || n.kind == 't':
+		return n.appendJSON(dst, depth)
 	case n.kind != '{':
 		return append(dst, "{}"...)
 	}

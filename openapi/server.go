@@ -43,7 +43,7 @@ type Options struct {
 	// Names are other names of tools, by the names of their operations.
 	Names map[string]string
 
-	// Resources serves each GET without arguments outside of its path and query as a resource, too.
+	// Resources serves each GET that needs no argument as a resource, too: openapi: and its path.
 	Resources bool
 
 	// Credentials are what security schemes of the document need, by the names of the schemes: a token, an API key, or
@@ -118,6 +118,11 @@ func New(doc *Document, o Options) (*mcp.Server, error) {
 			return nil, fmt.Errorf("line %d, %v: %v", op.Line, op, err)
 		}
 		optional[t.Name] = op.optional()
+		if o.Resources && op.Method == http.MethodGet && !slices.ContainsFunc(op.parameters, func(p *parameter) bool { return p.required }) {
+			mcp.AddResource(srv, mcp.Resource{URI: "openapi:" + op.path, Name: t.Name, Title: t.Title, Description: t.Description}, func(ctx context.Context) (*mcp.ReadResult, error) {
+				return a.read(ctx, op)
+			})
+		}
 	}
 	if len(optional) == 0 && len(doc.Operations) > 0 {
 		return nil, fmt.Errorf("none of the %d operations is included", len(doc.Operations))

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"strings"
@@ -122,7 +123,7 @@ func (p *parameter) pairs(v *node, escape func(string) string) (out []pair) {
 	return out
 }
 
-// deep returns pairs name[a][b]=value. What is in lists has its index, since the specification does not say.
+// deep returns pairs name[a][b]=value. Elements of lists have their index, since the specification does not say.
 func deep(name string, v *node, escape func(string) string) (out []pair) {
 	for i, item := range v.items {
 		out = append(out, deep(fmt.Sprintf("%s[%d]", name, i), item, escape)...)
@@ -162,11 +163,28 @@ func safeSegments(path string) error {
 				return fmt.Errorf("the segment %s of a path leads elsewhere", quote(segment))
 			}
 		}
-		decoded, err := url.PathUnescape(path)
-		if err != nil || decoded == path {
+		decoded := decodePath(path)
+		if decoded == path {
 			break
 		}
 		path = decoded
 	}
 	return nil
 }
+
+// decodePath decodes escapes as lenient servers do: what is not one stays, and . / and \ in more bytes than UTF-8 has
+// for them count.
+func decodePath(path string) string {
+	var out []byte
+	for i := 0; i < len(path); i++ {
+		if c, err := hex.DecodeString(path[min(i+1, len(path)):min(i+3, len(path))]); path[i] == '%' && err == nil && len(c) == 1 {
+			out = append(out, c[0])
+			i += 2
+			continue
+		}
+		out = append(out, path[i])
+	}
+	return overlong.Replace(string(out))
+}
+
+var overlong = strings.NewReplacer("\xc0\xae", ".", "\xc0\xaf", "/", "\xc1\x9c", `\`, "\xe0\x80\xae", ".", "\xe0\x80\xaf", "/")

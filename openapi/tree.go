@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // MaxBytes bounds the length of a document.
@@ -219,11 +219,11 @@ func parseYAML(data []byte) (*node, error) {
 	return n, err
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var yamlLine = pattern.Lazy(`^yaml: (?:line (\d+): )?`)
 
 func yamlFault(err error) error {
 	text := err.Error()
-	m := yamlLine.FindStringSubmatch(text)
+	m := yamlLine().FindStringSubmatch(text)
 	if m == nil {
 		return fmt.Errorf("it is not valid YAML: %v", err)
 	}
@@ -318,8 +318,8 @@ func (n *node) scalar(y *yaml.Node) {
 	}
 }
 
-// appendJSON appends a value as JSON. What nests too deep, or comes after maxSchema bytes, is null: few aliases of YAML
-// may stand for very much.
+// appendJSON appends a value as JSON. Values that nest too deep, or come after maxSchema bytes, are null: few aliases of
+// YAML may stand for very much.
 func (n *node) appendJSON(dst []byte, depth int) []byte {
 	if depth > maxDepth || len(dst) > maxSchema {
 		return append(dst, "null"...)

@@ -128,6 +128,7 @@ var builtins = []builtin{
 			return fetch.New(o), nil
 		}
 	}},
+	{name: "openapi", summary: "an HTTP API, by its OpenAPI document", bind: bindOpenAPI, operands: "FILE|URL: the document"},
 }
 
 // Names returns the names of the servers, in display order.

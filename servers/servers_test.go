@@ -14,14 +14,17 @@ import (
 	"github.com/patchbay-dev/patchbay/servers"
 )
 
+// needed are the arguments without which a server cannot be made.
+var needed = map[string][]string{"openapi": {"../openapi/testdata/petstore.yaml", "--base", "https://api.example.com", "--resources"}}
+
 func TestEveryServerIsMadeAndDescribed(t *testing.T) {
 	for _, name := range servers.Names() {
-		srv, err := servers.New(name, nil, nil)
+		srv, err := servers.New(name, needed[name], nil)
 		if err != nil {
 			t.Errorf("New(%q) = %v", name, err)
 			continue
 		}
-		if srv.Name != name {
+		if srv.Name != name && name != "openapi" { // that one has the name of the API
 			t.Errorf("New(%q).Name = %q", name, srv.Name)
 		}
 		if servers.Summary(name) == "" || !strings.Contains(servers.Usage(name), servers.Summary(name)) {
@@ -35,7 +38,7 @@ func TestEveryServerIsMadeAndDescribed(t *testing.T) {
 func TestNamesOfTools(t *testing.T) {
 	name := regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 	for _, server := range servers.Names() {
-		srv, err := servers.New(server, nil, nil)
+		srv, err := servers.New(server, needed[server], nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +72,7 @@ func TestUnattended(t *testing.T) {
 		}
 	}
 	for _, name := range servers.Names() {
-		if _, err := servers.New(name, servers.Unattended(name), nil); err != nil {
+		if _, err := servers.New(name, append(servers.Unattended(name), needed[name]...), nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -97,6 +100,13 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"empty host", "fetch", []string{"--allow-host", ""}, "--allow-host: the value is empty"},
 		{"empty proxy", "fetch", []string{"--proxy="}, "--proxy: the value is empty"},
 		{"missing folder by the other name", "sqlite", []string{"--db-path", filepath.Join(t.TempDir(), "missing", "x.db")}, "create it"},
+		{"no document", "openapi", nil, "name one document: a file or a URL"},
+		{"not a document", "openapi", []string{"servers_test.go"}, "servers_test.go:"},
+		{"no such document", "openapi", []string{"missing.json"}, "missing.json"},
+		{"no server in the document", "openapi", []string{"testdata/relative.yaml"}, "say the base"},
+		{"no such scheme", "openapi", []string{"--credential", "x=y", needed["openapi"][0]}, "it has key"},
+		{"no such variable", "openapi", []string{"--credential-env", "key=PATCHBAY_TEST_NONE", needed["openapi"][0]}, "PATCHBAY_TEST_NONE is not set"},
+		{"no value", "openapi", []string{"--header", "a", needed["openapi"][0]}, "write NAME=VALUE"},
 		{"missing operand", "files", []string{".", "--read-only", filepath.Join(t.TempDir(), "missing")}, "missing"},
 		{"operand like a flag", "files", []string{"--", "--read-only"}, `"--read-only" does not exist`},
 	}

@@ -1,0 +1,53 @@
+package openapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/zone"
+)
+
+// Load reads a document from a file, or from an http or https URL at a public address or, with private, at any but a
+// link-local one. Source is the URL at which it was found, for [Options.Source]; empty for a file.
+func Load(ctx context.Context, from string, private bool) (data []byte, source string, err error) {
+	if !strings.HasPrefix(from, "http://") && !strings.HasPrefix(from, "https://") {
+		f, err := os.Open(from)
+		if err != nil {
+			return nil, "", err
+		}
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, MaxBytes+1))
+		return data, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Accept", "application/json, application/yaml, */*;q=0.5")
+	guard := &zone.Guard{Private: private}
+	transport := &http.Transport{DialContext: guard.Dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		if r, ok := zone.IsRefusal(err); ok {
+			return nil, "", fmt.Errorf("%v; with allow-private documents are read from there, too", r)
+		}
+		return nil, "", err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, "", fmt.Errorf("%s answered %s", from, res.Status)
+	}
+	data, err = io.ReadAll(io.LimitReader(res.Body, MaxBytes+1))
+	if err == nil && len(data) == 0 {
+		err = errors.New("the answer is empty")
+	}
+	return data, res.Request.URL.String(), err
+}

@@ -1,0 +1,92 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/openapi"
+)
+
+// bindOpenAPI declares the flags of the server of an OpenAPI document.
+func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
+	o := openapi.Options{Header: http.Header{}, Credentials: map[string]string{}, Names: map[string]string{}}
+	list := func(name, usage string, into *[]string) {
+		fs.Func(name, usage, func(s string) error {
+			if s == "" {
+				return errEmpty
+			}
+			*into = append(*into, s)
+			return nil
+		})
+	}
+	// table declares a flag NAME=VALUE.
+	table := func(name, usage string, set func(name, value string) error) {
+		fs.Func(name, usage, func(s string) error {
+			name, value, found := strings.Cut(s, "=")
+			if !found || name == "" || value == "" {
+				return errors.New("write NAME=VALUE")
+			}
+			return set(name, value)
+		})
+	}
+	fs.StringVar(&o.Base, "base", "", "`URL` of the API, instead of the server in the document; it may be at any address")
+	list("include", "operations to serve: a `pattern` of names, of \"METHOD /path\", or of tags as in tag:pets; * is any text; repeatable", &o.Include)
+	list("exclude", "operations to leave out, as a `pattern`; repeatable", &o.Exclude)
+	table("rename", "another name for a tool, as `NAME=NEW`; repeatable", func(name, value string) error {
+		o.Names[name] = value
+		return nil
+	})
+	table("credential-env", "environment variable with the credential for a security scheme of the document, as `SCHEME=VARIABLE`; repeatable", func(name, value string) error {
+		text, ok := os.LookupEnv(value)
+		if !ok || text == "" {
+			return fmt.Errorf("the environment variable %s is not set", value)
+		}
+		o.Credentials[name] = text
+		return nil
+	})
+	table("credential", "the credential itself, as `SCHEME=VALUE`; for mcp.json, because other programs see a command line", func(name, value string) error {
+		o.Credentials[name] = value
+		return nil
+	})
+	table("header", "header of each request, as `NAME=VALUE`; repeatable", func(name, value string) error {
+		o.Header.Set(name, value)
+		return nil
+	})
+	fs.BoolVar(&o.Resources, "resources", false, "also serve GET operations as resources")
+	fs.BoolVar(&o.Private, "allow-private", false, "also read the document, and send requests to servers that it names, on this machine and private networks")
+	fs.Int64Var(&o.MaxBytes, "max-bytes", 256<<10, "maximum `bytes` of an answer")
+	fs.DurationVar(&o.Timeout, "timeout", time.Minute, "`time` limit of a call")
+	return func(logger *slog.Logger) (*mcp.Server, error) {
+		if fs.NArg() != 1 {
+			return nil, errors.New("name one document: a file or a URL")
+		}
+		from := fs.Arg(0)
+		data, source, err := openapi.Load(context.Background(), from, o.Private)
+		if err != nil {
+			return nil, err
+		}
+		doc, err := openapi.Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%w", from, err)
+		}
+		o.Source, o.Logger = source, logger
+		for _, f := range doc.Unmapped {
+			if logger != nil {
+				logger.Info("not mapped", "at", fmt.Sprintf("%s:%d:%d", from, f.Line, f.Column), "place", f.Place, "why", f.Text)
+			}
+		}
+		srv, err := openapi.New(doc, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from, err)
+		}
+		return srv, nil
+	}
+}
