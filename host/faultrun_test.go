@@ -176,18 +176,18 @@ func (m inProcess) Generate(ctx context.Context, req *model.Request, _ func(mode
 
 // overAPI is the agent behind the API of a provider, or behind a model that only writes text.
 func overAPI(t testing.TB, api string, a *agent) model.Model {
-	return modeltest.Open(t, api, &modeltest.Script{Answer: func(req *modeltest.Request) (pieces []modeltest.Piece) {
+	return modeltest.Open(t, api, &modeltest.Script{Answer: func(req *modeltest.Request) (turn modeltest.Turn) {
 		var results []string
 		for _, r := range req.Results() {
 			results = append(results, r.Text)
 		}
 		for _, w := range a.step(results) {
-			pieces = append(pieces, modeltest.Piece{Call: &modeltest.Call{Name: w.name, Arguments: w.args}})
+			turn.Answer = append(turn.Answer, modeltest.Piece{Call: &modeltest.Call{Name: w.name, Arguments: w.args}})
 		}
-		if pieces == nil {
-			pieces = []modeltest.Piece{{Text: a.answer}}
+		if turn.Answer == nil {
+			turn.Answer = []modeltest.Piece{{Text: a.answer}}
 		}
-		return pieces
+		return turn
 	}})
 }
 

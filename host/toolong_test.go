@@ -43,7 +43,7 @@ func (s *narrow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // open returns a model at the server whose window is not known.
 func (s *narrow) open(t *testing.T, api string, answer func(*modeltest.Request) []modeltest.Piece) model.Model {
 	t.Helper()
-	s.of = modeltest.Handler(&modeltest.Script{Answer: answer})
+	s.of = modeltest.Handler(&modeltest.Script{Answer: func(r *modeltest.Request) modeltest.Turn { return modeltest.Turn{Answer: answer(r)} }})
 	if s.says == "" {
 		s.says = `{"error":{"message":"This request is longer than the context window."}}`
 	}

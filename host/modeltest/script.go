@@ -22,9 +22,9 @@ type Script struct {
 	Turns []Turn `yaml:"turns"`
 	Rules []Turn `yaml:"rules"`
 
-	// Answer answers requests that fit no turn and no rule. Calls do not overlap. If nil, such a
-	// request is a fault.
-	Answer func(*Request) []Piece `yaml:"-"`
+	// Answer answers requests that fit no turn and no rule; When of its turn is ignored. Calls do not
+	// overlap. If nil, such a request is a fault.
+	Answer func(*Request) Turn `yaml:"-"`
 }
 
 // Turn is a request and its answer.

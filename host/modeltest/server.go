@@ -212,7 +212,7 @@ func (s *Server) turn(req *Request) (*Turn, string, error) {
 		}
 	}
 	if s.script.Answer != nil {
-		return give(Turn{Answer: s.script.Answer(req)})
+		return give(s.script.Answer(req))
 	}
 	if len(s.script.Rules) > 0 {
 		why += fmt.Sprintf("; nor does it fit one of the %d rules", len(s.script.Rules))
