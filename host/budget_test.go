@@ -3,11 +3,13 @@ package host_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // A turn stays within its tokens and its cost: the model answers before they are used up, and a
@@ -57,5 +59,55 @@ func TestBudget(t *testing.T) {
 				t.Errorf("the answer is %q, after %q", r.Text, lastText(m.request(t, 2)))
 			}
 		})
+	}
+}
+
+// A server in a call gets no completion that would exceed the limits of the turn.
+func TestBudgetOfCompletions(t *testing.T) {
+	m := &talker{answers: []answer{want("greedy_ask")}}
+	m.answers = append(m.answers, slices.Repeat([]answer{func(ctx context.Context, r *model.Request, emit func(model.Delta)) (*model.Response, error) {
+		res, err := say("yes")(ctx, r, emit)
+		res.Usage = model.Usage{Input: 1000}
+		return res, err
+	}}, 20)...)
+	greedy := &mcp.Server{Name: "greedy", Version: "1"}
+	mcp.AddTool(greedy, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+		for range 10 {
+			if _, err := mcp.Sample(ctx, &mcp.SampleRequest{MaxTokens: 10, Messages: userSays("again?")}); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+	h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}, AutoSample: true, Limits: host.Limits{Tokens: 3500}}, inMemory("greedy", greedy))
+	r, err := h.NewConversation().Send(t.Context(), "go")
+	if !errors.Is(err, host.ErrBudget) || m.asked() != 1+4 { // the last one was expected to be short
+		t.Errorf("Send = %+v, %v after %d requests, want 4 completions", r, err, m.asked())
+	}
+}
+
+// Answers that break off count toward the limits before the request is repeated.
+func TestBudgetOfLostAnswers(t *testing.T) {
+	asked := 0
+	m := model.Retry(&talker{info: model.Info{Price: model.Price{Input: 1, Output: 1}}, answers: slices.Repeat([]answer{
+		func(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {
+			asked++
+			return &model.Response{Usage: model.Usage{Input: 1000}}, &model.Error{Kind: model.Unavailable, After: 1}
+		}}, 5)}, &model.RetryOptions{Wait: 1})
+	for name, tt := range map[string]struct {
+		limits host.Limits
+		asked  int
+		err    error
+	}{
+		"tokens": {host.Limits{Tokens: 2500}, 3, host.ErrBudget},
+		"cost":   {host.Limits{Cost: 0.0015}, 2, host.ErrBudget},
+	} {
+		asked = 0
+		h := newHost(t, &host.Host{Model: m, Limits: tt.limits})
+		c := h.NewConversation()
+		r, err := c.Send(t.Context(), "go")
+		if !errors.Is(err, tt.err) || asked != tt.asked || r.Usage.Input != int64(1000*asked) {
+			t.Errorf("%s: Send = %+v, %v after %d requests, want %d", name, r, err, asked, tt.asked)
+		}
 	}
 }

@@ -61,6 +61,8 @@ type Conversation struct {
 	turn     int                      // guarded by mu
 	step     int                      // guarded by mu
 	began    time.Time                // of the turn; guarded by mu
+	before   model.Usage              // Usage when the turn began; guarded by mu
+	paid     float64                  // Cost then; guarded by mu
 	asides   model.Usage              // usage of completions for servers, not billed yet; guarded by mu
 	extra    float64                  // cost of asides; guarded by mu
 	left     trimmed                  // guarded by mu
@@ -275,6 +277,7 @@ func (c *Conversation) nextTurn() {
 	c.turn++
 	c.step = 0
 	c.began = time.Now()
+	c.before, c.paid = c.Usage, c.Cost
 }
 
 // ended reports the end of a turn.

@@ -117,7 +117,7 @@ type Limits struct {
 	Tools       int           // offered in a request; if there are more, the model searches; 0: 100
 	ToolTokens  int           // estimated size of the offered tool descriptions, likewise; 0: 20,000
 	ResultBytes int           // of one result given to the model at once; 0: 32 KiB
-	Repeats     int           // identical calls with the same result in one turn; 0: 3
+	Repeats     int           // identical calls with the same result, with nothing new in between; 0: 3
 	Questions   int           // from servers to the person during one call; 0: 20
 	Samples     int           // sampling requests during one call; 0: 16
 	SampleSize  int           // tokens of the answer to a sampling request; 0: 4096

@@ -96,7 +96,7 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	}
 	answering, cancel := context.WithTimeoutCause(ctx, sampleTime, fmt.Errorf("no answer within %v", sampleTime))
 	defer cancel()
-	res, err := m.Generate(answering, req, nil)
+	res, err := q.generate(answering, m, req)
 	if res != nil {
 		cost := m.Info().Price.Of(res.Usage)
 		if q.c != nil {
@@ -127,6 +127,20 @@ func (q *question) sample(ctx context.Context, m model.Model, r *mcp.SampleReque
 	return reviewed, nil
 }
 
+// generate asks the model, within the limits of the turn if the request belongs to one.
+func (q *question) generate(ctx context.Context, m model.Model, req *model.Request) (*model.Response, error) {
+	if q.c == nil {
+		return m.Generate(ctx, req, nil)
+	}
+	size := tokens(len(req.System))
+	for _, message := range req.Messages {
+		for _, p := range message.Parts {
+			size += partTokens(p)
+		}
+	}
+	return q.c.within(ctx, m, req, int64(size), func(model.Delta) {})
+}
+
 // refused returns the error for the server after a review that did not approve.
 func (q *question) refused(ctx context.Context, err error) error {
 	switch {
@@ -147,7 +161,10 @@ func (q *question) failed(ctx context.Context, name string, err error) error {
 	q.note("no completion for server %q: %v", q.s.Name, err)
 	kind := "it did not answer"
 	var known *model.Error
-	if errors.As(err, &known) {
+	switch {
+	case errors.Is(err, ErrBudget):
+		kind = "the limits of this host are reached"
+	case errors.As(err, &known):
 		kind = string(known.Kind)
 	}
 	return mcp.Errorf(jsonrpc.CodeInternal, "no answer from %s: %s", name, kind)

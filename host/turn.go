@@ -22,14 +22,18 @@ type turn struct {
 	insisted []string          // names of tools; the model must begin with the first
 	opening  int               // number of entries with which the turn began: what the person said
 
-	cat   *catalog // of the current step
-	begun int      // calls that the model began in the last answer
-	again bool     // the model was asked again since its last calls, as its answer was of no use
-	tries int      // answers that did not fit
-	mute  bool     // what the model writes is a summary, which is told at its end
-	fails int      // summaries that failed, in a row
-	same  map[[sha256.Size]byte]int
+	cat   *catalog                         // of the current step
+	begun int                              // calls that the model began in the last answer
+	again bool                             // the model was asked again since its last calls, as its answer was of no use
+	tries int                              // answers that did not fit
+	mute  bool                             // what the model writes is a summary, which is told at its end
+	fails int                              // summaries that failed, in a row
+	same  map[[sha256.Size]byte]repetition // by call and result
+	news  int                              // steps with a new one
 }
+
+// repetition counts identical calls with the same result, since something else was new.
+type repetition struct{ n, news int }
 
 // Messages of the host to the model, each for one request.
 const (
@@ -50,7 +54,7 @@ const mostTries = 2
 // run asks the model and makes its calls until it answers.
 func (t *turn) run(ctx context.Context) error {
 	c, r := t.c, t.r
-	t.same = map[[sha256.Size]byte]int{}
+	t.same = map[[sha256.Size]byte]repetition{}
 	said := ""
 	for {
 		if told, err := t.spend(); err != nil {
@@ -247,7 +251,7 @@ func (t *turn) generate(ctx context.Context, req *model.Request) (*model.Respons
 	}
 	var came strings.Builder
 	t.begun = 0
-	res, err := t.m.Generate(ctx, req, func(d model.Delta) {
+	res, err := c.within(ctx, t.m, req, c.taken(), func(d model.Delta) {
 		switch {
 		case d.Note != "":
 			c.tell(Event{Kind: Noted, Text: d.Note})
@@ -282,19 +286,28 @@ func (t *turn) generate(ctx context.Context, req *model.Request) (*model.Respons
 // progress counts steps and repeated calls, and returns what the model is told about them.
 func (t *turn) progress(calls []*model.Call, parts []model.Part) (said string) {
 	most := or(t.c.h.Limits.Repeats, 3)
-	step := map[[sha256.Size]byte]bool{} // identical calls in one answer count once
+	step := map[[sha256.Size]byte]*model.Call{} // identical calls in one answer count once
 	for i, call := range calls {
-		digest := callDigest(call, parts[i].Result)
-		if step[digest] {
-			continue
+		step[callDigest(call, parts[i].Result)] = call
+	}
+	for digest := range step {
+		if _, known := t.same[digest]; !known {
+			t.news++ // tests fail in the same way after each of several edits: that is not a loop
+			break
 		}
-		step[digest] = true
-		t.same[digest]++
-		switch n := t.same[digest]; {
-		case n > most:
+	}
+	for digest, call := range step {
+		same := t.same[digest]
+		if same.news != t.news {
+			same = repetition{news: t.news}
+		}
+		same.n++
+		t.same[digest] = same
+		switch {
+		case same.n > most:
 			t.r.Early = NoProgress
-		case n == most:
-			said = fmt.Sprintf(sayRepeats, n, quoted(call.Name))
+		case same.n == most:
+			said = fmt.Sprintf(sayRepeats, same.n, quoted(call.Name))
 		}
 	}
 	if t.r.Early == "" && t.r.Steps >= or(t.c.h.Limits.Steps, 50) {
@@ -309,33 +322,6 @@ func (t *turn) progress(calls []*model.Call, parts []model.Part) (said string) {
 		t.c.tell(Event{Kind: Noted, Text: fmt.Sprintf("the model has taken %s and must answer now", plural(t.r.Steps, "step"))})
 	}
 	return said
-}
-
-// spend returns ErrBudget if the next request would exceed the tokens or the money of the turn. If
-// another after it would, the model must answer now, which is told to it.
-func (t *turn) spend() (said string, err error) {
-	c, limits := t.c, &t.c.h.Limits
-	if limits.Tokens <= 0 && limits.Cost <= 0 {
-		return "", nil
-	}
-	next := model.Usage{Input: c.taken()}
-	c.mu.Lock()
-	used, cost := t.r.Usage, t.r.Cost+c.extra
-	used.Add(c.asides)
-	c.mu.Unlock()
-	fits := func(n int64) bool {
-		return (limits.Tokens <= 0 || used.Input+used.Output+n*next.Input <= limits.Tokens) &&
-			(limits.Cost <= 0 || cost+float64(n)*t.m.Info().Price.Of(next) <= limits.Cost)
-	}
-	switch {
-	case !fits(1):
-		return "", ErrBudget
-	case fits(2) || t.r.Early != "" || t.r.Steps == 0:
-		return "", nil
-	}
-	t.r.Early = TooExpensive
-	c.tell(Event{Kind: Noted, Text: "the tokens of the turn are almost used up, and the model must answer now"})
-	return sayBudget, nil
 }
 
 // callDigest identifies a call and its result.

@@ -184,22 +184,38 @@ func TestNoAnswerAfterTheLastStep(t *testing.T) {
 	paired(t, m.request(t, m.asked()-1).Messages)
 }
 
+// A model that repeats calls with the same results, several of them in turn too, must answer.
 func TestRepeatsAreNoticed(t *testing.T) {
 	m := &talker{answers: []answer{
-		want(`clock_now {"a":1}`), want(`clock_now {  "a":1}`), want("clock_tick"), want(`clock_now {"a":1}`), want(`clock_now {"a":1}`), say("noon, it seems"),
+		want(`clock_now {"a":1}`), want(`clock_now {"a":2}`), want(`clock_now {  "a":1}`), want(`clock_now {"a":2}`), want(`clock_now {"a":1}`), want(`clock_now {"a":1}`), want(`clock_now {"a":1}`), say("noon, it seems"),
 	}}
 	h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, inMemory("clock", looseClock()))
 	r, err := h.NewConversation().Send(t.Context(), "go")
 	if err != nil || r.Early != host.NoProgress || r.Text != "noon, it seems" {
 		t.Fatalf("Send = %+v, %v", r, err)
 	}
-	for i, told := range []bool{false, false, false, false, true} {
+	for i, told := range []bool{false, false, false, false, false, false, true} {
 		if got := strings.Contains(lastText(m.request(t, i)), "made the same call 3 times"); got != told {
 			t.Errorf("request %d tells of repeats: %v, want %v", i, got, told)
 		}
 	}
-	if last := m.request(t, 5); last.Choice.Mode != "none" {
+	if last := m.request(t, 7); last.Choice.Mode != "none" {
 		t.Errorf("the last request has choice %+v", last.Choice)
+	}
+}
+
+// Calls with the same result are not repeats if something else is new in between, such as edits between
+// tests that fail in the same way.
+func TestTheSameResultAfterSomethingNew(t *testing.T) {
+	m := &talker{}
+	for range 10 {
+		m.answers = append(m.answers, want("clock_now {}"), want("clock_tick"))
+	}
+	m.answers = append(m.answers, say("noon all the time"))
+	h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}}, inMemory("clock", looseClock()))
+	r, err := h.NewConversation().Send(t.Context(), "go")
+	if err != nil || r.Early != "" || r.Text != "noon all the time" {
+		t.Fatalf("Send = %+v, %v", r, err)
 	}
 }
 

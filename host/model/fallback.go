@@ -74,11 +74,13 @@ func (f *fallback) Generate(ctx context.Context, req *Request, emit func(Delta))
 		if i = f.next(i + 1); i == len(f.models) {
 			return withUsage(res, before), err
 		}
+		var lost Usage // of the last attempt; emit was told of those before
 		if res != nil {
 			before.Add(res.Usage)
+			lost = res.Usage.less(res.Retried)
 		}
 		if emit != nil {
-			emit(Delta{Again: fmt.Sprintf("%v; %s answers", failed, f.models[i].Info().Name)})
+			emit(Delta{Again: fmt.Sprintf("%v; %s answers", failed, f.models[i].Info().Name), Lost: lost})
 		}
 	}
 }

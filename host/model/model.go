@@ -84,8 +84,8 @@ const (
 	StopRefused Stop = "refused" // the model or a filter of the provider refused
 )
 
-// Delta is a piece of an answer. One of its fields is set, or none in a sign of life, which only
-// [Retry] sees.
+// Delta is a piece of an answer. One of its fields is set, apart from Lost, or none in a sign of life,
+// which only [Retry] sees.
 type Delta struct {
 	Text     string
 	Thinking string
@@ -96,6 +96,7 @@ type Delta struct {
 
 	// Again announces a retry: the answer begins anew, and its earlier pieces are void.
 	Again string // reason and time, for people
+	Lost  Usage  // of the attempt that failed, with Again
 }
 
 // CallDelta is a piece of a call.

@@ -77,21 +77,25 @@ func (r *retry) Generate(ctx context.Context, req *Request, emit func(Delta)) (*
 			pause = failed.After + rand.N(wait/2+1)
 		}
 		wait *= 2
+		var lost Usage
+		if resp != nil {
+			lost = resp.Usage
+		}
 		if emit != nil {
 			brief := *failed
 			brief.After = 0 // the pause is about as long
-			emit(Delta{Again: fmt.Sprintf("%v; retrying in %v", &brief, pause.Round(100*time.Millisecond))})
+			emit(Delta{Again: fmt.Sprintf("%v; retrying in %v", &brief, pause.Round(100*time.Millisecond)), Lost: lost})
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			timer.Stop()
+		}
+		timer.Stop()
+		if ctx.Err() != nil { // also if emit has ended it, and the pause is over
 			return withUsage(resp, before), context.Cause(ctx)
 		}
-		if resp != nil {
-			before.Add(resp.Usage)
-		}
+		before.Add(lost)
 	}
 }
 

@@ -225,3 +225,28 @@ func TestPrice(t *testing.T) {
 		t.Errorf("Of(%+v) = %v, want 3.5: 0.5 M at 3, 0.4 M at 0.5, 0.1 M at 3, 0.1 M at 15", u, got)
 	}
 }
+
+// The usage of each attempt that failed is told before the next one, also by a model that stands in.
+func TestRetryTellsWhatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := func(attempts int) *fake {
+			return &fake{generate: func(context.Context, *model.Request, func(model.Delta)) (*model.Response, error) {
+				if attempts--; attempts < 0 {
+					return &model.Response{Usage: model.Usage{Input: 1}}, nil
+				}
+				return &model.Response{Usage: model.Usage{Input: 10, Output: 2}}, &model.Error{Kind: model.Unavailable}
+			}}
+		}
+		m := model.Fallback(model.Retry(broken(9), &model.RetryOptions{Attempts: 3}), model.Retry(broken(1), nil))
+		var lost []model.Usage
+		resp, err := m.Generate(t.Context(), &model.Request{}, func(d model.Delta) {
+			if d.Again != "" {
+				lost = append(lost, d.Lost)
+			}
+		})
+		one := model.Usage{Input: 10, Output: 2}
+		if diff := cmp.Diff([]model.Usage{one, one, one, one}, lost); err != nil || diff != "" || resp.Usage != (model.Usage{Input: 41, Output: 8}) {
+			t.Errorf("Generate = %+v, %v; lost (-want +got): %s", resp, err, diff)
+		}
+	})
+}

@@ -16,6 +16,11 @@ func (u *Usage) Add(v Usage) {
 	u.Stored += v.Stored
 }
 
+// less returns the usage without another that is part of it.
+func (u Usage) less(v Usage) Usage {
+	return Usage{Input: u.Input - v.Input, Output: u.Output - v.Output, Cached: u.Cached - v.Cached, Stored: u.Stored - v.Stored}
+}
+
 // Price is the price of a million tokens, in any currency. The zero value means that it is not
 // known.
 type Price struct {

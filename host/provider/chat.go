@@ -27,6 +27,7 @@ func (c *chat) Generate(ctx context.Context, req *model.Request, emit func(model
 	if err == nil && !c.ended(a.finish != "" || x.done, a.whole()) {
 		err = x.brokeOff()
 	}
+	a.usage = x.used(a.usage, err)
 	return a.response(err != nil), err
 }
 

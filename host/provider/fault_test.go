@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 		{fault: "{html: true}", kind: model.Malformed},
 		{fault: "{event: true}", kind: model.Overloaded, text: "Some text."},
 		{fault: "{event: true, code: api_error}", kind: model.Unavailable, text: "Some text."},
-		{fault: "{garbage: true}", kind: model.Malformed, text: "Some text."},
+		{fault: "{garbage: true}", kind: model.Unavailable, text: "Some text."},
 		{fault: "{cut: true}", kind: model.Unavailable, text: "Some text."},
 	} {
 		for _, api := range apis {
@@ -104,6 +104,37 @@ func TestFaultsSayWhatToDo(t *testing.T) {
 				t.Errorf("Generate = %v, want an error of kind %q with %q", err, tt.kind, tt.says)
 			}
 		})
+	}
+}
+
+// The usage of an answer that broke off is estimated where the provider has not reported it, as it is billed.
+// Refusals, and pages, cost nothing.
+func TestUsageOfAnswersThatBrokeOff(t *testing.T) {
+	long := &model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{
+		{Text: strings.Repeat("A word. ", 500)},
+		{Media: &model.Media{MIME: "image/png", Data: make([]byte, 100_000)}}, // in bytes it would be 33,000 tokens
+	}}}}
+	for _, tt := range []struct {
+		turn   string
+		billed bool
+	}{
+		{"{answer: [text: " + strings.Repeat("Some text. ", 20) + "], fault: {cut: true}}", true},
+		{"{answer: [text: " + strings.Repeat("Some text. ", 20) + "], fault: {garbage: true}}", true},
+		{"{answer: [call: {name: add, arguments: {text: " + strings.Repeat("a", 200) + "}}], fault: {cut: true}}", true},
+		{"{answer: [text: Hi.], fault: {status: 500}}", false},
+		{"{answer: [text: Hi.], fault: {html: true}}", false},
+	} {
+		for _, api := range apis {
+			m := modeltest.Open(t, api, modeltest.MustParse("turns: ["+tt.turn+"]"))
+			resp, err := m.Generate(t.Context(), long, nil)
+			if err == nil || resp == nil {
+				t.Fatalf("%s over %s: Generate = %+v, %v; want an error beside what there is", tt.turn, api, resp, err)
+			}
+			u := resp.Usage
+			if tt.billed && (u.Input < 1000 || u.Input > 2000 || u.Output < 40 || u.Output > 100) || !tt.billed && u != (model.Usage{}) {
+				t.Errorf("%s over %s: the usage is %+v", tt.turn, api, u)
+			}
+		}
 	}
 }
 

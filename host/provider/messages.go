@@ -26,6 +26,7 @@ func (c *messages) Generate(ctx context.Context, req *model.Request, emit func(m
 		if err == nil && !a.ended {
 			err = x.brokeOff()
 		}
+		a.usage = x.used(a.usage, err)
 		part := a.response()
 		whole.Message.Parts = append(whole.Message.Parts, part.Message.Parts...)
 		whole.Usage.Add(part.Usage)

@@ -24,6 +24,7 @@ func (c *response) Generate(ctx context.Context, req *model.Request, emit func(m
 	case err == nil && !a.ended:
 		err = x.brokeOff()
 	}
+	a.usage = x.used(a.usage, err)
 	return a.response(), err
 }
 

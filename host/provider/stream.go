@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"mime"
@@ -14,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
 const maxAnswer = 64 << 20 // bytes of an answer
@@ -32,6 +35,42 @@ type exchange struct {
 
 	path string // of the API
 	done bool   // the server has marked the end of the stream
+
+	sent  []byte // the request that is answered
+	begun bool   // an event of the answer has come
+	came  int    // bytes of its texts and calls
+}
+
+// used returns the usage of an answer. The provider may not have reported that of an answer that broke
+// off, which it bills all the same: it is estimated then.
+func (x *exchange) used(reported model.Usage, err error) model.Usage {
+	if err == nil || !x.begun {
+		return reported
+	}
+	if reported.Input == 0 {
+		size := len(x.sent)
+		for _, m := range x.req.Messages {
+			for _, p := range m.Parts {
+				size -= mediaSize(p)
+			}
+		}
+		reported.Input = int64(text.Tokens(size))
+	}
+	reported.Output = max(reported.Output, int64(text.Tokens(x.came)))
+	return reported
+}
+
+// mediaSize returns the bytes of the media of a part in a request, which say little about their tokens.
+func mediaSize(p model.Part) (n int) {
+	if p.Media != nil {
+		n = base64.StdEncoding.EncodedLen(len(p.Media.Data))
+	}
+	if p.Result != nil {
+		for _, p := range p.Result.Parts {
+			n += mediaSize(p)
+		}
+	}
+	return n
 }
 
 // answer is the body of an answer. Each read is a sign of life.
@@ -54,6 +93,10 @@ func (a *answer) Read(p []byte) (int, error) {
 }
 
 func (x *exchange) tell(d model.Delta) {
+	x.came += len(d.Text) + len(d.Thinking)
+	if d.Call != nil {
+		x.came += len(d.Call.Name) + len(d.Call.Arguments)
+	}
 	if x.emit != nil && d != (model.Delta{}) {
 		x.emit(d)
 	}
@@ -129,6 +172,7 @@ func (x *exchange) ask(build func(refusals) any) (*http.Response, error) {
 			x.mu.Unlock()
 		}
 		if err == nil {
+			x.sent = sent
 			x.noteLeftOut(sent, refused, why)
 		}
 		return res, err
@@ -230,12 +274,16 @@ func (x *exchange) read(name string, data []byte, each func([]byte) bool) (last 
 	var event struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if err := decode(inList(data), &event); err != nil {
+	switch err := decode(inList(data), &event); {
+	case err != nil && x.begun: // the server speaks the API, so something happened on the way
+		return true, x.error(model.Unavailable, 0, x.clean(fmt.Sprintf("an event in the middle of the answer is not JSON: %v", err)), err)
+	case err != nil:
 		return true, x.malformed("an event of the answer is not JSON: %v", err)
 	}
 	if name == "error" || len(event.Error) > 0 && string(event.Error) != "null" {
 		return true, x.event(data)
 	}
+	x.begun = true
 	return each(data), nil
 }
 
