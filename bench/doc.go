@@ -11,6 +11,7 @@
 //   - gateway measures what a call costs on its way through patchbay up, with and without the duties of
 //     a team's gateway: go run ./bench/gateway
 //   - oneshot measures the cost of a call with the program: go run ./bench/oneshot PATCHBAY
+//   - host measures what somebody waits for at chat and run, and their memory: go run ./bench/host
 //   - rude makes clients disconnect abruptly and kills the program, and checks that nothing is
 //     left: go run ./bench/rude
 //   - load is the raw-wire load generator of compare and gateway.
