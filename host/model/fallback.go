@@ -74,7 +74,7 @@ func (f *fallback) Generate(ctx context.Context, req *Request, emit func(Delta))
 		if i = f.next(i + 1); i == len(f.models) {
 			return withUsage(res, before), err
 		}
-		var lost Usage // of the last attempt; emit was told of those before
+		var lost Usage // of the last attempt; emit got those before
 		if res != nil {
 			before.Add(res.Usage)
 			lost = res.Usage.less(res.Retried)
