@@ -73,9 +73,10 @@ type hourTask struct {
 	mu       sync.Mutex
 	requests int               // guarded by mu, like all that follows
 	now      *hourFault        // of the request that is served
+	digest   [sha256.Size]byte // of its messages
 	next     *modeltest.Turn   // what the agent says
 	served   bool              // it has arrived
-	last     [sha256.Size]byte // digest of the request that it answered
+	last     [sha256.Size]byte // digest of the messages that it answered
 	usage    [2]int64          // tokens that are billed
 	happened map[string]int    // faults
 	wrong    []string          // requests that must not come
@@ -92,7 +93,10 @@ func (m *hourModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	var of struct{ Model string }
+	var of struct {
+		Model           string
+		Messages, Input json.RawMessage
+	}
 	if r.Method != http.MethodPost || json.Unmarshal(body, &of) != nil || m.task(of.Model) == nil {
 		http.NotFound(w, r)
 		return
@@ -111,7 +115,7 @@ func (m *hourModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f = &hourFault{}
 	}
 	k.happened[f.name]++
-	k.now = f
+	k.now, k.digest = f, sha256.Sum256(append(of.Messages, of.Input...))
 	k.mu.Unlock()
 	if f.before != nil {
 		f.before(k, w, r)
@@ -147,7 +151,6 @@ func (k *hourTask) turn(req *modeltest.Request) (t modeltest.Turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.now
-	digest := sha256.Sum256(req.Body)
 	switch user := req.User(); {
 	case strings.Contains(user, hourSummary):
 		t.Answer = []modeltest.Piece{{Text: "Some of it is done."}}
@@ -156,7 +159,7 @@ func (k *hourTask) turn(req *modeltest.Request) (t modeltest.Turn) {
 	case strings.Contains(user, "Call no more tools"):
 		t.Answer = []modeltest.Piece{{Text: k.agent.report()}}
 	default:
-		if k.next == nil || k.served && digest != k.last {
+		if k.next == nil || k.served && k.digest != k.last {
 			var results []string
 			for _, r := range req.Results() {
 				results = append(results, r.Text)
@@ -167,7 +170,7 @@ func (k *hourTask) turn(req *modeltest.Request) (t modeltest.Turn) {
 			next := k.agent.step(results)
 			k.next = &next
 		}
-		t, k.last, k.served = *k.next, digest, (f.turn == nil || f.kept) && !f.lost
+		t, k.last, k.served = *k.next, k.digest, (f.turn == nil || f.kept) && !f.lost
 		t.Answer = append([]modeltest.Piece(nil), t.Answer...)
 		if f.turn != nil {
 			f.turn(&t)
