@@ -8,6 +8,7 @@
 //	{"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}, "envFile": ".env", "cwd": "dir"}
 //	{"url": "https://example.com/mcp", "headers": {"K": "v"}}
 //	{"builtin": "sqlite", "args": ["data.db"]}
+//	{"openapi": "petstore.yaml", "credentials": {"api_key": "${KEY}"}, "headers": {"K": "v"}, "args": ["--base", "URL"]}
 //
 // and any of them may have "type" or "transport" (stdio, http,
 // streamable-http, sse) and "disabled". A server with a URL may have "api_key", a Bearer token,

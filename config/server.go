@@ -12,7 +12,7 @@ import (
 )
 
 // Server is one server of a configuration file, its variables replaced. Exactly one of Command,
-// URL and Builtin is set. Inputs in its fields stay ${input:ID} until [Server.Resolve] replaces
+// URL and Builtin is set; the entry of an OpenAPI document is the built-in server "openapi" with its Args. Inputs in its fields stay ${input:ID} until [Server.Resolve] replaces
 // them.
 type Server struct {
 	Name      string
@@ -100,10 +100,10 @@ var transports = map[string]string{
 }
 
 // kinds are the members of which a server has exactly one.
-var kinds = []string{"command", "url", "builtin"}
+var kinds = []string{"command", "url", "builtin", "openapi"}
 
 // known are the members this package reads.
-var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "api_key", "type", "transport", "disabled", "builtin", "dev", "patchbay"}
+var known = []string{"command", "args", "env", "envFile", "cwd", "url", "headers", "api_key", "type", "transport", "disabled", "builtin", "openapi", "credentials", "dev", "patchbay"}
 
 // elsewhere maps members of other hosts to the ones to write instead. Their other members are
 // in [File.Unread].
@@ -148,6 +148,8 @@ func (l *loader) server(m member, alone bool) {
 	if n := members["disabled"]; n != nil {
 		s.Disabled = l.truth("disabled", n)
 	}
+	written := members
+	members = l.openapi(members)
 	v := values{loader: l, into: &s.filled}
 	if s.Disabled {
 		v.missing = func(*node, *unreplaced) bool { return true }
@@ -176,7 +178,7 @@ func (l *loader) server(m member, alone bool) {
 	if len(l.problems) > faults {
 		return // further checks would report the same faults
 	}
-	l.check(m, members, &s)
+	l.check(m, written, &s)
 	if len(l.problems) == faults {
 		l.file.Servers = append(l.file.Servers, s)
 	}
@@ -206,12 +208,12 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 	}
 	switch {
 	case len(said) == 0:
-		pos, fix := m.pos, `add "command" to start a program, "url" to reach one, or "builtin"`
+		pos, fix := m.pos, `add "command" to start a program, "url" to reach one, "builtin" or "openapi"`
 		for _, field := range m.value.members {
 			switch near := misspelt(field.name, known); {
 			case elsewhere[field.name] == `write "command"` || elsewhere[field.name] == `write "url"`:
 				pos, fix = field.pos, elsewhere[field.name]+" instead of "+quote(field.name)
-			case near == "command" || near == "url" || near == "builtin":
+			case slices.Contains(kinds, near):
 				pos, fix = field.pos, "did you mean "+quote(near)+" instead of "+quote(field.name)+"?"
 			}
 		}
@@ -232,6 +234,9 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 			}
 		}
 	}
+	if said[0] != "openapi" {
+		useless("credentials")
+	}
 	switch said[0] {
 	case "command":
 		if s.Transport == "" {
@@ -249,12 +254,15 @@ func (l *loader) check(m member, members map[string]*node, s *Server) {
 			l.fail(members["url"].pos, problem, fix)
 		}
 		useless("args", "env", "envFile", "cwd", "dev")
-	case "builtin":
+	case "builtin", "openapi":
 		if s.Transport != "" {
 			l.warn(place.pos, "a builtin server has no transport", "remove it")
 			s.Transport = ""
 		}
-		useless("env", "envFile", "cwd", "headers", "api_key", "dev")
+		useless("env", "envFile", "cwd", "api_key", "dev")
+		if said[0] == "builtin" {
+			useless("headers")
+		}
 	}
 }
 

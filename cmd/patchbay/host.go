@@ -264,10 +264,10 @@ func (h *hosting) leave() {
 }
 
 // trustedServer reports whether approvals and policies rely on the annotations of a server's tools:
-// its entry of mcp.json says so, or it is built in. Fetch is the exception, because a page can
+// its entry of mcp.json says so, or it is built in. Fetch and openapi are the exceptions, because a page or an API can
 // inject instructions that make the model send what it has read elsewhere in a request.
 func trustedServer(s config.Server) bool {
-	return s.Trusted || s.Builtin != "" && s.Builtin != "fetch"
+	return s.Trusted || s.Builtin != "" && s.Builtin != "fetch" && s.Builtin != "openapi"
 }
 
 // identityOf returns the identity that approvals of a server are kept for.

@@ -43,7 +43,7 @@ func readJSON(h Host, data []byte, from From) (*Listing, error) {
 			if h.take != nil {
 				h.take(o, l.about(name))
 			}
-			if !o.has("command") && !o.has("url") && !o.has("builtin") {
+			if !o.has("command") && !o.has("url") && !o.has("builtin") && !o.has("openapi") {
 				l.note("%q is left out: it has neither a command nor a url", name)
 				continue
 			}
@@ -133,6 +133,10 @@ func writeJSON(h Host, l *Listing) ([]byte, error) {
 func portable(o *object, note func(string)) bool {
 	o.remove("patchbay")
 	bearer(o)
+	if o.has("openapi") {
+		note("left out: other hosts do not read \"openapi\"; add `patchbay serve openapi DOCUMENT` there as a command")
+		return false
+	}
 	if name := o.text("builtin"); name != "" {
 		var args []string
 		for arg := range jsonx.Elements(o.get("args")) {
