@@ -33,7 +33,7 @@ func (l *loader) openapi(members map[string]*node) map[string]*node {
 		}
 		args.items = append(args.items, n.items...)
 	}
-	for _, table := range []struct{ name, flag string }{{"headers", "--header"}, {"credentials", "--credential"}} {
+	for _, table := range []struct{ name, flag string }{{"headers", "--request-header"}, {"credentials", "--credential"}} {
 		n := members[table.name]
 		if n == nil {
 			continue

@@ -32,7 +32,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(said)
 	}
 	s, err := file.Servers[0].Resolve(func(config.Input) (string, error) { return "secret-value", nil })
-	want := []string{filepath.Join(filepath.Dir(path), "pets.yaml"), "--exclude", "DELETE *", "--header", "X-A=b", "--header", "X-N=7", "--credential", "api_key=secret-value"}
+	want := []string{filepath.Join(filepath.Dir(path), "pets.yaml"), "--exclude", "DELETE *", "--request-header", "X-A=b", "--request-header", "X-N=7", "--credential", "api_key=secret-value"}
 	if err != nil || s.Builtin != "openapi" || !slices.Equal(s.Args, want) || len(s.Headers) > 0 {
 		t.Errorf("%q %q, %v, want %q", s.Builtin, s.Args, err, want)
 	}

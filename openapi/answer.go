@@ -68,11 +68,15 @@ func (a *api) explain(ctx context.Context, err error) error {
 	if errors.As(err, &dns) && dns.IsNotFound {
 		return fmt.Errorf("there is no host %q; check the base of this server", text.Short(dns.Name))
 	}
+	var refused *net.OpError
+	if errors.As(err, &refused) && refused.Op == "dial" {
+		return fmt.Errorf("the API at %s cannot be reached: %s", a.base.Host, oneLine(refused.Err.Error(), 200))
+	}
 	var in *url.Error
 	if errors.As(err, &in) {
 		err = in.Err
 	}
-	return errors.New(a.hide(oneLine(err.Error(), 1000)))
+	return fmt.Errorf("the API did not answer: %s", a.hide(oneLine(err.Error(), 1000)))
 }
 
 // result makes the result of a tool of an answer.

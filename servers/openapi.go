@@ -56,7 +56,7 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		o.Credentials[name] = value
 		return nil
 	})
-	table("header", "header of each request, as `NAME=VALUE`; repeatable", func(name, value string) error {
+	table("request-header", "header of each request, as `NAME=VALUE`; repeatable", func(name, value string) error {
 		o.Header.Set(name, value)
 		return nil
 	})

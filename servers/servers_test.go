@@ -106,7 +106,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"no server in the document", "openapi", []string{"testdata/relative.yaml"}, "say the base"},
 		{"no such scheme", "openapi", []string{"--credential", "x=y", needed["openapi"][0]}, "it has key"},
 		{"no such variable", "openapi", []string{"--credential-env", "key=PATCHBAY_TEST_NONE", needed["openapi"][0]}, "PATCHBAY_TEST_NONE is not set"},
-		{"no value", "openapi", []string{"--header", "a", needed["openapi"][0]}, "write NAME=VALUE"},
+		{"no value", "openapi", []string{"--request-header", "a", needed["openapi"][0]}, "write NAME=VALUE"},
 		{"missing operand", "files", []string{".", "--read-only", filepath.Join(t.TempDir(), "missing")}, "missing"},
 		{"operand like a flag", "files", []string{"--", "--read-only"}, `"--read-only" does not exist`},
 	}

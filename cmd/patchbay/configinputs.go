@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/internal/feature"
 )
 
 var configInputsVerb = verb{
@@ -37,7 +38,7 @@ func (*configInputsCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 	if err != nil {
 		return nil
 	}
-	for _, id := range textsOf(doc.Inputs(), "id") {
+	for _, id := range feature.Texts(doc.Inputs(), "id") {
 		out = append(out, complete.Candidate{Text: id})
 	}
 	return out

@@ -3,17 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/evals"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/eval"
 	"github.com/patchbay-dev/patchbay/host/model"
-	"github.com/patchbay-dev/patchbay/launch"
 )
 
 var evalVerb = verb{
@@ -150,18 +147,11 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 	switch {
 	case a.dashed || len(a.Servers) > 0:
 	case s.Inline != nil:
-		path, err := filepath.Abs(c.File)
-		if err != nil {
-			return nil, err
-		}
-		file, faults, err := config.Parse(path, s.Inline, nil)
+		list, err := evals.Inline(c.File, s.Inline)
 		if err != nil {
 			return nil, usagef("%w", err)
 		}
-		if len(faults) > 0 {
-			return nil, usagef("%w", faults)
-		}
-		return launch.Enabled(file), nil
+		return list, nil
 	default:
 		a.Servers = s.Servers
 	}
@@ -174,38 +164,23 @@ func (c *evalCmd) servers(a *app, s *eval.Suite) ([]config.Server, error) {
 
 // tell prints the result of one run.
 func (c *evalCmd) tell(a *app, r *eval.Result) {
-	what := a.talk.Paint("ok", "32")
-	switch {
-	case r.Error != "":
-		what = a.talk.Paint("error", "31")
-	case !r.Passed:
-		what = a.talk.Paint("failed", "31")
-	}
 	if a.talk.Quiet {
 		return
 	}
-	a.talk.Always(fmt.Sprintf("%s  %s, %s, run %d: %s", what, oneLine(r.Task), oneLine(r.Model), r.Run, quantity(r.Steps, "step")))
-	for _, f := range r.Faults {
-		a.talk.Always("  " + visible(clip(f)))
-	}
-	if r.Error != "" {
-		a.talk.Always("  " + visible(clip(r.Error)))
+	for _, line := range evals.Told(r, a.talk.Paint) {
+		a.talk.Always(line)
 	}
 }
 
 // print prints the report: a table or JSON.
 func (c *evalCmd) print(a *app, report *eval.Report, compared *eval.Comparison) error {
-	if a.JSON {
-		data, err := json.MarshalIndent(struct {
-			*eval.Report
-			Rows     []eval.Row       `json:"rows"`
-			Compared *eval.Comparison `json:"compared,omitempty"` // with the baseline
-		}{report, report.Rows(), compared}, "", "  ")
-		if err == nil {
-			a.print(a.shown(string(data)))
-		}
-		return err
+	if !a.JSON {
+		a.printGrid(evals.Table(report, compared))
+		return nil
 	}
-	a.printGrid(evals.Table(report, compared))
-	return nil
+	data, err := evals.JSON(report, compared)
+	if err == nil {
+		a.print(a.shown(string(data)))
+	}
+	return err
 }

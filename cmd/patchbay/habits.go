@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/feature"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
@@ -178,7 +176,7 @@ func (a *app) which(of feature.List) error {
 	if err != nil {
 		return err
 	}
-	names := textsOf(l.items, of.Key)
+	names := feature.Texts(l.items, of.Key)
 	if len(names) == 0 {
 		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no %s", a.serverName(), of.Member), Next: a.other("discover")}
 	}
@@ -201,21 +199,10 @@ func (a *app) owners() (out []string) {
 		if err != nil {
 			continue
 		}
-		if l, err := a.list(p, of); err == nil && slices.ContainsFunc(textsOf(l.items, of.Key), fits) {
+		if l, err := a.list(p, of); err == nil && slices.ContainsFunc(feature.Texts(l.items, of.Key), fits) {
 			out = append(out, name)
 		}
 		p.Close()
-	}
-	return out
-}
-
-// textsOf returns the texts that a member has in the entries of a list.
-func textsOf(items []json.RawMessage, member string) (out []string) {
-	for _, item := range items {
-		v, _ := jsonx.Lookup(item, member)
-		if text, err := jsonx.Unquote(v); err == nil && text != "" {
-			out = append(out, text)
-		}
 	}
 	return out
 }

@@ -235,18 +235,11 @@ func (a *app) item(of feature.List) json.RawMessage {
 func (a *app) toolArguments(current string) []complete.Candidate {
 	input, _ := jsonx.Lookup(a.item(feature.Tools), "inputSchema")
 	var out []complete.Candidate
-	arguments.Suggest(input, a.given, current, func(word, about string) {
+	given := func(name string) bool { return arguments.Given(a.words[1:], name) }
+	arguments.Suggest(input, given, current, func(word, about string) {
 		out = append(out, complete.Candidate{Text: word, About: about})
 	})
 	return out
-}
-
-// given reports whether an argument is on the command line already. Lists may take several words,
-// but that is rare.
-func (a *app) given(name string) bool {
-	return slices.ContainsFunc(a.words[1:], func(w string) bool {
-		return strings.HasPrefix(w, name+"=") || strings.HasPrefix(w, name+":=")
-	})
 }
 
 // promptArguments returns the arguments of a prompt or template, or the values that its server
@@ -262,7 +255,7 @@ func (a *app) promptArguments(current string) []complete.Candidate {
 		}
 		var out []complete.Candidate
 		for _, arg := range w.Arguments {
-			if !a.given(arg.Name) {
+			if !arguments.Given(a.words[1:], arg.Name) {
 				out = append(out, complete.Candidate{Text: arg.Name + "=", About: arg.Description})
 			}
 		}

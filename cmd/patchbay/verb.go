@@ -13,7 +13,7 @@ import (
 var verbs = []*verb{
 	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb,
 	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &inspectVerb, &pageVerb, &statusVerb, &topVerb, &restartVerb, &disableVerb, &enableVerb, &logsVerb, &loginsVerb, &bridgeVerb,
-	&configVerb, &tokenVerb, &policyVerb, &gatewayVerb, &auditVerb, &usageVerb, &chatVerb, &traceVerb, &replayVerb, &mockVerb, &newVerb, &completionVerb,
+	&configVerb, &tokenVerb, &policyVerb, &gatewayVerb, &auditVerb, &usageVerb, &chatVerb, &traceVerb, &replayVerb, &mockVerb, &newVerb, &openapiVerb, &completionVerb,
 	&loginVerb, &logoutVerb, &whoamiVerb, &versionVerb, &helpVerb,
 }
 

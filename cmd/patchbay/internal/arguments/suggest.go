@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
@@ -31,4 +32,11 @@ func Suggest(inputSchema json.RawMessage, given func(key string) bool, current s
 			}
 		}
 	}
+}
+
+// Given reports whether an argument is among the words of a command line. Lists may take several words, but that is rare.
+func Given(words []string, name string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		return strings.HasPrefix(w, name+"=") || strings.HasPrefix(w, name+":=")
+	})
 }
