@@ -11,7 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/inputs"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/feature"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 var configInputsVerb = verb{
@@ -38,7 +38,7 @@ func (*configInputsCmd) candidates(a *app, _ string) (out []complete.Candidate) 
 	if err != nil {
 		return nil
 	}
-	for _, id := range feature.Texts(doc.Inputs(), "id") {
+	for _, id := range jsonx.Texts(doc.Inputs(), "id") {
 		out = append(out, complete.Candidate{Text: id})
 	}
 	return out

@@ -176,7 +176,7 @@ func (a *app) which(of feature.List) error {
 	if err != nil {
 		return err
 	}
-	names := feature.Texts(l.items, of.Key)
+	names := jsonx.Texts(l.items, of.Key)
 	if len(names) == 0 {
 		return &fault{Code: exitAnswer, Err: fmt.Errorf("%s has no %s", a.serverName(), of.Member), Next: a.other("discover")}
 	}
@@ -199,7 +199,7 @@ func (a *app) owners() (out []string) {
 		if err != nil {
 			continue
 		}
-		if l, err := a.list(p, of); err == nil && slices.ContainsFunc(feature.Texts(l.items, of.Key), fits) {
+		if l, err := a.list(p, of); err == nil && slices.ContainsFunc(jsonx.Texts(l.items, of.Key), fits) {
 			out = append(out, name)
 		}
 		p.Close()

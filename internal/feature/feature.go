@@ -3,12 +3,6 @@
 // mcp, the gateway and policies read the same table.
 package feature
 
-import (
-	"encoding/json"
-
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
-)
-
 // List is one list of a server.
 type List struct {
 	Method     string // "tools/list"
@@ -41,14 +35,3 @@ func Of(method string) (List, bool) {
 
 // Tasks is the list of the tasks of a caller (2025-11-25, basic/utilities/tasks).
 var Tasks = List{Method: "tasks/list", Member: "tasks", Key: "taskId", Use: "tasks/get"}
-
-// Texts returns the texts that a member has in the entries of a list.
-func Texts(items []json.RawMessage, member string) (out []string) {
-	for _, item := range items {
-		v, _ := jsonx.Lookup(item, member)
-		if text, err := jsonx.Unquote(v); err == nil && text != "" {
-			out = append(out, text)
-		}
-	}
-	return out
-}

@@ -290,3 +290,14 @@ func AppendLine(dst, raw []byte) []byte {
 	}
 	return dst
 }
+
+// Texts returns the texts that a member has in objects; none for an object without it, or with an empty one.
+func Texts(objects []json.RawMessage, member string) (out []string) {
+	for _, object := range objects {
+		v, _ := Lookup(object, member)
+		if text, err := Unquote(v); err == nil && text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
