@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/internal/principal"
 )
 
 // definition returns the digest of the definition of a tool, by the server's own name for it, as the server
@@ -24,11 +24,7 @@ func (up *upstream) definers(ctx context.Context) [3]client {
 		views := up.views(clientOf(ctx))
 		return [3]client{views[0], views[1], {}}
 	}
-	all := client{}
-	if call := mcp.CallFrom(ctx); call != nil {
-		all.principal = call.Principal
-	}
-	return [3]client{all, {}, {}}
+	return [3]client{{principal: principal.From(ctx)}, {}, {}} // mcp.CallFrom decodes what the client says of itself
 }
 
 // named returns the entry of a tool; nil: there is none.
