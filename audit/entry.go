@@ -182,7 +182,9 @@ func Digest(arguments json.RawMessage) string {
 
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
-	return hashPrefix + hex.EncodeToString(sum[:])
+	var out [hashLen]byte
+	hex.Encode(out[copy(out[:], hashPrefix):], sum[:])
+	return string(out[:])
 }
 
 // check returns why an entry cannot be a line.
@@ -227,6 +229,9 @@ func (l *Log) arguments(a *Arguments) *Arguments {
 	if a == nil || l.options.Arguments == ContentNone {
 		return nil
 	}
+	if a.Value == nil && a.Digest != "" && a.Bytes == 0 {
+		return a
+	}
 	out := &Arguments{Digest: a.Digest}
 	if out.Digest == "" {
 		out.Digest = Digest(a.Value)
@@ -248,26 +253,53 @@ func (l *Log) arguments(a *Arguments) *Arguments {
 
 // clip bounds the texts of an entry. It copies a part that other entries share before it changes it.
 func (e *Entry) clip() {
-	var space [48]*string
 	e.Reason = withoutQueries(e.Reason)
-	long := func(limit int) func(t *string) bool {
-		return func(t *string) bool { return clipped(*t, limit) != *t }
+	clip(maxChosen, &e.Method, &e.Tool)
+	if e.Kind == Denied || e.Kind == CallRetry { // other lines are of calls, which limits bound: they have the whole URI
+		clip(maxChosen, &e.Name)
 	}
-	if e.Decision == nil || len(e.Decision.Guards) <= maxGuards {
-		if !slices.ContainsFunc(e.chosen(space[:0]), long(maxChosen)) && !slices.ContainsFunc(e.texts(space[:0]), long(maxText)) {
-			return
+	clip(maxText, &e.Call, &e.Conversation, &e.Definition, &e.Event, &e.Fault, (*string)(&e.Kind), &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Shared, &e.Team, &e.Trace)
+	if e.Client != nil {
+		c := *e.Client
+		if long := clip(maxChosen, &c.Name, &c.Version); clip(maxText, &c.IP, &c.Revision, &c.Session, &c.Via) || long {
+			e.Client = copied(&c)
 		}
 	}
-	e.Client, e.Decision, e.Principal, e.Server = copied(e.Client), copied(e.Decision), copied(e.Principal), copied(e.Server)
-	if d := e.Decision; d != nil {
-		d.Guards = slices.Clone(d.Guards[:min(len(d.Guards), maxGuards)])
+	if e.Decision != nil {
+		d := *e.Decision
+		long := clip(maxText, &d.Budget, &d.By, &d.Effect, &d.Policy, &d.Rule, &d.Ticket)
+		if len(d.Guards) > 0 {
+			d.Guards, long = slices.Clone(d.Guards[:min(len(d.Guards), maxGuards)]), true
+		}
+		for i := range d.Guards {
+			clip(maxText, &d.Guards[i])
+		}
+		if long {
+			e.Decision = copied(&d)
+		}
 	}
-	for _, t := range e.chosen(space[:0]) {
-		*t = clipped(*t, maxChosen)
+	if e.Principal != nil {
+		p := *e.Principal
+		if clip(maxText, &p.Client, &p.ID, &p.Issuer) {
+			e.Principal = copied(&p)
+		}
 	}
-	for _, t := range e.texts(space[:0]) {
-		*t = clipped(*t, maxText)
+	if e.Server != nil {
+		s := *e.Server
+		if clip(maxText, &s.Identity, &s.Name) {
+			e.Server = copied(&s)
+		}
 	}
+}
+
+// clip bounds texts, and reports whether one was too long.
+func clip(limit int, texts ...*string) (long bool) {
+	for _, t := range texts {
+		if s := clipped(*t, limit); s != *t {
+			*t, long = s, true
+		}
+	}
+	return long
 }
 
 // clipped returns valid UTF-8 of at most limit bytes as they stand in a line.
@@ -314,44 +346,8 @@ func withoutQueries(s string) string {
 	return query().ReplaceAllString(s[:min(len(s), 4*maxText)], "$1")
 }
 
-// chosen appends the texts of an entry that a client chooses freely to list.
-func (e *Entry) chosen(list []*string) []*string {
-	list = append(list, &e.Method, &e.Tool)
-	if e.Kind == Denied || e.Kind == CallRetry { // other lines are of calls, which limits bound: they have the whole URI
-		list = append(list, &e.Name)
-	}
-	if c := e.Client; c != nil {
-		list = append(list, &c.Name, &c.Version)
-	}
-	return list
-}
-
-// texts appends the texts of an entry to list.
-func (e *Entry) texts(list []*string) []*string {
-	list = append(list, &e.Call, &e.Conversation, &e.Definition, &e.Event, &e.Fault, (*string)(&e.Kind), &e.Method, &e.Name, &e.Outcome, &e.Reason, &e.Result, &e.Shared, &e.Team, &e.Tool, &e.Trace)
-	if c := e.Client; c != nil {
-		list = append(list, &c.IP, &c.Name, &c.Revision, &c.Session, &c.Version, &c.Via)
-	}
-	if d := e.Decision; d != nil {
-		list = append(list, &d.Budget, &d.By, &d.Effect, &d.Policy, &d.Rule, &d.Ticket)
-		for i := range d.Guards {
-			list = append(list, &d.Guards[i])
-		}
-	}
-	if p := e.Principal; p != nil {
-		list = append(list, &p.Client, &p.ID, &p.Issuer)
-	}
-	if s := e.Server; s != nil {
-		list = append(list, &s.Identity, &s.Name)
-	}
-	return list
-}
-
-// copied returns a copy of *p, or nil.
+// copied returns a copy of *p, which stays where it is: on the stack.
 func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
 	own := *p
 	return &own
 }

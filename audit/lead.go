@@ -28,12 +28,12 @@ func (w *writer) lendable() {
 // it rotates, signs and retries, and it waits for a slow disk.
 func (w *writer) lead() {
 	group, more := w.take()
-	f := &flight{group: group, begun: time.Now()}
+	begun := time.Now()
 	if !w.usual(group) {
-		w.handed <- f
+		w.handed <- &flight{group: group, begun: begun}
 		return
 	}
-	f.before = w.mark()
+	before := w.mark()
 	w.begin()
 	var err error
 	for i := range group {
@@ -48,15 +48,14 @@ func (w *writer) lead() {
 		if w.start() {
 			var there bool
 			if there, err = w.disk.wait(); !there {
-				f.written = true
-				w.handed <- f
+				w.handed <- &flight{group, true, before, begun}
 				return
 			}
 		} else {
 			err = w.sync()
 		}
 	}
-	err = w.settle(group, f.begun, w.wrote(f.before, err))
+	err = w.settle(group, begun, w.wrote(before, err))
 	w.mu.Lock()
 	stay := more || w.wanted || err != nil || w.awaited()
 	w.busy = stay
@@ -159,5 +158,5 @@ func (w *writer) releaseTurn() bool {
 
 // awaited reports whether somebody waits for a line of the queue. The caller holds mu.
 func (w *writer) awaited() bool {
-	return slices.ContainsFunc(w.queue, func(q queued) bool { return q.done != nil })
+	return slices.ContainsFunc(w.queue, func(q queued) bool { return q.waiter != nil })
 }

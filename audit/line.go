@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -18,13 +19,24 @@ type line struct {
 	hash, prev, seq int    // where in text the member and the values belong
 }
 
+// rooms are the arrays of texts of lines that have been written. They are of one size, so that few bytes wait in
+// memory for a slow disk.
+var rooms = sync.Pool{New: func() any { return new([lineRoom]byte) }}
+
+// free lets another line use the memory of l.
+func (l *line) free() {
+	if cap(l.text) == lineRoom {
+		rooms.Put((*[lineRoom]byte)(l.text[:lineRoom]))
+	}
+	l.text = nil
+}
+
 // encode returns the line of an entry. It writes what [jsonx.Marshal] writes, with escapes, in less time.
 func (e *Entry) encode() (l line, err error) {
-	at, err := appendTime(nil, e.Time)
-	if err != nil {
-		return line{}, err
+	if y := e.Time.Year(); y < 0 || y > 9999 {
+		return l, errors.New("the year of the time is not in 0 to 9999")
 	}
-	b := append(make([]byte, 0, lineRoom), '{')
+	b := append(rooms.Get().(*[lineRoom]byte)[:0], '{')
 	if a := e.Arguments; a != nil {
 		b = append(name(b, "arguments"), '{')
 		b = number(b, "bytes", a.Bytes)
@@ -105,7 +117,8 @@ func (e *Entry) encode() (l line, err error) {
 	}
 	b = str(b, "shared", e.Shared)
 	b = str(b, "team", e.Team)
-	b = append(name(b, "time"), at...)
+	b = e.Time.AppendFormat(append(name(b, "time"), '"'), time.RFC3339Nano) // as encoding/json does
+	b = append(b, '"')
 	b = str(b, "tool", e.Tool)
 	b = str(b, "trace", e.Trace)
 	b = strconv.AppendInt(name(b, "v"), int64(e.V), 10)
@@ -198,15 +211,6 @@ func raw(b []byte, member string, value json.RawMessage) []byte {
 		return b
 	}
 	return append(name(b, member), value...)
-}
-
-// appendTime appends a time as encoding/json does.
-func appendTime(b []byte, t time.Time) ([]byte, error) {
-	if y := t.Year(); y < 0 || y > 9999 {
-		return b, errors.New("the year of the time is not in 0 to 9999")
-	}
-	b = append(b, '"')
-	return append(t.AppendFormat(b, time.RFC3339Nano), '"'), nil
 }
 
 // appendFloat appends a number in the form of RFC 8785.

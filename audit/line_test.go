@@ -133,5 +133,6 @@ func BenchmarkLine(b *testing.B) {
 			b.Fatal(err)
 		}
 		buf, body, head = l.join(buf[:0], body, head)
+		l.free()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -20,7 +21,7 @@ import (
 type Sync int
 
 const (
-	SyncGroup Sync = iota // it is on disk; the lines of up to 2 ms go there together
+	SyncGroup Sync = iota // it is on disk; the lines that wait meanwhile go there together
 	SyncNone              // the operating system has it, which survives kill -9, and not a power cut
 )
 
@@ -76,13 +77,14 @@ type Options struct {
 }
 
 const (
-	groupTime  = 2 * time.Millisecond  // lines of Add wait for others as long
+	groupTime  = 10 * time.Millisecond // lines of Add wait for others as long
 	retryTime  = time.Second           // between attempts to write lines of Add
 	leadTime   = 50 * time.Millisecond // a caller waits as long for the disk before the goroutine of the log does
 	rotateTime = time.Minute           // between attempts to rotate
 	lockTime   = 5 * time.Second       // wait for the lock of a shared log
 	maxQueued  = 1 << 16
 	maxGroup   = 4096
+	maxTaken   = 256 // lines, for which there is room between groups
 
 	maxQueuedBytes = 64 << 20 // with those of the group that is being written
 	maxGroupBytes  = 8 << 20
@@ -128,8 +130,46 @@ type Log struct {
 // queued is a line that is not written yet.
 type queued struct {
 	line
-	done chan error // gets the outcome; nil: nobody waits
-	at   time.Time
+	waiter *waiter // gets the outcome; nil: nobody waits
+	at     time.Time
+}
+
+// waiter is a caller of Write that waits for its line.
+type waiter struct {
+	wake chan struct{} // capacity 1
+	over atomic.Bool
+	err  error // the outcome; read after over
+}
+
+// end gives a waiter the outcome.
+func (w *waiter) end(err error) {
+	w.err = err
+	w.over.Store(true)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits for the outcome. The error is the cause of the end of ctx, if that comes first. It does not ask for
+// ctx.Done, which makes a context of more parts.
+func (w *waiter) wait(ctx context.Context) error {
+	if w.over.Load() {
+		return nil
+	}
+	end := engine.Rouse(ctx, w.wake)
+	defer engine.Sleep(ctx, w.wake)
+	for !w.over.Load() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		select {
+		case <-w.wake:
+		case <-end:
+			<-ctx.Done() // its parent has ended; ctx follows at once
+		}
+	}
+	return nil
 }
 
 // Open opens a log to add to, and creates the file and its folder if needed. An empty path means
@@ -248,25 +288,18 @@ func (l *Log) Write(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1)
-	lead, err := l.enqueue(queued{line: line, done: done})
+	w := &waiter{wake: make(chan struct{}, 1)}
+	lead, err := l.enqueue(queued{line: line, waiter: w})
 	if err != nil {
 		return err
 	}
 	if lead != nil {
 		lead.lead()
 	}
-	select {
-	case err := <-done: // without ctx.Done, which makes a context of more parts
-		return err
-	default:
+	if err := w.wait(ctx); err != nil {
+		return fmt.Errorf("audit log: %s: %w", l.path, err)
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("audit log: %s: %w", l.path, context.Cause(ctx))
-	}
+	return w.err
 }
 
 // Add adds a line without waiting for the disk. A line that cannot be written is kept and tried
@@ -314,10 +347,10 @@ func (l *Log) enqueue(q queued) (lead *writer, err error) {
 	l.queue = append(l.queue, q)
 	l.bytes += len(q.text)
 	switch {
-	case q.done != nil && l.writer == nil:
+	case q.waiter != nil && l.writer == nil:
 		l.wake()
-	case q.done != nil && l.busy: // it looks at the queue before it stops
-	case q.done != nil:
+	case q.waiter != nil && l.busy: // it looks at the queue before it stops
+	case q.waiter != nil:
 		l.busy = true
 		l.writer.leads()
 		return l.writer, nil

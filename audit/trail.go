@@ -475,16 +475,20 @@ func (r *record) begin(server *Server, req *mcp.Request, probing bool) (out Entr
 	r.inside++
 	out.Server, out.Arguments = server, nil
 	r.trail.nameInto(&out, req)
-	if args := req.Param("arguments"); args != nil {
-		out.Arguments = &Arguments{Value: args, Digest: Digest(args)}
+	args := req.Param("arguments")
+	if args != nil {
+		out.Arguments = &Arguments{Digest: Digest(args)}
 	}
 	if !nested {
 		r.begins++
 		r.probed = probing
 		r.entry.Server, r.entry.Tool, r.entry.Name = server, out.Tool, out.Name
-		if out.Arguments != nil { // the end has the digest alone
-			r.entry.Arguments = &Arguments{Digest: out.Arguments.Digest}
+		if out.Arguments != nil {
+			r.entry.Arguments = out.Arguments
 		}
+	}
+	if args != nil && r.trail.Log.options.Arguments == ContentRedacted { // the end has the digest alone
+		out.Arguments = &Arguments{Value: args, Digest: out.Arguments.Digest}
 	}
 	out.Kind = CallBegin
 	if r.begins > 1 {

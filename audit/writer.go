@@ -21,6 +21,8 @@ type writer struct {
 	unrotated time.Time      // the last attempt to rotate failed then
 	detail    map[string]any // of a log that was opened again, for a line
 
+	taken []queued // room for the next group; nil: a group is being written; guarded by mu
+
 	handed chan *flight // from a caller that has led, to the goroutine, which is busy then
 }
 
@@ -169,10 +171,10 @@ func (w *writer) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, q := range w.queue { // after an error
-		if q.done == nil {
+		if q.waiter == nil {
 			w.dropped.Add(1)
 		} else {
-			q.done <- w.final
+			q.waiter.end(w.final)
 		}
 	}
 	w.queue, w.bytes = nil, 0
@@ -187,8 +189,8 @@ func (w *writer) take() (group []queued, more bool) {
 		size += len(w.queue[n].text)
 		n++
 	}
-	group = slices.Clone(w.queue[:n])
-	w.queue = slices.Delete(w.queue, 0, n)
+	group = append(w.taken, w.queue[:n]...)
+	w.queue, w.taken = slices.Delete(w.queue, 0, n), nil
 	return group, len(w.queue) > 0
 }
 
@@ -218,19 +220,25 @@ func (w *writer) settle(group []queued, begun time.Time, err error) error {
 	}
 	var kept []queued
 	size := 0
-	for _, q := range group {
-		if err != nil && q.done == nil {
-			kept = append(kept, q)
+	for i := range group {
+		q := &group[i]
+		if err != nil && q.waiter == nil {
+			kept = append(kept, *q)
 			continue
 		}
 		size += len(q.text)
-		if q.done != nil {
-			q.done <- err
+		q.free()
+		if q.waiter != nil {
+			q.waiter.end(err)
 		}
 	}
+	clear(group)
 	w.mu.Lock()
 	if w.bytes -= size; kept != nil {
 		w.queue = append(kept, w.queue...)
+	}
+	if cap(group) <= maxTaken {
+		w.taken = group[:0]
 	}
 	w.mu.Unlock()
 	return err
@@ -332,7 +340,8 @@ func (w *writer) report(err error) {
 		w.fault.Store(nil)
 		w.options.Logger.Info("audit log is written again", "file", w.Log.path)
 	case err != nil:
-		w.fault.Store(&err)
+		fault := err // err does not move to the heap
+		w.fault.Store(&fault)
 		if before == nil {
 			w.options.Logger.Error("audit log cannot be written", "err", err)
 		}
