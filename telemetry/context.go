@@ -92,10 +92,29 @@ func withTrace(ctx context.Context, req *mcp.Request) *mcp.Request {
 	if jsonx.KindOf(params) != '{' || jsonx.KindOf(meta) != '{' {
 		return req
 	}
-	c := metaCarrier{meta: jsonx.Without(nil, meta, "traceparent", "tracestate")}
+	c := metaCarrier{meta: meta}
+	if _, ok := jsonx.Lookup(meta, "tracestate"); ok {
+		c.meta = jsonx.Without(nil, meta, "tracestate")
+	}
 	w3c.Inject(ctx, &c)
-	return &mcp.Request{Method: req.Method, Params: jsonx.With(nil, params, "_meta", c.meta)}
+	return &mcp.Request{Method: req.Method, Params: jsonx.With(make([]byte, 0, len(params)+len(c.meta)+room), params, "_meta", c.meta)}
 }
+
+// room is that of the name of a member, its quotes, its colon and a comma.
+const room = 20
+
+// within is a context with the values of another one, which only adds values to it. Package engine sees through it by
+// the method AddsValuesTo, so that a call that waits needs no further context.
+type within struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements [context.Context].
+func (c *within) Value(key any) any { return c.values.Value(key) }
+
+// AddsValuesTo returns the context that c ends with.
+func (c *within) AddsValuesTo() context.Context { return c.Context }
 
 // metaCarrier carries a trace context in the JSON of _meta. It implements
 // propagation.TextMapCarrier.
@@ -110,7 +129,8 @@ func (c *metaCarrier) Get(key string) string {
 
 // Set sets a member.
 func (c *metaCarrier) Set(key, value string) {
-	c.meta = jsonx.With(nil, c.meta, key, jsonx.AppendString(nil, value))
+	quoted := jsonx.AppendString(make([]byte, 0, len(value)+room), value)
+	c.meta = jsonx.With(make([]byte, 0, len(c.meta)+len(quoted)+room), c.meta, key, quoted)
 }
 
 // Keys returns nil: the W3C propagator asks for members by name.

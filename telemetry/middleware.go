@@ -151,12 +151,14 @@ func (h *handler) begin(from context.Context, got *mcp.Request, call *engine.Cal
 		parent = clientParent(from, req)
 	}
 	method := text.Short(req.Method)
-	name, attrs := nameOf(req)
-	options := []oteltrace.SpanStartOption{h.ofKind, oteltrace.WithAttributes(append(attrs, keyMethod.String(method))...)}
+	name, attrs := nameOf(req, make([]attribute.KeyValue, 0, len(h.fixed)+usual))
+	attrs = append(attrs, keyMethod.String(method))
+	options := []oteltrace.SpanStartOption{h.ofKind, oteltrace.WithAttributes(attrs...)}
 	if links != nil {
 		options = append(options, oteltrace.WithLinks(links...))
 	}
-	ctx, span = h.tracer.Start(parent, strings.TrimSpace(method+" "+name), options...)
+	values, span := h.tracer.Start(parent, strings.TrimSpace(method+" "+name), options...)
+	ctx = &within{from, values}
 	if h.kind == oteltrace.SpanKindClient {
 		req = withTrace(ctx, req)
 	}
@@ -164,11 +166,13 @@ func (h *handler) begin(from context.Context, got *mcp.Request, call *engine.Cal
 		if call != nil && call.ProgressWanted() {
 			ctx = withProgress(ctx, span)
 		}
-		span.SetAttributes(h.fixed...)
-		span.SetAttributes(h.describe(got, call)...)
+		span.SetAttributes(h.describe(append(attrs[len(attrs):], h.fixed...), got, call)...)
 	}
 	return ctx, req, span
 }
+
+// usual is the number of attributes of a usual span, beside the fixed ones.
+const usual = 8
 
 // none is a span that records nothing.
 var none = oteltrace.SpanFromContext(context.Background())
@@ -182,29 +186,30 @@ func (h *handler) recovered(where string) {
 	}
 }
 
-// nameOf returns the name of the tool or prompt of a request, and the attributes that samplers see.
-func nameOf(req *mcp.Request) (string, []attribute.KeyValue) {
+// nameOf returns the name of the tool or prompt of a request, and attrs with those that samplers see.
+func nameOf(req *mcp.Request, attrs []attribute.KeyValue) (string, []attribute.KeyValue) {
 	key := keyTool
 	switch req.Method {
 	case "tools/call":
 	case "prompts/get":
 		key = keyPrompt
 	default:
-		return "", nil
+		return "", attrs
 	}
 	name, err := jsonx.Unquote(req.Param("name"))
 	if err != nil {
-		return "", nil
+		return "", attrs
 	}
 	name = text.Short(name)
+	attrs = append(attrs, key.String(name))
 	if key == keyTool {
-		return name, []attribute.KeyValue{key.String(name), keyOperation.String(executeTool)}
+		attrs = append(attrs, keyOperation.String(executeTool))
 	}
-	return name, []attribute.KeyValue{key.String(name)}
+	return name, attrs
 }
 
-// describe returns the attributes of a request that are known before it is served.
-func (h *handler) describe(req *mcp.Request, call *engine.Call) (attrs []attribute.KeyValue) {
+// describe appends the attributes of a request that are known before it is served.
+func (h *handler) describe(attrs []attribute.KeyValue, req *mcp.Request, call *engine.Call) []attribute.KeyValue {
 	switch {
 	case h.kind == oteltrace.SpanKindClient:
 		if h.Revision != nil {

@@ -209,14 +209,23 @@ func Sleep(ctx context.Context, wake chan<- struct{}) {
 	}
 }
 
+// partOf returns the Part that a context is or, beside its values, consists of; nil: it is another one. A context
+// that adds nothing but values to its parent says so by a method AddsValuesTo.
 func partOf(ctx context.Context) *Part {
-	switch ctx := ctx.(type) {
-	case *Part:
-		return ctx
-	case *Context:
-		return &ctx.Part
+	for {
+		switch c := ctx.(type) {
+		case *Part:
+			return c
+		case *Context:
+			return &c.Part
+		case *callContext:
+			ctx = c.Context
+		case interface{ AddsValuesTo() context.Context }:
+			ctx = c.AddsValuesTo()
+		default:
+			return nil
+		}
 	}
-	return nil
 }
 
 // rouse returns the other end that ends c: a context, or else a channel.

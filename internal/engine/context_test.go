@@ -112,6 +112,31 @@ func TestSleep(t *testing.T) {
 	}
 }
 
+// addsValues is a context of another package that only adds values.
+type addsValues struct{ context.Context }
+
+func (c addsValues) AddsValuesTo() context.Context { return c.Context }
+
+// Rouse sees a call through contexts that only add values, so that the call needs no Done channel.
+func TestRouseThroughValues(t *testing.T) {
+	c, p := &Context{}, &Part{}
+	c.Init(t.Context(), ErrNever)
+	p.Init(addsValues{c}, nil)
+	ctx := With(addsValues{addsValues{p}}, &Call{})
+	wake := make(chan struct{}, 1)
+	if end := Rouse(ctx, wake); end != nil || p.full != nil || c.full != nil {
+		t.Error("Rouse has made a Done channel")
+	}
+	c.Cancel(nil)
+	if !ended(wake) || ctx.Err() == nil {
+		t.Errorf("the end of the call is not told, Err() = %v", ctx.Err())
+	}
+	Sleep(ctx, wake)
+	if p.wake != nil || c.wake != nil {
+		t.Error("Sleep has not undone Rouse")
+	}
+}
+
 // A Part of a call ends by Cancel, with the call and with the call's parent, and returns the
 // cause; the call goes on when a part of it ends.
 func TestPartEnds(t *testing.T) {

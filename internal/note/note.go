@@ -20,9 +20,27 @@ type Recorder interface {
 
 type key struct{}
 
+// valued is a context with one more value. Package engine sees through it by the method AddsValuesTo: a context of
+// package context in its place would cost each call that waits a further context.
+type valued struct {
+	context.Context
+	key, value any
+}
+
+// Value implements [context.Context].
+func (c *valued) Value(key any) any {
+	if key == c.key {
+		return c.value
+	}
+	return c.Context.Value(key)
+}
+
+// AddsValuesTo returns the context that c ends with.
+func (c *valued) AddsValuesTo() context.Context { return c.Context }
+
 // With returns a context whose notes go to r.
 func With(ctx context.Context, r Recorder) context.Context {
-	return context.WithValue(ctx, key{}, r)
+	return &valued{ctx, key{}, r}
 }
 
 // From returns the recorder of a request, or nil.
@@ -58,7 +76,7 @@ type attemptsKey struct{}
 
 // WithAttempts returns a context whose attempts a takes note of.
 func WithAttempts(ctx context.Context, a Attempts) context.Context {
-	return context.WithValue(ctx, attemptsKey{}, a)
+	return &valued{ctx, attemptsKey{}, a}
 }
 
 // Attempt takes note that the request of a context is sent to a replica.
