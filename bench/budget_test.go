@@ -54,6 +54,11 @@ var budgets = []struct {
 	{"call with a question in memory, legacy", 195, 16 << 10, asks(mcp.V2025_11_25)},
 	{"notification to the server", 6, 896, notifies},
 
+	// A gateway with its duties.
+	{"call through a gateway", 24, 4 << 10, callsGateway()},
+	{"call through a gateway with an audit log", 46, 7 << 10, callsGateway("audit")},
+	{"call through a gateway with all duties", 130, 24 << 10, callsGateway(duties...)},
+
 	// A gateway of 64 servers with 50 tools each.
 	{"list of 3,200 tools through a gateway, modern", 40, 16 << 10, listsCatalogue(true)},
 	{"list of 3,200 tools through a gateway, legacy", 40, 16 << 10, listsCatalogue(false)},
@@ -99,6 +104,10 @@ func measure(op func()) (allocs, bytes uint64) {
 		bytes = min(bytes, (after.TotalAlloc-before.TotalAlloc)/perRound)
 	}
 	return allocs, bytes
+}
+
+func callsGateway(with ...string) func(*testing.T) func() {
+	return func(t *testing.T) func() { return hop(t, with...) }
 }
 
 func decodes(frame []byte) func(*testing.T) func() {

@@ -74,29 +74,40 @@ func (r *Remote) appendModern(dst []byte, params json.RawMessage, e Envelope) []
 	}
 	meta, ok := jsonx.Lookup(params, "_meta")
 	if !ok && params[len(params)-1] == '}' {
-		return r.appendEnvelope(dst, params, e)
+		return r.appendEnvelope(openMeta(dst, params), e)
 	}
-	if !ok {
-		meta = json.RawMessage(`{}`)
+	own := make([]byte, 0, len(meta)+len(e.Self)+len(e.Caps)+len(e.hops)+envelopeRoom)
+	own = append(own, '{')
+	for name, value := range jsonx.Members(meta) {
+		if !e.has(name) {
+			own = append(append(jsonx.AppendString(own, string(name)), ':'), value...)
+			own = append(own, ',')
+		}
 	}
-	meta = jsonx.With(nil, meta, engine.MetaVersion, jsonx.AppendString(nil, r.Rev.Name))
-	meta = jsonx.With(nil, meta, engine.MetaClientInfo, e.Self)
-	meta = jsonx.With(nil, meta, engine.MetaCapabilities, jsonx.OrObject(e.Caps))
-	if e.level != "" {
-		meta = jsonx.With(nil, meta, engine.MetaLogLevel, jsonx.AppendString(nil, e.level))
-	}
-	if e.token != nil {
-		meta = jsonx.With(nil, meta, "progressToken", e.token)
-	}
-	if e.hops != nil {
-		meta = jsonx.With(nil, meta, hop.Meta, e.hops)
-	}
-	return jsonx.With(dst, params, "_meta", meta)
+	own = r.appendEnvelope(own, e)
+	return jsonx.With(dst, params, "_meta", own[:len(own)-1])
 }
 
-// appendEnvelope is appendModern for params without a _meta, in one pass.
-func (r *Remote) appendEnvelope(out []byte, params json.RawMessage, e Envelope) []byte {
-	out = openMeta(out, params)
+// envelopeRoom is usually enough for what is not in the fields of an Envelope.
+const envelopeRoom = 256
+
+// has reports whether the envelope has a member of _meta.
+func (e *Envelope) has(name []byte) bool {
+	switch string(name) {
+	case engine.MetaVersion, engine.MetaClientInfo, engine.MetaCapabilities:
+		return true
+	case engine.MetaLogLevel:
+		return e.level != ""
+	case "progressToken":
+		return e.token != nil
+	case hop.Meta:
+		return e.hops != nil
+	}
+	return false
+}
+
+// appendEnvelope appends the members of an envelope to a _meta that has begun, and ends it and the params.
+func (r *Remote) appendEnvelope(out []byte, e Envelope) []byte {
 	out = append(out, `"`+engine.MetaVersion+`":"`...)
 	out = append(append(out, r.Rev.Name...), `","`+engine.MetaClientInfo+`":`...)
 	out = append(append(out, e.Self...), `,"`+engine.MetaCapabilities+`":`...)
