@@ -1,14 +1,22 @@
 package jsonrpc
 
 import (
-	"os"
+	"io"
 	"time"
 )
+
+// file is the part of an [os.File] that a deadlineFile needs. Connections of package net, whose owners set the
+// deadlines, have no name.
+type file interface {
+	io.Writer
+	SetWriteDeadline(t time.Time) error
+	Name() string
+}
 
 // deadlineFile is a pipe, or another file that supports deadlines, for one writer at a time.
 // Setting a deadline costs about as much as a short write, so one deadline serves several writes.
 type deadlineFile struct {
-	*os.File
+	file
 	until time.Time // the deadline, zero for none
 }
 
@@ -21,7 +29,7 @@ func (f *deadlineFile) writeWithin(p []byte, d time.Duration) (n int, err error)
 			return 0, err
 		}
 	}
-	return f.File.Write(p)
+	return f.file.Write(p)
 }
 
 // Write writes p without a deadline.
@@ -32,5 +40,5 @@ func (f *deadlineFile) Write(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	return f.File.Write(p)
+	return f.file.Write(p)
 }

@@ -49,8 +49,8 @@ func NewLineConn(r io.Reader, w io.Writer, closer func() error, maxFrame int) Co
 		lineOut: lineOut{w: w, done: done},
 		closer:  closer,
 	}
-	if f, ok := w.(*os.File); ok && f.SetWriteDeadline(time.Time{}) == nil {
-		c.file = &deadlineFile{File: f}
+	if f, ok := w.(file); ok && f.SetWriteDeadline(time.Time{}) == nil {
+		c.file = &deadlineFile{file: f}
 		c.w = c.file
 	}
 	return c

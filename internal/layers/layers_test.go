@@ -29,6 +29,7 @@ var forbidden = []struct {
 	{"internal/outcome", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport"}, "how a request ended, whoever wants to know"},
 	{"internal/taskend", []string{"./auth", "./gateway", "./policy", "./audit", "./metrics", "./telemetry", "./config", "./host", "./cmd", "./internal/bridge", "./internal/engine", "./internal/transport"}, "the ends of tasks in answers, whoever counts them"},
 	{"internal/step", []string{"./auth", "./gateway", "./policy", "./audit", "./metrics", "./telemetry", "./config", "./host", "./cmd"}, "what a gateway and a policy ask a handler, whoever made it"},
+	{"internal/nonblock", []string{"./"}, "system calls, whatever is read and written"},
 	{"internal/parallel", []string{"./"}, "one function over the standard library"},
 	{"host/mention", []string{"./host", "./gateway", "./cmd"}, "a language: who uses it says what there is to mention"},
 	{"schema", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/revision", "./internal/transport"}, "schemas know nothing of MCP's wire"},

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/nonblock"
 	"github.com/patchbay-dev/patchbay/limit"
 )
 
@@ -76,6 +77,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from := addressOf(c.RemoteAddr())
+		if tcp, ok := c.(*net.TCPConn); ok {
+			c = nonblock.Conn(tcp)
+		}
 		if l.enter(from) {
 			return &boundedConn{Conn: c, l: l, from: from}, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/nonblock"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -117,7 +118,7 @@ func Start(cmd *exec.Cmd, maxFrame int, tap *engine.Tap) (*Child, error) {
 		<-c.exited
 		time.AfterFunc(lingering, func() { c.stdout.Close() })
 	}()
-	c.conn = jsonrpc.NewLineConn(c.stdout, c.stdin, c.close, maxFrame)
+	c.conn = jsonrpc.NewLineConn(nonblock.Pipe(c.stdout), nonblock.Pipe(c.stdin), c.close, maxFrame)
 	return c, nil
 }
 
