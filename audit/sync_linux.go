@@ -15,10 +15,14 @@ import (
 // than the disk does. Where the kernel refuses, as in some sandboxes, a thread waits. The zero value is
 // ready to use, by one goroutine at a time.
 type disk struct {
-	context uintptr  // of the kernel
-	events  *os.File // an eventfd; nil: there is none yet
-	file    *os.File // of the request
+	context uintptr                   // of the kernel
+	events  *os.File                  // an eventfd; nil: there is none yet
+	conn    syscall.RawConn           // of events
+	look    func(events uintptr) bool // answered, made once
+	file    *os.File                  // of the request
 	request request
+	answer  answer
+	answers int  // that the last look has got
 	blocked bool // the kernel refuses
 }
 
@@ -82,7 +86,11 @@ func (d *disk) open() bool {
 		unix.Close(fd)
 		return false
 	}
-	d.events = os.NewFile(uintptr(fd), "eventfd")
+	d.events, d.look = os.NewFile(uintptr(fd), "eventfd"), d.answered
+	if d.conn, err = d.events.SyscallConn(); err != nil {
+		_ = d.close()
+		return false
+	}
 	d.request.op, d.request.flags, d.request.eventfd = opDatasync, withEventfd, uint32(fd)
 	d.blocked = false
 	return true
@@ -91,12 +99,13 @@ func (d *disk) open() bool {
 // ready reports whether start may be called.
 func (d *disk) ready() bool { return d.events != nil && !d.blocked }
 
-// start makes the request for a file. If it reports true, wait must follow.
+// start makes the request for a file. If it reports true, wait must follow. Its call and that of wait do not block, so
+// the scheduler does not learn of them: otherwise each line would wake its monitor, see package nonblock.
 func (d *disk) start(f *os.File) bool {
 	d.file, d.request.file = f, uint32(f.Fd())
 	list := [1]*request{&d.request}
 	for {
-		n, _, number := syscall.Syscall(unix.SYS_IO_SUBMIT, d.context, 1, uintptr(unsafe.Pointer(&list)))
+		n, _, number := syscall.RawSyscall(unix.SYS_IO_SUBMIT, d.context, 1, uintptr(unsafe.Pointer(&list)))
 		if number != unix.EINTR {
 			return number == 0 && n == 1
 		}
@@ -105,28 +114,31 @@ func (d *disk) start(f *os.File) bool {
 
 // wait waits for the answer to the request. If it reports false, another wait must follow.
 func (d *disk) wait() (there bool, err error) {
-	var count [8]byte
-	if _, err := d.events.Read(count[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := d.conn.Read(d.look); errors.Is(err, os.ErrDeadlineExceeded) {
 		return false, nil
-	} else if err != nil {
+	} else if err != nil || d.answers != 1 {
 		return true, errors.Join(d.close(), waitFor(d.file)) // close waits for the request
 	}
-	var a answer
-	for {
-		n, _, number := syscall.Syscall6(unix.SYS_IO_GETEVENTS, d.context, 1, 1, uintptr(unsafe.Pointer(&a)), 0, 0)
-		if number == unix.EINTR {
-			continue
-		}
-		if number != 0 || n != 1 {
-			return true, errors.Join(d.close(), waitFor(d.file))
-		}
-		break
-	}
-	if a.result < 0 {
-		return true, os.NewSyscallError("fdatasync", syscall.Errno(-a.result))
+	if d.answer.result < 0 {
+		return true, os.NewSyscallError("fdatasync", syscall.Errno(-d.answer.result))
 	}
 	return true, nil
 }
+
+// answered takes the answer, and reports false if there is none yet. The eventfd is not read: each answer
+// makes it ready once more.
+func (d *disk) answered(uintptr) bool {
+	for {
+		n, _, number := syscall.RawSyscall6(unix.SYS_IO_GETEVENTS, d.context, 0, 1, uintptr(unsafe.Pointer(&d.answer)), uintptr(unsafe.Pointer(&noTime)), 0)
+		if number != unix.EINTR {
+			d.answers = int(n) // -1: an error
+			return n != 0
+		}
+	}
+}
+
+// noTime is the time that a call waits.
+var noTime unix.Timespec
 
 // hurry makes wait report false soon. Any goroutine may call it while ready.
 func hurry(events *os.File) { _ = events.SetReadDeadline(time.Unix(1, 0)) }
