@@ -9,8 +9,11 @@
 // are on disk before a call leaves, and spans and metrics for a collector. Counters are always on. The
 // calls come over HTTP, revision 2026-07-28, from the raw clients of bench/load, and the server is that of
 // bench/target, a command or, with -upstream http, a URL. "direct" is a call of the same server over
-// HTTP, without the gateway. "disk" is not a call: it writes a line and waits until it is on disk, as the audit
-// log does for each call that comes alone, and its CPU is the kernel's.
+// HTTP, without the gateway. "pausing" is bare with clients that wait 0.3 ms between two calls, about as long as
+// an audit log waits for a disk: a process that sleeps in between needs more CPU for the same work, as its code and data
+// have left the caches of the processor, and on virtual machines to wake it costs too. "disk" is not a call: it writes a
+// line and waits until it is on disk, as the audit log does for each call that comes alone; this CPU, which is the kernel's,
+// is not in that of the gateway's process.
 //
 // CPU is the time of the gateway's process alone, for 1,000 calls. Each round starts every gateway anew
 // and measures it after a warm-up, in an order that rotates, so that other load on the machine affects

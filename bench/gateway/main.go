@@ -119,6 +119,7 @@ var ways = []way{
 	{direct, nil},
 	{before, nil},
 	{bare, nil},
+	{pausing, nil},
 	{"jwt", []setup.Duty{setup.JWT}},
 	{"policy", []setup.Duty{setup.Policy}},
 	{disk, nil},
@@ -131,6 +132,7 @@ const (
 	direct     = "direct"
 	before     = "before"
 	bare       = "bare"
+	pausing    = "pausing"
 	disk       = "disk"
 	everything = "everything"
 )
@@ -210,6 +212,9 @@ func command(ctx context.Context, dir string, argv ...string) error {
 	return nil
 }
 
+// pause is the time of a client between two calls, about as long as a disk takes for a line.
+const pause = 300 * time.Microsecond
+
 // caller is what is measured.
 type caller interface {
 	Echo(tool, text string, conns int, warm, dur time.Duration) (load.Sample, error)
@@ -239,6 +244,9 @@ func (b *bench) measure(ctx context.Context, w way) (f map[string]float64, err e
 	g, err := setup.Start(ctx, setup.Options{Program: program, Server: server, Duties: w.duties, Dir: b.folder})
 	if err != nil {
 		return nil, err
+	}
+	if w.name == pausing {
+		g.Pause = pause
 	}
 	f, err = b.figures(g, g.Tool)
 	done, late := g.End()

@@ -19,7 +19,7 @@ func TestUsage(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	for list, want := range map[string]string{
-		"":                  "direct, bare, jwt, policy, disk, audit, telemetry, everything",
+		"":                  "direct, bare, pausing, jwt, policy, disk, audit, telemetry, everything",
 		"bare, everything,": "bare, everything",
 	} {
 		if got, err := choose(list, false); err != nil || names(got) != want {

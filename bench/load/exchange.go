@@ -25,8 +25,8 @@ type wire interface {
 }
 
 // measure makes one call of the tool after the other on each wire, independently, first
-// for warm and then for dur.
-func measure(p *Process, wires []wire, b *body, check *echoCheck, warm, dur time.Duration) (Sample, error) {
+// for warm and then for dur. Each wire pauses between two calls.
+func measure(p *Process, wires []wire, b *body, check *echoCheck, pause, warm, dur time.Duration) (Sample, error) {
 	frames := make([]frame, len(wires))
 	times := make([][]time.Duration, len(wires))
 	for i, w := range wires {
@@ -58,6 +58,10 @@ func measure(p *Process, wires []wire, b *body, check *echoCheck, warm, dur time
 					}
 					now := time.Now()
 					times[i] = append(times[i], now.Sub(last))
+					if pause > 0 {
+						time.Sleep(pause)
+						now = time.Now()
+					}
 					last = now
 				}
 			})

@@ -22,6 +22,7 @@ type HTTP struct {
 	*Process
 	Startup  time.Duration // from the start of the process to its first answer
 	Addr     string
+	Pause    time.Duration // of a connection between two calls of Echo; it is not part of the time of a call
 	revision Revision
 	header   string // of each request, beside those of the protocol
 }
@@ -204,7 +205,7 @@ func (h *HTTP) Echo(tool, text string, conns int, warm, dur time.Duration) (Samp
 	for i, c := range all {
 		wires[i] = c
 	}
-	return measure(h.Process, wires, h.revision.call(tool, text), newEchoCheck(text), warm, dur)
+	return measure(h.Process, wires, h.revision.call(tool, text), newEchoCheck(text), h.Pause, warm, dur)
 }
 
 // List reads the list of tools repeatedly for dur, after an unmeasured warm. A call of the

@@ -91,10 +91,10 @@ func (s *Stdio) ready() bool {
 func (s *Stdio) Echo(tool, text string, inFlight int, warm, dur time.Duration) (Sample, error) {
 	b, check := s.revision.call(tool, text), newEchoCheck(text)
 	if inFlight == 1 {
-		return measure(s.Process, []wire{s}, b, check, warm, dur)
+		return measure(s.Process, []wire{s}, b, check, 0, warm, dur)
 	}
 	f := s.prepare(b)
-	if _, err := measure(s.Process, []wire{s}, b, check, 0, 0); err != nil { // checks the first answer
+	if _, err := measure(s.Process, []wire{s}, b, check, 0, 0, 0); err != nil { // checks the first answer
 		return Sample{}, err
 	}
 	if _, err := s.pipelined(f, check, inFlight, warm); err != nil {
