@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/internal/feature"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/servers"
 )
