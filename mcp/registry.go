@@ -101,6 +101,15 @@ func (s *set[E]) used() bool {
 	return s.seq > 0
 }
 
+// has reports whether the set has an entry of a name. It makes no snapshot, so that asking between additions
+// does not cost the size of the set.
+func (s *set[E]) has(name string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.all[name]
+	return ok
+}
+
 func (s *set[E]) snapshot() *snapshot[E] {
 	if snap := s.snap.Load(); snap != nil {
 		return snap

@@ -386,8 +386,7 @@ func (s *Server) listTools(ctx context.Context, req *Request) (Result, error) {
 // HasTool reports whether a tool is registered, whoever may see it (see [Server.Visible]). With a
 // Handler a server has none.
 func (s *Server) HasTool(name string) bool {
-	_, ok := s.tools.snapshot().named(jsonx.AppendString(nil, name))
-	return ok
+	return s.tools.has(name)
 }
 
 // noTool returns the error of a request that names no tool.

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -27,6 +28,9 @@ const headerParam = "Mcp-Param-"
 // annotation that breaks the rules (HTTP-26-038 to -045); such a tool must not be offered over
 // HTTP.
 func ParamHeaders(schema json.RawMessage) ([]ParamHeader, error) {
+	if !bytes.Contains(schema, []byte("x-mcp-header")) && !bytes.Contains(schema, []byte(`\u`)) {
+		return nil, nil // most schemas have none, nor an escape that could hide one
+	}
 	r := headerReader{seen: map[string]bool{}}
 	r.object(schema, nil)
 	if r.err == nil && r.legal < count(schema, 0) {
