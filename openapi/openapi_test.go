@@ -196,6 +196,11 @@ func TestBodies(t *testing.T) {
 		{"application/xml: {schema: {type: object}}", `"<a/>"`, "application/xml", "<a/>"},
 		{"image/jpeg: {schema: {type: string, format: binary}}", `"` + picture + `"`, "image/jpeg", "\xff\xd8\x00"},
 		{"'*/*': {schema: {type: object}}", `{}`, "application/json", "{}"},
+		{"multipart/form-data: {schema: {type: array}}, '*/*': {schema: {type: array}}", `[1]`, "application/json", "[1]"},
+		{"'*/*': {schema: {type: array}}, application/merge-patch+json: {schema: {type: object}}", `{}`, "application/merge-patch+json", "{}"},
+		{"'*/*': {schema: {type: string, format: binary}}", `"` + picture + `"`, "application/octet-stream", "\xff\xd8\x00"},
+		{"'image/*': {schema: {type: string}}", `"` + picture + `"`, "application/octet-stream", "\xff\xd8\x00"},
+		{"'text/*': {schema: {type: string}}", `"a"`, "text/plain", "a"},
 	} {
 		doc := document(t, "3.0.0", "paths: {/x: {post: {operationId: post, requestBody: {required: true, content: {"+tt.content+"}}}}}")
 		e := newEcho(t)
@@ -295,6 +300,7 @@ paths:
   /open{: {get: {}}
   /trace: {trace: {}}
   nopath: {get: {}}
+  /form: {post: {requestBody: {content: {multipart/form-data: {schema: {type: array}}}}}}
   /need: {get: {parameters: [{name: Cookie, in: header, required: true, schema: {}}]}}
 webhooks: {made: {}}
 components: {parameters: {Loop: {$ref: "#/components/parameters/Loop"}}}
@@ -311,8 +317,9 @@ components: {parameters: {Loop: {$ref: "#/components/parameters/Loop"}}}
 		`11:17: GET /open{: the braces of the path do not match`,
 		`12:19: TRACE /trace: the method tells about the server`,
 		`13:11: paths: "nopath" is not a path`,
-		`14:16: GET /need: the header parameter "Cookie" is one that an argument must not set`,
-		`15:11: webhooks: the API calls these`,
+		`14:17: POST /form: the body is sent as a form, "multipart/form-data", and its schema in line 14 is not one of an object`,
+		`15:16: GET /need: the header parameter "Cookie" is one that an argument must not set`,
+		`16:11: webhooks: the API calls these`,
 	} {
 		if i >= len(got) || !strings.HasPrefix(got[i], want) {
 			t.Errorf("%d: %q, want %q", i, got[min(i, len(got)-1)], want)

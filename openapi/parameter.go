@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/textproto"
 	"slices"
@@ -83,7 +84,9 @@ func (r *reader) arguments(o *Operation, s *schemas, item, op *node) error {
 		}
 	}
 	if r.old && len(fields) > 0 {
-		r.oldForm(o, op, fields)
+		if err := r.oldForm(o, op, fields); err != nil {
+			return err
+		}
 	}
 	if n := op.get("requestBody"); n != nil && !r.old {
 		if err := r.requestBody(o, n); err != nil {
@@ -265,7 +268,7 @@ func (r *reader) requestBody(o *Operation, n *node) error {
 	}
 	best := content.members[0]
 	for _, m := range content.members[1:] {
-		if formOf(m.name) < formOf(best.name) {
+		if formOf(m.name) < formOf(best.name) || strings.Contains(best.name, "*") && isJSON(m.name) {
 			best = m
 		}
 	}
@@ -275,23 +278,33 @@ func (r *reader) requestBody(o *Operation, n *node) error {
 	}
 	o.body = &body{form: formOf(best.name), mediaType: best.name, required: n.bool("required"), description: n.string("description"), schema: value.get("schema"), encoding: value.get("encoding")}
 	switch {
-	case strings.Contains(best.name, "*"):
-		o.body.form, o.body.mediaType = jsonBody, "application/json"
-		if r.file(o.body.schema) {
-			o.body.form, o.body.mediaType = base64Body, "application/octet-stream"
-		}
+	case o.body.form == jsonBody && r.file(o.body.schema) && strings.Contains(best.name, "*"):
+		o.body.form, o.body.mediaType = base64Body, "application/octet-stream"
 	case o.body.form == textBody && r.file(o.body.schema):
 		o.body.form = base64Body
 	}
-	r.findFiles(o.body)
-	return nil
+	o.body.mediaType = concrete(o.body.mediaType)
+	return r.fields(o.body)
+}
+
+// concrete returns a media type to send for one of a document, which may be a range.
+func concrete(mediaType string) string {
+	switch {
+	case !strings.Contains(mediaType, "*"):
+		return mediaType
+	case formOf(mediaType) == jsonBody:
+		return "application/json"
+	case formOf(mediaType) == textBody:
+		return "text/plain"
+	}
+	return "application/octet-stream"
 }
 
 // formOf tells how a body of a media type is made; better ones are less.
 func formOf(mediaType string) bodyForm {
 	mediaType, _, _ = strings.Cut(strings.ToLower(mediaType), ";")
 	switch mediaType = strings.TrimSpace(mediaType); {
-	case isJSON(mediaType):
+	case isJSON(mediaType), mediaType == "*/*", mediaType == "application/*": // JSON is one of these
 		return jsonBody
 	case mediaType == "application/x-www-form-urlencoded":
 		return urlencodedBody
@@ -318,19 +331,25 @@ func (r *reader) file(n *node) bool {
 		n.string("contentMediaType") != "" && n.get("type") == nil)
 }
 
-// findFiles finds the properties of a form that are files, and marks their schemas as base64.
-func (r *reader) findFiles(b *body) {
-	if b.form != multipartBody && b.form != urlencodedBody || b.schema == nil {
-		return
+// fields finds the properties of a form that are files, and marks their schemas as base64. A form is an object.
+func (r *reader) fields(b *body) error {
+	if b.form != multipartBody && b.form != urlencodedBody {
+		return nil
 	}
-	form, err := r.resolve(b.schema)
+	form, err := r.resolve(cmp.Or(b.schema, &node{kind: '{'}))
 	if err != nil {
-		return
+		return err
 	}
+	if kind := form.get("type"); kind == nil {
+		form = form.with("type", &node{kind: '"', text: "object"})
+	} else if kind.text != "object" && !slices.ContainsFunc(kind.items, func(n *node) bool { return n.text == "object" }) {
+		return fmt.Errorf("the body is sent as a form, %s, and its schema in line %d is not one of an object", quote(b.mediaType), form.line)
+	}
+	b.schema = form
 	b.files = map[string]bool{}
 	properties := form.get("properties")
 	if properties == nil {
-		return
+		return nil
 	}
 	base64 := &node{kind: '{', members: []member{{"type", &node{kind: '"', text: "string"}}, {"contentEncoding", &node{kind: '"', text: "base64"}}}}
 	var out []member
@@ -348,6 +367,7 @@ func (r *reader) findFiles(b *body) {
 		out = append(out, member{p.name, value})
 	}
 	b.schema = form.with("properties", &node{kind: '{', members: out})
+	return nil
 }
 
 // described returns a schema with the description of another one.
@@ -388,14 +408,14 @@ func (r *reader) oldBody(o *Operation, op, n *node) {
 			mediaType = t
 		}
 	}
-	o.body = &body{form: formOf(mediaType), mediaType: mediaType, required: n.bool("required"), description: n.string("description"), schema: n.get("schema")}
+	o.body = &body{form: formOf(mediaType), mediaType: concrete(mediaType), required: n.bool("required"), description: n.string("description"), schema: n.get("schema")}
 	if o.body.form == urlencodedBody || o.body.form == multipartBody { // a body is not a form there
 		o.body.form, o.body.mediaType = jsonBody, "application/json"
 	}
 }
 
 // oldForm reads the fields of a form in 2.0.
-func (r *reader) oldForm(o *Operation, op *node, fields []*node) {
+func (r *reader) oldForm(o *Operation, op *node, fields []*node) error {
 	b := &body{form: urlencodedBody, mediaType: "application/x-www-form-urlencoded"}
 	if slices.ContainsFunc(r.consumes(op), func(t string) bool { return formOf(t) == multipartBody }) ||
 		slices.ContainsFunc(fields, func(n *node) bool { return n.string("type") == "file" }) {
@@ -421,6 +441,6 @@ func (r *reader) oldForm(o *Operation, op *node, fields []*node) {
 	b.required = len(required.items) > 0
 	b.encoding = encoding
 	b.schema = &node{kind: '{', members: []member{{"type", &node{kind: '"', text: "object"}}, {"properties", properties}, {"required", required}}}
-	r.findFiles(b)
 	o.body = b
+	return r.fields(b)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -97,13 +98,30 @@ func parse(data []byte) (*node, error) {
 type jsonReader struct {
 	dec       *jsontext.Decoder
 	data      []byte
+	text      string // data, of which the texts of nodes are parts
 	line      int32
 	lineStart int // of the line that is counted
 	counted   int // bytes of data
+
+	// What is allocated in blocks, and what objects and arrays that are not closed yet have.
+	nodes   []node
+	members []member
+	items   []*node
+}
+
+func (r *jsonReader) node(kind jsontext.Kind, pos int) *node {
+	if len(r.nodes) == 0 {
+		r.nodes = make([]node, 256)
+	}
+	n := &r.nodes[0]
+	r.nodes = r.nodes[1:]
+	line, column := r.at(pos)
+	n.kind, n.line, n.column = byte(kind), int32(line), int32(column)
+	return n
 }
 
 func parseJSON(data []byte) (*node, error) {
-	r := &jsonReader{data: data, line: 1}
+	r := &jsonReader{data: data, text: string(data), line: 1}
 	r.dec = jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
 	n, err := r.value(0)
 	if err == nil {
@@ -146,32 +164,35 @@ func (r *jsonReader) value(depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := &node{kind: byte(kind)}
-		r.place(n, int(r.dec.InputOffset())-len(value))
+		n := r.node(kind, int(r.dec.InputOffset())-len(value))
 		switch kind {
 		case '"':
-			n.text, err = unquote(value)
+			n.text, err = r.unquote(value)
 		case '0':
-			n.text = string(value)
+			n.text = r.last(len(value))
 		}
 		return n, err
 	}
 	if _, err := r.dec.ReadToken(); err != nil {
 		return nil, err
 	}
-	n := &node{kind: byte(kind)}
-	r.place(n, int(r.dec.InputOffset())-1)
+	n := r.node(kind, int(r.dec.InputOffset())-1)
+	members, items := len(r.members), len(r.items)
 	for {
 		switch r.dec.PeekKind() {
 		case '}', ']':
-			_, err := r.dec.ReadToken()
-			return n, err
+			if _, err := r.dec.ReadToken(); err != nil {
+				return nil, err
+			}
+			n.members, n.items = slices.Clone(r.members[members:]), slices.Clone(r.items[items:])
+			r.members, r.items = r.members[:members], r.items[:items]
+			return n, nil
 		}
 		var name string
 		if kind == '{' {
 			value, err := r.dec.ReadValue()
 			if err == nil {
-				name, err = unquote(value)
+				name, err = r.unquote(value)
 			}
 			if err != nil {
 				return nil, err
@@ -182,21 +203,23 @@ func (r *jsonReader) value(depth int) (*node, error) {
 			return nil, err
 		}
 		if kind == '[' {
-			n.items = append(n.items, value)
+			r.items = append(r.items, value)
 		} else {
-			n.members = append(n.members, member{name, value})
+			r.members = append(r.members, member{name, value})
 		}
 	}
 }
 
-func (r *jsonReader) place(n *node, pos int) {
-	line, column := r.at(pos)
-	n.line, n.column = int32(line), int32(column)
+// last returns the last bytes that were read.
+func (r *jsonReader) last(n int) string {
+	end := int(r.dec.InputOffset())
+	return r.text[end-n : end]
 }
 
-func unquote(value jsontext.Value) (string, error) {
-	if inner := value[1 : len(value)-1]; bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
+// unquote returns the content of the string that was just read.
+func (r *jsonReader) unquote(value jsontext.Value) (string, error) {
+	if bytes.IndexByte(value, '\\') < 0 {
+		return strings.Trim(r.last(len(value)), `"`), nil
 	}
 	text, err := jsontext.AppendUnquote(nil, value)
 	return string(text), err
