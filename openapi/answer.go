@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/zone"
@@ -23,11 +25,11 @@ import (
 // acceptHeader names the media types of good answers, JSON first.
 func (o *Operation) acceptHeader() string {
 	for _, a := range o.accept {
-		if isJSON(a) {
+		if isJSON(a) && httpguts.ValidHeaderFieldValue(a) {
 			return a + ", */*;q=0.5"
 		}
 	}
-	if len(o.accept) > 0 && !strings.ContainsAny(o.accept[0], "\r\n") {
+	if len(o.accept) > 0 && httpguts.ValidHeaderFieldValue(o.accept[0]) {
 		return o.accept[0] + ", */*;q=0.5"
 	}
 	return "application/json, */*;q=0.5"
@@ -85,7 +87,7 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 	if cut {
 		data = data[:a.options.MaxBytes]
 	}
-	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	mediaType, _, _ := mime.ParseMediaType(a.hide(res.Header.Get("Content-Type")))
 	out := &mcp.ToolResult{IsError: res.StatusCode >= 400}
 	say := func(format string, args ...any) {
 		out.Content = append(out.Content, mcp.Text(fmt.Sprintf(format, args...)))
@@ -100,7 +102,7 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 			}
 		}
 		if after := res.Header.Get("Retry-After"); after != "" {
-			say("It asks to wait: Retry-After: %s.", oneLine(after, 100))
+			say("It asks to wait: Retry-After: %s.", oneLine(a.hide(after), 100))
 		}
 		if isText && len(data) > 0 {
 			say("%s", text.Clip(strings.ToValidUTF8(a.hide(string(data)), "\ufffd"), maxErrorText))
@@ -120,7 +122,7 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 		}
 		return out
 	case !isText:
-		out.Content = a.binary(mediaType, data, cut)
+		out.Content = a.binary(mediaType, []byte(a.hide(string(data))), cut)
 		return out
 	}
 	say("%s", strings.ToValidUTF8(a.hide(string(data)), "\ufffd"))
@@ -172,7 +174,7 @@ func (a *api) next(o *Operation, req *http.Request, h http.Header) string {
 		for _, name := range slices.Sorted(maps.Keys(fresh)) {
 			for _, p := range o.parameters {
 				if p.in == "query" && p.name == name && !slices.Equal(old[name], fresh[name]) {
-					out = append(out, p.argument+"="+string(jsonx.AppendString(nil, text.Clip(fresh.Get(name), 1000))))
+					out = append(out, p.argument+"="+string(jsonx.AppendString(nil, text.Clip(a.hide(fresh.Get(name)), 1000))))
 				}
 			}
 		}

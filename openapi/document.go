@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
@@ -79,9 +80,11 @@ var methods = []string{"get", "put", "post", "delete", "options", "head", "patch
 type reader struct {
 	doc   *Document
 	root  *node
-	old   bool // Swagger 2.0
-	plain bool // schemas are JSON Schema, as from 3.1 on
-	names map[string]bool
+	old   bool             // Swagger 2.0
+	plain bool             // schemas are JSON Schema, as from 3.1 on
+	names map[string]int   // of tools, with the number that comes next for the same one
+	found map[string]*node // what references name
+	bytes int              // of the schemas of all operations
 
 	place string // of what is read
 }
@@ -94,7 +97,7 @@ func Parse(data []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{doc: &Document{}, root: root, names: map[string]bool{}}
+	r := &reader{doc: &Document{}, root: root, names: map[string]int{}, found: map[string]*node{}}
 	if err := r.revision(); err != nil {
 		return nil, err
 	}
@@ -184,13 +187,13 @@ func (r *reader) server(n *node) string {
 	if len(servers) == 0 {
 		return ""
 	}
-	out := servers[0].string("url")
-	if variables := servers[0].get("variables"); variables != nil {
-		for _, v := range variables.members {
-			out = strings.ReplaceAll(out, "{"+v.name+"}", scalarText(v.value.get("default")))
+	// Defaults are not replaced again: they may name each other, and double each time.
+	return braces().ReplaceAllStringFunc(servers[0].string("url"), func(name string) string {
+		if v := servers[0].get("variables").get(name[1 : len(name)-1]); v != nil {
+			return scalarText(v.get("default"))
 		}
-	}
-	return out
+		return name
+	})
 }
 
 // scalarText is the text of a value that is not an object or an array, as YAML reads 8080 and true without quotes.
@@ -244,6 +247,9 @@ func (r *reader) operation(method, path string, item, op *node) error {
 		Title:       oneLine(op.string("summary"), 200),
 		Description: strings.TrimSpace(cmp.Or(op.string("description"), item.string("description"))),
 	}
+	if len(path) > maxPath {
+		return fmt.Errorf("the path has more than %d KiB", maxPath>>10)
+	}
 	o.path, _, _ = strings.Cut(path, "#")
 	o.path, o.query, _ = strings.Cut(o.path, "?")
 	for _, t := range op.list("tags") {
@@ -256,6 +262,12 @@ func (r *reader) operation(method, path string, item, op *node) error {
 		if s := r.server(scheme); s != r.doc.Server {
 			o.server = s
 		}
+	}
+	if err := checkServer(o.server); err != nil {
+		return err
+	}
+	if r.bytes > maxSchemas {
+		return fmt.Errorf("the schemas of the operations before it have %d MiB together, and no more are read", maxSchemas>>20)
 	}
 	s := &schemas{reader: r, names: map[*node]string{}}
 	if err := r.arguments(o, s, item, op); err != nil {
@@ -278,10 +290,22 @@ func (r *reader) operation(method, path string, item, op *node) error {
 	return nil
 }
 
+// checkServer returns an error for a server of one operation to which nothing can be sent. It may be relative.
+func checkServer(server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(server, `{}\`) {
+		return fmt.Errorf("its server %s is not an http or https URL of a host and a path", quote(server))
+	}
+	if err := safeSegments(u.EscapedPath()); err != nil {
+		return fmt.Errorf("its server %s: %v", quote(server), err)
+	}
+	return nil
+}
+
 // answers reads the media types of good answers.
 func (r *reader) answers(o *Operation, op *node) {
 	add := func(mediaType string) {
-		if mediaType != "" && !slices.Contains(o.accept, mediaType) {
+		if mediaType != "" && len(o.accept) < 20 && !slices.Contains(o.accept, mediaType) {
 			o.accept = append(o.accept, mediaType)
 		}
 	}
@@ -313,6 +337,12 @@ func (r *reader) answers(o *Operation, op *node) {
 	}
 }
 
+// maxPath bounds a path, in bytes.
+const maxPath = 8 << 10
+
+// braces are the names of variables and parameters.
+var braces = pattern.Lazy(`\{[^{}]*\}`)
+
 // maxName bounds the name of a tool: models know no longer ones.
 const maxName = 64
 
@@ -323,11 +353,12 @@ func (r *reader) name(id string, o *Operation) string {
 		name = plainName(strings.ToLower(o.Method)+"_"+o.Path, maxName)
 	}
 	first := name
-	for i := 2; r.names[name]; i++ {
-		suffix := fmt.Sprintf("_%d", i)
+	for r.names[name] > 0 {
+		r.names[first]++
+		suffix := fmt.Sprintf("_%d", r.names[first])
 		name = first[:min(len(first), maxName-len(suffix))] + suffix
 	}
-	r.names[name] = true
+	r.names[name] = 1
 	return name
 }
 
@@ -364,6 +395,9 @@ func (r *reader) resolve(n *node) (*node, error) {
 
 // find returns what a reference names.
 func (r *reader) find(ref *node) (*node, error) {
+	if n := r.found[ref.text]; n != nil {
+		return n, nil
+	}
 	pointer, local := strings.CutPrefix(ref.text, "#")
 	if !local {
 		return nil, fmt.Errorf("line %d refers to another document, %s; put all into one (redocly bundle and swagger-cli bundle do)", ref.line, quote(ref.text))
@@ -385,6 +419,7 @@ func (r *reader) find(ref *node) (*node, error) {
 		}
 		n = next
 	}
+	r.found[ref.text] = n
 	return n, nil
 }
 

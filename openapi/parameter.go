@@ -50,10 +50,16 @@ type body struct {
 	files       map[string]bool // properties of a form that are base64 of a file
 }
 
+// maxParameters bounds the parameters of an operation.
+const maxParameters = 1000
+
 // arguments reads the parameters and the body of an operation.
 func (r *reader) arguments(o *Operation, s *schemas, item, op *node) error {
 	var all []*node
 	for _, list := range [][]*node{op.list("parameters"), item.list("parameters")} {
+		if len(list) > maxParameters {
+			return fmt.Errorf("it has more than %d parameters", maxParameters)
+		}
 		for _, n := range list {
 			p, err := r.resolve(n)
 			if err != nil {

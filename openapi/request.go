@@ -50,6 +50,11 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 	if err := o.fill(req, values); err != nil {
 		return nil, err
 	}
+	for name, list := range a.options.Header { // no argument replaces one
+		if name = http.CanonicalHeaderKey(name); a.owns(o) && name != "Cookie" {
+			req.Header[name] = list
+		}
+	}
 	if o.body != nil {
 		if err := o.body.fill(req, values.get("body"), args); err != nil {
 			return nil, err
@@ -63,7 +68,7 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 
 // target returns the path with its arguments, escaped. An argument stays within its segment.
 func (o *Operation) target(values *node) (string, error) {
-	escaped, plain := escapeTemplate(o.path), o.path
+	texts, parts := map[string]string{}, map[string]string{} // by the names in the path
 	for _, p := range o.parameters {
 		if p.in != "path" {
 			continue
@@ -79,18 +84,30 @@ func (o *Operation) target(values *node) (string, error) {
 		case strings.ContainsFunc(text, unicode.IsControl):
 			return "", fmt.Errorf("%s has a control character in it", p.argument)
 		}
-		plain = strings.ReplaceAll(plain, "{"+p.name+"}", text)
-		escaped = strings.ReplaceAll(escaped, escapeTemplate("{"+p.name+"}"), p.simple(v, escapeSegment))
 		if err := safeSegments(text); err != nil {
 			return "", fmt.Errorf("%s: %v", p.argument, err)
 		}
+		texts[p.name], parts[p.name] = text, p.simple(v, escapeSegment)
 	}
-	return escaped, safeSegments(plain)
+	// In one pass: an argument may look like the place of another one.
+	plain := braces().ReplaceAllStringFunc(o.path, func(name string) string { return texts[name[1:len(name)-1]] })
+	var escaped strings.Builder
+	rest := o.path
+	for _, at := range braces().FindAllStringIndex(o.path, -1) {
+		escaped.WriteString(escapeTemplate(o.path[len(o.path)-len(rest):at[0]]) + parts[o.path[at[0]+1:at[1]-1]])
+		rest = o.path[at[1]:]
+	}
+	escaped.WriteString(escapeTemplate(rest))
+	return escaped.String(), safeSegments(plain)
 }
 
 // escapeTemplate escapes what a path of a document should have escaped, and leaves escapes that are there.
 func escapeTemplate(path string) string {
-	return (&url.URL{Path: path, RawPath: path}).EscapedPath()
+	plain, err := url.PathUnescape(path)
+	if err != nil {
+		plain = path
+	}
+	return (&url.URL{Path: plain, RawPath: path}).EscapedPath()
 }
 
 // fill adds the arguments in the query, in headers and in cookies.

@@ -11,8 +11,13 @@ import (
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
-// maxSchema bounds the schema of one tool, in bytes.
-const maxSchema = 1 << 20
+// Bounds of the schema of one tool, in bytes and in parts, and of those of all tools, in bytes: many operations may refer
+// to one large schema.
+const (
+	maxSchema  = 1 << 20
+	maxParts   = 5000
+	maxSchemas = 256 << 20
+)
 
 // schemas writes the schemas of one operation as JSON Schema 2020-12. A schema that is referred to is in $defs, once.
 type schemas struct {
@@ -20,6 +25,7 @@ type schemas struct {
 	names   map[*node]string // of what is in $defs
 	queue   []*node          // of $defs, not written yet
 	taken   map[string]bool
+	parts   int
 	noRegex bool  // leave out patterns
 	err     error // the first
 }
@@ -52,7 +58,7 @@ func (s *schemas) input(o *Operation) ([]byte, error) {
 }
 
 func (s *schemas) object(o *Operation) ([]byte, error) {
-	s.names, s.queue, s.taken, s.err = map[*node]string{}, nil, map[string]bool{}, nil
+	s.names, s.queue, s.taken, s.parts, s.err = map[*node]string{}, nil, map[string]bool{}, 0, nil
 	dst := []byte(`{"type":"object","properties":{`)
 	var required []string
 	property := func(name string, must bool, description string, value func([]byte) []byte) {
@@ -99,6 +105,7 @@ func (s *schemas) object(o *Operation) ([]byte, error) {
 		dst = append(dst, '}')
 	}
 	dst = append(dst, `,"additionalProperties":false}`...)
+	s.bytes += len(dst) // also of those that cannot be used: they took time
 	if len(dst) > maxSchema {
 		s.fail("its schema has more than %d KiB", maxSchema>>10)
 	}
@@ -175,6 +182,9 @@ func (s *schemas) append(dst []byte, n *node, depth int) []byte {
 	case len(dst) > maxSchema:
 		s.fail("its schema has more than %d KiB", maxSchema>>10)
 		return append(dst, "{}"...)
+	case s.parts > maxParts:
+		s.fail("its schema has more than %d parts", maxParts)
+		return append(dst, "{}"...)
 	case depth > maxDepth:
 		s.fail("its schema nests more than %d levels", maxDepth)
 		return append(dst, "{}"...)
@@ -185,6 +195,7 @@ func (s *schemas) append(dst []byte, n *node, depth int) []byte {
 	case n.kind != '{':
 		return append(dst, "{}"...)
 	}
+	s.parts++
 	w := &schemaWriter{schemas: s, from: len(dst), dst: append(dst, '{'), depth: depth}
 	ref := n.get("$ref")
 	if ref != nil && ref.kind == '"' {
@@ -199,7 +210,7 @@ func (s *schemas) append(dst []byte, n *node, depth int) []byte {
 	if !s.plain {
 		w.older(n)
 	}
-	if ex := n.get("example"); ex != nil && n.get("examples") == nil {
+	if ex := n.get("example"); ex != nil && n.get("examples") == nil && ex.atMost(200) >= 0 {
 		if text := ex.appendJSON(nil, depth); len(text) <= 200 {
 			w.raw("examples", append(append([]byte{'['}, text...), ']'))
 		}
@@ -338,8 +349,15 @@ func (w *schemaWriter) readOnly(n *node) bool {
 func (w *schemaWriter) required(n *node, m member) {
 	out := []byte{'['}
 	seen := map[string]bool{}
+	if p := n.get("properties"); p != nil {
+		for _, p := range p.members {
+			if w.readOnly(p.value) {
+				seen[p.name] = true
+			}
+		}
+	}
 	for _, item := range m.value.items {
-		if p := n.get("properties").get(item.text); item.kind != '"' || seen[item.text] || p != nil && w.readOnly(p) {
+		if item.kind != '"' || seen[item.text] {
 			continue
 		}
 		seen[item.text] = true
@@ -359,10 +377,17 @@ func (w *schemaWriter) choices(n *node, m member) {
 		return
 	}
 	var texts []string
+	seen, size := map[string]bool{}, 0
 	for _, item := range m.value.items {
-		if text := string(item.appendJSON(nil, w.depth)); !slices.Contains(texts, text) || m.name != "enum" {
+		text := string(item.appendJSON(nil, w.depth))
+		if size += len(text) + 1; size > maxSchema {
+			w.fail("its schema has more than %d KiB", maxSchema>>10)
+			return
+		}
+		if !seen[text] || m.name != "enum" {
 			texts = append(texts, text)
 		}
+		seen[text] = true
 	}
 	if m.name == "enum" && w.nullable(n) && !slices.Contains(texts, "null") {
 		texts = append(texts, "null")

@@ -179,10 +179,17 @@ func (a *api) check() error {
 	return a.doc.checkCredentials(o.Credentials)
 }
 
-// learn notes a secret. A short one would hide words that happen to contain it.
+// learn notes a secret, and how it looks in a URL and in JSON. A short one would hide words that happen to contain it.
 func (a *api) learn(secret string) {
-	if len(secret) >= 8 {
-		a.secrets = append(a.secrets, secret)
+	if len(secret) < 8 {
+		return
+	}
+	inJSON := string(jsonx.AppendString(nil, secret))
+	standard, _ := json.Marshal(secret)
+	for _, form := range []string{secret, url.QueryEscape(secret), escapeSegment(secret), url.PathEscape(secret), inJSON[1 : len(inJSON)-1], string(standard[1 : len(standard)-1])} {
+		if !slices.Contains(a.secrets, form) {
+			a.secrets = append(a.secrets, form)
+		}
 	}
 }
 
@@ -198,7 +205,7 @@ func (a *api) baseOf(o *Operation) *url.URL {
 	if u.Host == "" || a.options.Base != "" && u.Host == hostOf(a.doc.Server) {
 		return a.base.ResolveReference(&url.URL{Path: u.Path, RawPath: u.RawPath})
 	}
-	return u
+	return a.base.ResolveReference(u) // one that begins with // has no scheme
 }
 
 func hostOf(server string) string {

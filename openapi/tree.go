@@ -23,6 +23,9 @@ const MaxBytes = 32 << 20
 // maxDepth bounds the nesting of a document, and of what its references lead to.
 const maxDepth = 128
 
+// maxValues bounds the values of a document: each takes about 100 bytes.
+const maxValues = 4 << 20
+
 // node is a value of a document, which is JSON or YAML, with its place. It is not changed after it is read.
 type node struct {
 	kind    byte   // '{', '[', '"', '0', 't', 'f' or 'n'
@@ -102,6 +105,7 @@ type jsonReader struct {
 	line      int32
 	lineStart int // of the line that is counted
 	counted   int // bytes of data
+	values    int
 
 	// What is allocated in blocks, and what objects and arrays that are not closed yet have.
 	nodes   []node
@@ -157,6 +161,9 @@ func (r *jsonReader) at(pos int) (line, column int) {
 func (r *jsonReader) value(depth int) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("it nests more than %d levels", maxDepth)
+	}
+	if r.values++; r.values > maxValues {
+		return nil, fmt.Errorf("it has more than %d values", maxValues)
 	}
 	kind := r.dec.PeekKind()
 	if kind != '{' && kind != '[' {
@@ -255,7 +262,13 @@ func yamlFault(err error) error {
 }
 
 // yamlReader makes nodes of those of YAML. An alias is the node that it names, so that many of them take no room.
-type yamlReader struct{ made map[*yaml.Node]*node }
+type yamlReader struct {
+	made   map[*yaml.Node]*node
+	merged int // members
+}
+
+// maxMerged bounds the members that a document merges into mappings.
+const maxMerged = 1 << 20
 
 func (c *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
 	if depth > maxDepth {
@@ -284,7 +297,9 @@ func (c *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
 				return nil, err
 			}
 			if key.Tag == "!!merge" {
-				n.merge(value)
+				if !c.merge(n, value, map[string]bool{}) {
+					return nil, &Fault{key.Line, key.Column, "", fmt.Sprintf("it merges more than %d members", maxMerged)}
+				}
 				continue
 			}
 			n.members = append(n.members, member{key.Value, value})
@@ -304,16 +319,41 @@ func (c *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
 	return n, nil
 }
 
-// merge adds the members of a mapping, or of several, that n does not have.
-func (n *node) merge(from *node) {
+// merge adds the members of a mapping, or of several, that n does not have. It reports whether that is within bounds.
+func (c *yamlReader) merge(n, from *node, has map[string]bool) bool {
+	if len(has) == 0 {
+		for _, m := range n.members {
+			has[m.name] = true
+		}
+		c.merged += len(n.members)
+	}
 	for _, item := range from.items {
-		n.merge(item)
+		if c.merged++; c.merged > maxMerged || !c.merge(n, item, has) {
+			return false
+		}
 	}
 	for _, m := range from.members {
-		if n.get(m.name) == nil {
+		if c.merged++; c.merged > maxMerged {
+			return false
+		}
+		if !has[m.name] {
+			has[m.name] = true
 			n.members = append(n.members, m)
 		}
 	}
+	return true
+}
+
+// atMost returns how much of a number of bytes the JSON of n leaves, about; below zero it is longer.
+func (n *node) atMost(most int) int {
+	most -= len(n.text) + 2
+	for i := 0; i < len(n.items) && most >= 0; i++ {
+		most = n.items[i].atMost(most)
+	}
+	for i := 0; i < len(n.members) && most >= 0; i++ {
+		most = n.members[i].value.atMost(most - len(n.members[i].name))
+	}
+	return most
 }
 
 // scalar makes n a value of JSON. What JSON has no value for, such as a date or infinity, is its text.
