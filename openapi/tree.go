@@ -107,7 +107,7 @@ type jsonReader struct {
 	counted   int // bytes of data
 	values    int
 
-	// What is allocated in blocks, and what objects and arrays that are not closed yet have.
+	// Nodes are allocated in blocks. Members and items are those of objects and arrays that are not closed yet.
 	nodes   []node
 	members []member
 	items   []*node
