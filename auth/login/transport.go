@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/nonblock"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
@@ -198,6 +199,7 @@ func newOwnBase(c *tls.Config) http.RoundTripper {
 		own.TLSClientConfig = c
 	}
 	own.MaxIdleConns, own.MaxIdleConnsPerHost = 256, 128
+	own.DialContext = nonblock.Dial(own.DialContext)
 	return own
 }
 

@@ -2,6 +2,7 @@ package nonblock
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -173,6 +174,33 @@ func TestNobodyReads(t *testing.T) {
 	r.Close()
 	if n, err := w.Write([]byte("x")); n != 0 || err == nil {
 		t.Errorf("Write: %d, %v", n, err)
+	}
+}
+
+// Dial passes on errors and connections that are not of TCP, and the others work.
+func TestDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(nil)(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes(t, c, far)
+	far.Close()
+	l.Close()
+	if c, err := Dial(nil)(t.Context(), "tcp", l.Addr().String()); err == nil || c != nil {
+		t.Errorf("%v, %v without a listener", c, err)
+	}
+	near, _ := net.Pipe()
+	other := func(context.Context, string, string) (net.Conn, error) { return near, nil }
+	if c, err := Dial(other)(t.Context(), "", ""); c != near || err != nil {
+		t.Errorf("%v, %v; want the connection in memory", c, err)
 	}
 }
 
