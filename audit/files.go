@@ -137,6 +137,21 @@ type end struct {
 	id       string    // of the log, as the first line has it; empty: it has none
 }
 
+// part reads the bytes before an offset in a file, or with the offset 0 its first ones: as many as suffice, but no
+// more than most. Several processes that share a log read its end before each of their lines, which are
+// much shorter than they may be.
+func part(f *os.File, before, most int64, suffices func([]byte) bool) ([]byte, error) {
+	for n := min(4<<10, most); ; n = min(8*n, most) {
+		b := make([]byte, n)
+		if _, err := f.ReadAt(b, max(0, before-n)); err != nil && err != io.EOF {
+			return nil, err
+		}
+		if n == most || suffices(b) {
+			return b, nil
+		}
+	}
+}
+
 // endOf finds the end of the log in its current file.
 func endOf(f *os.File) (e end, err error) {
 	info, err := f.Stat()
@@ -150,8 +165,11 @@ func endOf(f *os.File) (e end, err error) {
 	if size == 0 {
 		return e, nil
 	}
-	tail := make([]byte, min(size, 2*maxLine))
-	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
+	tail, err := part(f, size, min(size, 2*maxLine), func(tail []byte) bool {
+		last := bytes.LastIndexByte(tail, '\n')
+		return last > 0 && bytes.IndexByte(tail[:last], '\n') >= 0
+	})
+	if err != nil {
 		return e, err
 	}
 	last := bytes.LastIndexByte(tail, '\n') + 1 // of the tail
@@ -169,8 +187,8 @@ func endOf(f *os.File) (e end, err error) {
 		return e, notALog(f.Name())
 	}
 	e.Head = headOf(line)
-	header := make([]byte, min(size, maxLine))
-	if _, err := f.ReadAt(header, 0); err != nil && err != io.EOF {
+	header, err := part(f, 0, min(size, maxLine), func(header []byte) bool { return bytes.IndexByte(header, '\n') >= 0 })
+	if err != nil {
 		return e, err
 	}
 	header, _, _ = bytes.Cut(header, []byte("\n"))

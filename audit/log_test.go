@@ -245,6 +245,31 @@ func TestOneProcess(t *testing.T) {
 	open(t, path, nil)
 }
 
+// A line of a shared log takes little memory, however long the log is.
+func TestMemoryOfSharedLog(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "audit.jsonl"), &audit.Options{Shared: true, Sync: audit.SyncNone})
+	write := func(size int) {
+		t.Helper()
+		if err := l.Write(t.Context(), audit.Entry{Kind: audit.CallBegin, Tool: "t", Detail: fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", size))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 300 { // more than 4 MB
+		write(15_000)
+	}
+	write(10)
+	const lines = 50
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range lines {
+		write(10)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / lines; each > 100<<10 {
+		t.Errorf("a line takes %d bytes", each)
+	}
+}
+
 // Shared logs have one chain, and rotate.
 func TestShared(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
