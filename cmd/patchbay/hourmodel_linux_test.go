@@ -69,6 +69,7 @@ type hourTask struct {
 	program chan *os.Process                   // holds the program, once it has started
 
 	serving sync.Mutex // one request at a time
+	body    []byte     // of the request; guarded by serving
 
 	mu       sync.Mutex
 	requests int               // guarded by mu, like all that follows
@@ -104,6 +105,7 @@ func (m *hourModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k := m.task(of.Model)
 	k.serving.Lock()
 	defer k.serving.Unlock()
+	k.body = body
 	k.mu.Lock()
 	n := k.requests
 	k.requests++
@@ -151,12 +153,13 @@ func (k *hourTask) turn(req *modeltest.Request) (t modeltest.Turn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.now
-	switch user := req.User(); {
-	case strings.Contains(user, hourSummary):
+	says := func(text string) bool { return bytes.Contains(req.Body, []byte(text)) }
+	switch {
+	case says(hourSummary):
 		t.Answer = []modeltest.Piece{{Text: "Some of it is done."}}
-	case strings.Contains(user, hourSample):
+	case says(hourSample):
 		t.Answer = []modeltest.Piece{{Text: "yes"}}
-	case strings.Contains(user, "Call no more tools"):
+	case says("Call no more tools"):
 		t.Answer = []modeltest.Piece{{Text: k.agent.report()}}
 	default:
 		if k.next == nil || k.served && k.digest != k.last {
