@@ -80,9 +80,12 @@ type provider struct {
 	n     int           // answers so far; guarded by mu
 	asked []time.Time   // when requests came; guarded by mu
 	sent  time.Time     // when the word was sent; guarded by mu
-	word  string        // guarded by mu
 	rest  chan struct{} // lets the rest of the answer follow
 }
+
+// word returns the first token of the nth answer, from 1. It has no letter in common with the one before, so that a
+// screen that changes is written whole.
+func word(n int) string { return []string{"ababab", "xyxyxy"}[n%2] }
 
 func newProvider() *provider {
 	p := &provider{rest: make(chan struct{}, 1)}
@@ -106,15 +109,10 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.n++
 	p.asked = append(p.asked, came)
-	// Words of two answers have no letter in common, so that a screen that changes is written whole.
-	p.word = strings.Repeat([]string{"ab", "xy"}[p.n%2], 3)
-	word := p.word
+	first := fmt.Sprintf(`{"content":%q}`, word(p.n))
+	p.sent = time.Now()
 	p.mu.Unlock()
-	sent := time.Now()
-	send(fmt.Sprintf(`{"content":%q}`, word), "null")
-	p.mu.Lock()
-	p.sent = sent
-	p.mu.Unlock()
+	send(first, "null")
 	select {
 	case <-p.rest:
 	case <-r.Context().Done():
@@ -226,7 +224,7 @@ func measure(program string, rounds int, only string) error {
 	if program, err = filepath.Abs(program); err != nil {
 		return err
 	}
-	fmt.Printf("%-27s%22s%24s%12s\n", "", "to the first request", "until a token is shown", "memory")
+	fmt.Printf("%-27s%26s%26s%26s\n", "", "to the first request", "until a token is shown", "memory")
 	for _, u := range uses {
 		if !strings.Contains(u.name, only) {
 			continue
@@ -249,7 +247,7 @@ func measure(program string, rounds int, only string) error {
 				list = append(list, s)
 			}
 		}
-		fmt.Printf("%-27s%22s%24s%12s\n", u.name,
+		fmt.Printf("%-27s%26s%26s%26s\n", u.name,
 			cell(list, u.start, func(s sample) float64 { return s.start.Seconds() * 1000 }, "ms"),
 			cell(list, u.token, func(s sample) float64 { return s.token.Seconds() * 1000 }, "ms"),
 			cell(list, u.memory, func(s sample) float64 { return s.megabytes }, "MB"))
@@ -257,7 +255,7 @@ func measure(program string, rounds int, only string) error {
 	return nil
 }
 
-// cell words the median and the greatest value of samples.
+// cell words the median, the least and the greatest value of samples.
 func cell(list []sample, measured bool, of func(sample) float64, unit string) string {
 	if !measured {
 		return "-"
@@ -267,7 +265,7 @@ func cell(list []sample, measured bool, of func(sample) float64, unit string) st
 		values = append(values, of(s))
 	}
 	slices.Sort(values)
-	return fmt.Sprintf("%.1f (≤ %.1f) %s", values[len(values)/2], values[len(values)-1], unit)
+	return fmt.Sprintf("%.1f (%.1f to %.1f) %s", values[len(values)/2], values[0], values[len(values)-1], unit)
 }
 
 // once runs the program once.
@@ -310,7 +308,7 @@ func (u use) once(program, home string) (s sample, err error) {
 	} else {
 		cmd.Stdout = out
 	}
-	out.expects([]string{"ababab", "xyxyxy"}[1]) // the first word
+	out.expects(word(1))
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return s, err
@@ -341,7 +339,7 @@ func (u use) once(program, home string) (s sample, err error) {
 		if turn+1 >= u.turns {
 			break
 		}
-		out.expects([]string{"xyxyxy", "ababab"}[(turn+1)%2])
+		out.expects(word(turn + 2))
 		fmt.Fprintf(keyboard, "and what about number %d?\r", turn)
 	}
 	if u.terminal && u.args[0] == "chat" {
