@@ -60,7 +60,7 @@ type oneRun struct {
 	code  int    // wanted exit code
 	words string // wanted on standard error
 	most  float64
-	watch func(pid int, stacks string, over <-chan struct{}) // beside the program; nil: not watched
+	watch func(pid int, counted string, over <-chan struct{}) // beside the program; nil: not watched
 }
 
 var hourAPIs = []string{"openai", "openai-responses", "anthropic", "gemini", "text"}
@@ -103,7 +103,7 @@ func (h *hour) do(r oneRun) {
 	cmd := exec.Command(h.self, append([]string{"run", "Do it.", "-m", "hour", "--config", "mcp.json", "--allow", "*", "--allow-sampling", "*",
 		"--timeout", patience, "--max-cost", fmt.Sprint(r.most)}, r.flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	cmd.Env = append(os.Environ(), testRun+"=patchbay", weekStacks+"="+filepath.Join(dir, "stacks"), "SSL_CERT_FILE="+h.root,
+	cmd.Env = append(os.Environ(), testRun+"=patchbay", hourCount+"="+filepath.Join(dir, "goroutines"), "SSL_CERT_FILE="+h.root,
 		"HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CACHE_HOME="+dir)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -114,7 +114,7 @@ func (h *hour) do(r oneRun) {
 	var watching sync.WaitGroup
 	over := make(chan struct{})
 	if r.watch != nil {
-		watching.Go(func() { r.watch(cmd.Process.Pid, filepath.Join(dir, "stacks"), over) })
+		watching.Go(func() { r.watch(cmd.Process.Pid, filepath.Join(dir, "goroutines"), over) })
 	}
 	late := time.AfterFunc(long.Or(90*time.Minute, 2*time.Minute), func() { cmd.Process.Signal(syscall.SIGQUIT) })
 	cmd.Wait()
@@ -445,7 +445,7 @@ func (h *hour) longRun(end time.Time) {
 				}
 			}
 		},
-		watch: func(pid int, stacks string, over <-chan struct{}) {
+		watch: func(pid int, counted string, over <-chan struct{}) {
 			tick := time.NewTicker(min(time.Second, time.Until(end)/50))
 			defer tick.Stop()
 			for {
@@ -461,9 +461,11 @@ func (h *hour) longRun(end time.Time) {
 						memory = append(memory, kB>>10)
 					}
 				}
-				if len(memory)%10 == 0 && syscall.Kill(pid, syscall.SIGUSR1) == nil {
-					if text, err := os.ReadFile(stacks); err == nil {
-						goroutines = append(goroutines, bytes.Count(text, []byte("\ngoroutine "))+1)
+				if len(memory)%10 == 0 && syscall.Kill(pid, syscall.SIGUSR2) == nil {
+					if text, err := os.ReadFile(counted); err == nil { // what the signal before has led to
+						var n int
+						fmt.Sscan(string(text), &n)
+						goroutines = append(goroutines, n)
 					}
 				}
 			}

@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -19,16 +22,30 @@ import (
 // The servers of TestUnattended write each deed to a journal, to which several processes append one line
 // for each. The agent says how a call is to fail, and it fails so once.
 
+// hourCount names the file for the number of goroutines of a run.
+const hourCount = "PATCHBAY_TEST_GOROUTINES"
+
+// init makes the test binary a server, and makes a run write its number of goroutines on SIGUSR2. Its stacks would
+// take megabytes, of which the test measures the memory.
 func init() {
-	if os.Getenv(testRun) != "till" {
-		return
+	switch file := os.Getenv(hourCount); {
+	case os.Getenv(testRun) == "till":
+		fmt.Fprintln(os.Stderr, "till: open")
+		if err := hourServer("till", os.Args[1]).ServeStdio(context.Background()); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case file != "":
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGUSR2)
+		go func() { // ends with the process
+			for range asked {
+				if os.WriteFile(file+"~", fmt.Append(nil, runtime.NumGoroutine()), 0o600) == nil {
+					os.Rename(file+"~", file)
+				}
+			}
+		}()
 	}
-	fmt.Fprintln(os.Stderr, "till: open")
-	err := hourServer("till", os.Args[1]).ServeStdio(context.Background())
-	if err != nil {
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 // once reports whether it is called for the first time with a name, in all processes.
