@@ -61,6 +61,10 @@ const (
 	// parting bounds the wait of close for a blocked terminal.
 	parting = time.Second
 
+	// Erases the line of the cursor and all below it. A single sequence for both would put a frame that fills the screen
+	// into the scrollback: tmux keeps what is erased from the first column of the first row on.
+	erase = "\x1b[2K\x1b7\x1b[B\x1b[J\x1b8"
+
 	// Enables bracketed paste, reports of the focus and distinguishable modifier keys.
 	enter = "\x1b[?2004h\x1b[?1004h\x1b[>1u\x1b[>4;2m"
 	leave = "\x1b[?2004l\x1b[?1004l\x1b[<1u\x1b[>4m\x1b[?7h\x1b[?25h\x1b[0m"
@@ -255,7 +259,7 @@ func (p *painter) paintBelow(out *strings.Builder, above []string, next frame, a
 	}
 	keep := len(above) == 0 && !anew && next.width == p.drawn.width && len(next.lines) == len(p.drawn.lines)
 	if !keep {
-		out.WriteString("\x1b[J")
+		out.WriteString(erase)
 	}
 	for _, l := range above {
 		out.WriteString(l + "\r\n")

@@ -212,6 +212,27 @@ func TestScrollback(t *testing.T) {
 	}
 }
 
+// TestFullFrames fills the screen with a dialog, and wants none of it in the scrollback after the answer and at the end.
+func TestFullFrames(t *testing.T) {
+	x := at(t, 80, 24)
+	x.Type("call say {\"text\":\"" + strings.Repeat("many words ", 300) + "\"}")
+	x.Press("Enter")
+	x.Wait(`(?s)\A\? theatre/say.*more lines: arrows.*` + armed)
+	x.Press("n")
+	x.Wait(done(2))
+	if all := x.All(); strings.Contains(all, "┃") || strings.Count(all, "⊘ theatre/say") != 1 || strings.Contains(all, "waiting for you") {
+		t.Errorf("something of the dialog is left:\n%s", all)
+	}
+	x.Press("Up")
+	x.Press("Enter")
+	x.Wait(`(?s)\A\? theatre/say.*` + armed)
+	x.Press("C-c", "C-c")
+	x.Wait(`(?m)^exit 0$`)
+	if all := x.All(); strings.Contains(all, "┃") {
+		t.Errorf("something of the dialog is left at the end:\n%s", all)
+	}
+}
+
 // TestLeaving restores the terminal.
 func TestLeaving(t *testing.T) {
 	x := at(t, 80, 24)
