@@ -147,7 +147,7 @@ func (w *When) unfit(r *Request) string {
 			}
 		}
 		if !slices.ContainsFunc(got, regexp.MustCompile(want).MatchString) {
-			why = append(why, fmt.Sprintf("the results of %s are %q, want one with %q", tool, got, want))
+			why = append(why, fmt.Sprintf("the results of %s are %s, want one with %q", tool, cut(fmt.Sprintf("%q", got)), want))
 		}
 	}
 	for _, tool := range w.Tools {

@@ -217,7 +217,7 @@ func (s *Server) turn(req *Request) (*Turn, string, error) {
 	if len(s.script.Rules) > 0 {
 		why += fmt.Sprintf("; nor does it fit one of the %d rules", len(s.script.Rules))
 	}
-	return nil, "", fmt.Errorf("unexpected request: %s; the last text of the user is %q, the last results are %q", why, cut(req.User()), req.Results())
+	return nil, "", fmt.Errorf("unexpected request: %s; the last text of the user is %q, the last results are %s", why, cut(req.User()), cut(fmt.Sprintf("%q", req.Results())))
 }
 
 func (s *Server) fault(err error) {

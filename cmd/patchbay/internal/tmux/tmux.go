@@ -83,6 +83,13 @@ func (x *Terminal) Type(text string) {
 	x.must("send-keys", "-l", "--", text)
 }
 
+// Paste pastes a text, as terminals do: programs that want to know learn that it was pasted.
+func (x *Terminal) Paste(text string) {
+	x.t.Helper()
+	x.must("set-buffer", "-b", "pasted", "--", text)
+	x.must("paste-buffer", "-p", "-d", "-b", "pasted")
+}
+
 // Press presses keys, by their tmux names: Enter, C-c, Up.
 func (x *Terminal) Press(keys ...string) {
 	x.t.Helper()
