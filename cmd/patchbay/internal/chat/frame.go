@@ -150,7 +150,7 @@ func (u *ui) statusLine() string {
 	if t := u.turn; t != nil {
 		head = l.spinner() + " "
 		add(screen.Cut(screen.OneLine(u.doingNow()), max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), 9)
-		add("ctrl-C cancels", 1)
+		add("ctrl-C cancels", 2)
 	}
 	name := "no model"
 	if m := u.model(); m != nil {
@@ -163,7 +163,7 @@ func (u *ui) statusLine() string {
 	}
 	servers, ready := u.serverCount()
 	add(servers, map[bool]int{true: 0, false: 9}[ready])
-	add(u.fill(false), 2)
+	add(u.fill(false), 1)
 	if _, cost := u.talk.Used(); cost > 0 {
 		add(fmt.Sprintf("%.4g", cost), 3)
 	}

@@ -107,7 +107,7 @@ func TestLastLineFits(t *testing.T) {
 		}{
 			{200, "waiting for you 1.5 s · ctrl-C cancels · openrouter/anthropic/claude-sonnet-4.5 · read-only · effort high · 1 server · 0% of 200k tokens"},
 			{130, "waiting for you 1.5 s · ctrl-C cancels · openrouter/anthropic/claude-sonnet-4.5 · read-only · effort high · 0% of 200k tokens"},
-			{110, "waiting for you 1.5 s · openrouter/anthropic/claude-sonnet-4.5 · read-only · effort high · 0% of 200k tokens"},
+			{110, "waiting for you 1.5 s · ctrl-C cancels · openrouter/anthropic/claude-sonnet-4.5 · read-only · effort high"},
 			{90, "waiting for you 1.5 s · openrouter/anthropic/claude-sonnet-4.5 · read-only · effort high"},
 			{80, "waiting for you 1.5 s · openrouter/anthropic/claude-sonnet-4.5 · read-only"},
 			{40, "waiting for you 1.5 s · read-only"},
