@@ -180,7 +180,9 @@ func (u *ui) row(name string, wide int, says string) {
 	l := &u.look
 	room := l.width - wide - 4
 	if screen.Columns(name) > wide || room < 20 {
-		u.print(l.wrapped(name, "  ", bold)...)
+		lines := l.wrapped(name, "      ", bold)
+		lines[0] = "  " + strings.TrimLeft(lines[0], " ")
+		u.print(lines...)
 		if says != "" {
 			u.print(l.wrapped(says, strings.Repeat(" ", min(wide+4, 6)), dim)...)
 		}

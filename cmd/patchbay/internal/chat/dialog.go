@@ -87,14 +87,14 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 	inner := *l
 	inner.width = max(8, l.width-2)
 	s := q.dialog.show(&inner)
-	title := screen.Fold(l.paint(s.title, bold), inner.width)
+	title := inner.wrapped(s.title, "", bold)
 	var moved []string // into the body
 	if len(title) > 2 {
 		moved = append(title, "")
 		title = screen.Fold(l.paint(screen.Cut(s.title, 2*inner.width-1), bold), inner.width)
 	}
 	least := min(2, len(moved)+len(s.head)+len(s.body)) // one line, and one that says that there are more
-	if q.tiny = l.width < 10 || rows < len(title)+least+len(s.foot); q.tiny {
+	if q.tiny = l.width < 12 || rows < len(title)+least+len(s.foot); q.tiny {
 		s = sheet{foot: []string{l.paint("(the terminal is too small)", yellow)}}
 		moved = nil
 	} else if !armed {

@@ -190,6 +190,19 @@ func TestApprovalWithLittleRoom(t *testing.T) {
 	})
 }
 
+// A question on a narrow terminal is broken between words, and so is the list of what is allowed.
+func TestNarrowTerminal(t *testing.T) {
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		resize(u, 24, 24)
+		line(t, u, `/allow theatre/say arguments.text == "a b"`)
+		line(t, u, "/allow")
+		line(t, u, "call lines")
+		wants(t, p, "  1  theatre/say if\n      arguments.text ==\n      \"a b\"\n      in this\n", "┃ May theatre/lines be\n┃ called?\n")
+		press(u, "n")
+		settle(u)
+	})
+}
+
 // TestApprovalOfLongName shows the beginning of a name that fills the terminal, and the rest by
 // scrolling.
 func TestApprovalOfLongName(t *testing.T) {

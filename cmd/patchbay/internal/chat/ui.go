@@ -137,7 +137,7 @@ func (u *ui) welcome() {
 	if m := u.model(); m != nil {
 		title += "  " + l.paint(screen.OneLine(m.Info().Name), bold)
 	}
-	u.print(title, l.paint("/help lists the commands, ctrl-C twice quits", dim), "")
+	u.print(append(append([]string{title}, l.wrapped("/help lists the commands, ctrl-C twice quits", "", dim)...), "")...)
 	if u.model() == nil && u.c.o.NoModel != "" {
 		u.print(append(l.wrapped(u.c.o.NoModel, "", yellow), "")...)
 	}
