@@ -78,7 +78,7 @@ func (a *app) elicitation() (elicitFunc, error) {
 func (a *app) askPerson(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	a.talk.Hold()
 	defer a.talk.Release()
-	d := &terminal.Dialog{Keys: a.keyboard(), Say: a.talk.Say, Paint: a.talk.Paint, Width: a.tty.errWidth, Server: a.serverName()}
+	d := &terminal.Dialog{Talk: a.talk, Keys: a.keyboard(), Width: a.tty.errWidth, Server: a.serverName()}
 	return d.Ask(ctx, r)
 }
 

@@ -70,7 +70,7 @@ func (p *Person) take(ctx context.Context) (release func(), err error) {
 }
 
 func (p *Person) dialog(server string) *terminal.Dialog {
-	return &terminal.Dialog{Keys: p.Keys, Say: p.talk.Say, Paint: p.talk.Paint, Width: p.width, Server: server}
+	return &terminal.Dialog{Talk: p.talk, Keys: p.Keys, Width: p.width, Server: server}
 }
 
 // Approve implements host.Person.

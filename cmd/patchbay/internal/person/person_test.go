@@ -3,9 +3,11 @@ package person
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/allow"
@@ -42,6 +44,47 @@ func TestPersonApproves(t *testing.T) {
 				t.Errorf("the person is not shown %q:\n%s", part, stderr)
 			}
 		}
+	}
+}
+
+// screenOf is standard error; it tells once that it has a text.
+type screenOf struct {
+	mu   sync.Mutex
+	text strings.Builder
+	want string
+	seen chan struct{}
+}
+
+func (s *screenOf) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p)
+	if s.want != "" && strings.Contains(s.text.String(), s.want) {
+		s.want = ""
+		close(s.seen)
+	}
+	return len(p), nil
+}
+
+// A line that is printed while a question waits comes before the prompt, which stays the last line, and after the
+// answer the prompt is not printed again.
+func TestPromptStaysLast(t *testing.T) {
+	const prompt = "Allow it? [y]es, in this [r]un, [a]lways, [m]ore, [n]o, or say why not: "
+	stderr := &screenOf{want: prompt, seen: make(chan struct{})}
+	p := New(&terminal.Talk{W: stderr, TTY: true}, 80)
+	keys, typed := io.Pipe()
+	p.Keys = terminal.NewKeyboard(keys)
+	go func() {
+		<-stderr.seen
+		p.talk.Note("another call has ended")
+		io.WriteString(typed, "m\n\ny\n")
+	}()
+	if _, err := p.Approve(t.Context(), &host.Approval{Server: "db", Tool: &mcp.Tool{Name: "drop"}, Arguments: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	p.talk.Note("the end")
+	if got := stderr.text.String(); !strings.Contains(got, prompt+"\r\x1b[Kpatchbay: another call has ended\n"+prompt+"  i  db/drop") || !strings.HasSuffix(got, prompt+"patchbay: the end\n") {
+		t.Errorf("the terminal got %q", got)
 	}
 }
 

@@ -29,11 +29,10 @@ const (
 
 // Dialog asks the questions from a server at the terminal.
 type Dialog struct {
+	*Talk
 	Keys   *Keyboard
-	Say    func(string)                    // writes text unchanged
-	Paint  func(text, style string) string // colours text
-	Width  int                             // of the terminal, in columns; 0: lines are not wrapped
-	Server string                          // the name of the server that asks
+	Width  int    // of the terminal, in columns; 0: lines are not wrapped
+	Server string // the name of the server that asks
 
 	ctx   context.Context
 	asked bool // input from before the dialog has been dropped
@@ -66,8 +65,9 @@ func (d *Dialog) read(prompt string) (string, error) {
 		d.asked = true
 		d.Keys.Drop()
 	}
-	d.Say(prompt)
+	d.Prompt(prompt)
 	text, err := d.Keys.Line(d.ctx)
+	d.Prompt("")
 	switch {
 	case errors.Is(err, io.EOF):
 		d.Say("\n")

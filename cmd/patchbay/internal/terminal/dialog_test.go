@@ -18,7 +18,7 @@ func TestInterruptedQuestion(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		var said strings.Builder
-		d := &Dialog{Keys: NewKeyboard(typed), Say: func(s string) { said.WriteString(s) }, Paint: func(s, _ string) string { return s }, Server: "x"}
+		d := &Dialog{Keys: NewKeyboard(typed), Talk: &Talk{W: &said}, Server: "x"}
 		if _, err := d.Ask(ctx, &mcp.ElicitRequest{Message: "Please?", URL: "https://example.com/"}); err != context.Canceled {
 			t.Errorf("the question ended with %v, want %v", err, context.Canceled)
 		}

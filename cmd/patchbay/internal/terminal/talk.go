@@ -181,7 +181,8 @@ func (t *Talk) Release() {
 	t.held, t.ask = false, ""
 }
 
-// Prompt writes the last line of a question. On a terminal it stays the last line until Release.
+// Prompt writes the last line of a question. On a terminal it stays the last line until Release, or until another is
+// written; "" ends it.
 func (t *Talk) Prompt(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
