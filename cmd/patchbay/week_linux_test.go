@@ -291,7 +291,11 @@ func TestTeamsWeek(t *testing.T) {
 	for _, m := range w.crew {
 		m.session.Close()
 	}
-	metrics := readMetrics(t, w.r.stderr)
+	var metrics string
+	until(t, "no call is open", func() bool { // a call is counted just after its answer
+		metrics = readMetrics(t, w.r.stderr)
+		return !regexp.MustCompile(`(?m)^patchbay_calls_open\{.*\} [1-9]`).MatchString(metrics)
+	})
 	inTime := len(w.attempts)
 	patchbay(t, "disable", "own") // ends the processes of persons
 	patchbay(t, "disable", "old")

@@ -157,7 +157,7 @@ func (c *Chain) AuditKey() string {
 }
 
 // Steered writes a line about what a person has done to a server, or without one to the gateway, to the
-// audit log.
+// audit log. It waits for the disk, so that the person finds the line; after 5 seconds the log goes on by itself.
 func (c *Chain) Steered(by, event, server string, detail map[string]any) {
 	raw, err := jsonx.Marshal(detail)
 	if c.trail == nil || err != nil {
@@ -167,7 +167,11 @@ func (c *Chain) Steered(by, event, server string, detail map[string]any) {
 	if server != "" {
 		e.Server = &audit.Server{Name: server}
 	}
-	c.trail.Log.Add(e)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := c.trail.Log.Write(ctx, e); err != nil && ctx.Err() == nil {
+		c.trail.Log.Add(e) // which is tried again
+	}
 }
 
 // Unsteered writes a line about a refused request of a person to the audit log.
