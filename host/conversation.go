@@ -238,16 +238,26 @@ func (c *Conversation) validator() (*schema.Validator, error) {
 // begin starts a turn, which lasts until done is called. Its context ends when the host is closed.
 func (c *Conversation) begin(ctx context.Context) (of context.Context, done func(), err error) {
 	c.h.start()
-	if c.h.talking.Err() != nil {
-		return nil, nil, ErrClosed
-	}
 	free, err := c.hold()
 	if err != nil {
 		return nil, nil, err
 	}
 	of, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.h.talking, func() { end(ErrClosed) })
-	return of, func() { stop(); end(nil); free() }, nil
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if c.h.closed {
+		end(nil)
+		free()
+		return nil, nil, ErrClosed
+	}
+	c.h.turns[&end] = true
+	return of, func() {
+		c.h.mu.Lock()
+		delete(c.h.turns, &end)
+		c.h.mu.Unlock()
+		end(nil)
+		free()
+	}, nil
 }
 
 // hold keeps turns from beginning until free is called.

@@ -89,8 +89,7 @@ type Host struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	talking context.Context // of the turns of all conversations
-	hush    context.CancelCauseFunc
+	turns map[*context.CancelCauseFunc]bool // of all conversations; guarded by mu
 
 	schemas  schemas    // of arguments
 	eras     mcp.Eras   // of servers

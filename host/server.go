@@ -107,7 +107,7 @@ const drainTime = 30 * time.Second
 func (h *Host) start() {
 	h.setUp.Do(func() {
 		h.ctx, h.cancel = context.WithCancel(context.Background())
-		h.talking, h.hush = context.WithCancelCause(context.Background())
+		h.turns = map[*context.CancelCauseFunc]bool{}
 		h.links = &gateway.Gateway{Name: "host", Logger: h.Logger, Middleware: h.Middleware}
 	})
 }
@@ -266,7 +266,9 @@ func (h *Host) Close() error {
 	h.start()
 	h.mu.Lock()
 	h.closed = true
-	h.hush(ErrClosed)
+	for end := range h.turns { // before their calls fail, which a turn would tell its model
+		(*end)(ErrClosed)
+	}
 	talks := slices.Collect(maps.Keys(h.talks))
 	h.mu.Unlock()
 	for _, c := range talks {

@@ -44,7 +44,7 @@ func TestFormOfManyParts(t *testing.T) {
 			if allocated > 100_000 {
 				t.Errorf("the form takes %.0f allocations", allocated)
 			}
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > time.Minute { // the allocations are the bound; this is for a machine that does much else
 				t.Errorf("the form took %v", took)
 			}
 		})
