@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -83,7 +84,8 @@ type day struct {
 	name    string // of the model
 
 	requests int      // that the steps so far were to make
-	spent    float64  // what they cost
+	spent    float64  // what they cost, without answers that broke off
+	broken   int      // answers that broke off, whose tokens the provider did not count
 	said     []string // by the person and the model
 	percent  string   // how full the window is, a regular expression
 	mode     string   // of the last line; empty: the default
@@ -263,6 +265,7 @@ func (d *day) play(s step) {
 	for _, turn := range s.turns() {
 		if turn.Fault != nil {
 			d.requests++
+			d.broken++
 			continue
 		}
 		in, out := float64(dayInput+40*d.requests), float64(dayOutput)
@@ -299,6 +302,7 @@ func (d *day) idle(before string) {
 			summaries++
 		}
 	}
+	spent := d.spent + float64(summaries)*(20_000+2*50)/1e6
 	facts := []string{d.name}
 	if d.mode != "" {
 		facts = append(facts, d.mode)
@@ -307,12 +311,20 @@ func (d *day) idle(before string) {
 	servers := len(facts)
 	facts = append(facts, `5 servers`)
 	if d.requests > 0 {
-		facts = append(facts, d.percent+` of 32k tokens`, regexp.QuoteMeta(fmt.Sprintf("%.4g", d.spent+float64(summaries)*(20_000+2*50)/1e6)))
+		facts = append(facts, d.percent+` of 32k tokens`, `[\d.]+`)
 	}
-	if len([]rune(strings.Join(facts, " · "))) > d.columns {
+	if sample := strings.NewReplacer(`\d+%`, "99%", `[\d.]+`, "0.1234").Replace(strings.Join(facts, " · ")); len([]rune(sample)) > d.columns {
 		facts = slices.Delete(facts, servers, servers+1)
 	}
-	d.x.Wait(`(?s)` + before + empty + strings.Join(facts, " · ") + `\n+\z`)
+	screen := d.x.Wait(`(?s)` + before + empty + strings.Join(facts, " · ") + `\n+\z`)
+	if d.requests > 0 {
+		shown := regexp.MustCompile(`([\d.]+)\n+\z`).FindStringSubmatch(screen)[1]
+		cost, err := strconv.ParseFloat(shown, 64)
+		most := spent + float64(d.broken)*dayWindow/1e6 + 1e-4 // they are estimated, by what was sent
+		if err != nil || d.broken == 0 && shown != fmt.Sprintf("%.4g", spent) || cost < spent-1e-4 || cost > most {
+			d.t.Errorf("the last line has the cost %s, %v; want from %.4g to %.4g", shown, err, spent, most)
+		}
+	}
 	if all := d.x.All(); strings.Contains(all, "┃") || regexp.MustCompile(spins).MatchString(all) {
 		d.t.Fatalf("something of a dialog or of work in progress is left:\n%s", all)
 	}
