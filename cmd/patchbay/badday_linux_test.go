@@ -193,7 +193,7 @@ telemetry: {otlp: '`+c.url+`'}
 		case e.Kind == audit.Denied:
 			byAudit["refused"] += 1 + e.More
 		case e.Kind == audit.CallEnd && e.Outcome == "error":
-			byAudit["failed"]++
+			byAudit["failed"] += 1 + e.More // of calls that did not leave, a line may stand for many
 		case e.Kind == audit.CallEnd:
 			byAudit[e.Outcome]++
 		}
