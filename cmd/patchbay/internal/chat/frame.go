@@ -149,7 +149,7 @@ func (u *ui) statusLine() string {
 	head := ""
 	if t := u.turn; t != nil {
 		head = l.spinner() + " "
-		add(screen.Cut(screen.OneLine(u.doingNow()), max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), 9)
+		add(screen.Cut(screen.OneLine(u.doingNow()), max(10, l.width/2))+" "+seconds(l.now.Sub(t.began)), vital)
 		add("ctrl-C cancels", 2)
 	}
 	name := "no model"
@@ -157,12 +157,12 @@ func (u *ui) statusLine() string {
 		name = screen.OneLine(m.Info().Name)
 	}
 	add(name, 5)
-	add(u.mode(), 9)
+	add(u.mode(), vital)
 	for _, s := range u.settings() {
 		add(s, 4)
 	}
 	servers, ready := u.serverCount()
-	add(servers, map[bool]int{true: 0, false: 9}[ready])
+	add(servers, map[bool]int{true: 0, false: vital}[ready])
 	add(u.fill(false), 1)
 	if _, cost := u.talk.Used(); cost > 0 {
 		add(fmt.Sprintf("%.4g", cost), 3)
@@ -170,11 +170,13 @@ func (u *ui) statusLine() string {
 	return head + l.paint(joined(facts, max(1, l.width-screen.Columns(screen.Unpainted(head)))), dim)
 }
 
-// fact is a part of the last line. Without room for all, those of the least worth are left out.
+// fact is a part of the last line. Without room for all, those of the least worth are left out, except for vital ones.
 type fact struct {
 	text  string
 	worth int
 }
+
+const vital = 9
 
 // joined returns the facts that fit, in their order.
 func joined(facts []fact, width int) string {
@@ -188,7 +190,7 @@ func joined(facts []fact, width int) string {
 			}
 		}
 		line := strings.Join(texts, " · ")
-		if screen.Columns(line) <= width || len(facts) < 2 || facts[least].worth == 9 {
+		if screen.Columns(line) <= width || len(facts) < 2 || facts[least].worth == vital {
 			return screen.Cut(line, width)
 		}
 		facts = slices.Delete(facts, least, least+1)

@@ -60,6 +60,7 @@ func (p *picker) key(k tea.KeyPressMsg, u *ui) {
 	}
 }
 
+// closePicker closes the picker, without a choice.
 func (u *ui) closePicker() {
 	if left := u.picker.left; left != "" {
 		u.note("%s", left)

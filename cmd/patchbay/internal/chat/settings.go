@@ -131,7 +131,7 @@ func (u *ui) leftOut(parameter string) bool {
 	return slices.Contains(out, parameter) || slices.Contains(out, name)
 }
 
-// parameters returns the parameters that are set, with what becomes of them.
+// parameters returns the parameters that are set, and says which are left out.
 func (u *ui) parameters() (list []string) {
 	for _, p := range u.talk.Parameters.List() {
 		if u.leftOut(p) {
