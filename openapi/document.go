@@ -405,6 +405,9 @@ func (r *reader) find(ref *node) (*node, error) {
 	if text, err := url.PathUnescape(pointer); err == nil {
 		pointer = text
 	}
+	if pointer != "" && pointer[0] != '/' {
+		return nil, fmt.Errorf("line %d refers to the name %s, and only places in the document can be found", ref.line, quote(ref.text))
+	}
 	n := r.root
 	for _, step := range strings.Split(pointer, "/")[1:] {
 		step = unescapePointer.Replace(step)

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"fmt"
 	"math/big"
 	"slices"
@@ -28,6 +29,10 @@ type schemas struct {
 	parts   int
 	noRegex bool  // leave out patterns
 	err     error // the first
+
+	prefix, scope string   // what references, and names of schemas that are referred to, begin with; empty: they are in $defs
+	whole         bool     // it is for a document: readOnly properties stay, and references that lead nowhere are left out
+	lost          []string // those references
 }
 
 func (s *schemas) fail(format string, args ...any) {
@@ -244,7 +249,11 @@ func (w *schemaWriter) reference(n, ref *node) {
 	if err == nil && target.get("$ref") != nil {
 		_, err = w.resolve(target) // it must end somewhere
 	}
-	if err != nil {
+	switch {
+	case err != nil && w.whole:
+		w.lost = append(w.lost, ref.text)
+		return
+	case err != nil:
 		w.fail("%v", err)
 		return
 	}
@@ -255,6 +264,7 @@ func (w *schemaWriter) reference(n, ref *node) {
 		if first == "" {
 			first = "schema"
 		}
+		first = w.scope + first
 		name = first
 		for i := 2; w.taken[name]; i++ {
 			name = first + "_" + strconv.Itoa(i)
@@ -263,7 +273,7 @@ func (w *schemaWriter) reference(n, ref *node) {
 		w.names[target] = name
 		w.queue = append(w.queue, target)
 	}
-	w.raw("$ref", jsonx.AppendString(nil, "#/$defs/"+name))
+	w.raw("$ref", jsonx.AppendString(nil, cmp.Or(w.prefix, "#/$defs/")+name))
 }
 
 // member writes one keyword if its value has the right shape.
@@ -295,9 +305,12 @@ func (w *schemaWriter) member(n *node, m member) {
 	case typeNames:
 		w.types(n, v)
 	case aSchema:
-		if v.kind == '{' || v.kind == 't' || v.kind == 'f' {
+		switch {
+		case v.kind == '{' || v.kind == 't' || v.kind == 'f':
 			w.key(m.name)
 			w.dst = w.append(w.dst, v, w.depth+1)
+		case m.name == "items" && w.plain && n.get("prefixItems") == nil: // as drafts before 2020-12 have it
+			w.member(n, member{"prefixItems", v})
 		}
 	case schemaList:
 		if v.kind == '[' && len(v.items) > 0 {
@@ -338,6 +351,9 @@ func (w *schemaWriter) table(m member) {
 
 // readOnly reports whether a property belongs to answers alone.
 func (w *schemaWriter) readOnly(n *node) bool {
+	if w.whole {
+		return false
+	}
 	if n.bool("readOnly") {
 		return true
 	}
