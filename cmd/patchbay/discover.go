@@ -1,11 +1,9 @@
 package main
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/reference"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -57,29 +55,7 @@ func (*discoverCmd) Run(a *app) error {
 	if len(info.Revisions) > 1 {
 		line("speaks", join(info.Revisions, ", "))
 	}
-	line("capabilities", capabilities(info.Capabilities))
+	line("capabilities", reference.Capabilities(info.Capabilities))
 	line("instructions", strings.TrimSpace(info.Instructions))
 	return nil
-}
-
-// capabilities formats the capabilities of a server: "tools (listChanged), logging".
-func capabilities(c mcp.Capabilities) string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		var settings []string
-		for setting, v := range jsonx.Members(c[name]) {
-			if string(v) != "false" {
-				settings = append(settings, string(setting))
-			}
-		}
-		text := oneLine(name)
-		if len(settings) > 0 {
-			text += " (" + oneLine(strings.Join(settings, ", ")) + ")"
-		}
-		out = append(out, text)
-	}
-	if len(out) == 0 {
-		return "none"
-	}
-	return strings.Join(out, ", ")
 }

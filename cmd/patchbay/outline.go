@@ -7,7 +7,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
-	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // readArguments reads the arguments of a tool or prompt from the words of the command line.
@@ -54,21 +53,6 @@ func (a *app) table(rows []row, none string) {
 
 // bold formats a heading or a name for standard output.
 func (a *app) bold(s string) string { return a.paint(s, "1") }
-
-// example returns a command that calls a tool and can be pasted into a shell. It returns "" if a
-// name or value, which comes from the server, could act as a flag, a variable or the end of the
-// line.
-func (a *app) example(name string, form *schema.Form, input []byte) string {
-	words := arguments.Example(form, input)
-	command := a.other(append([]string{"call", name}, words...)...)
-	switch {
-	case words == nil, strings.HasPrefix(name, "-"), visible(command) != command:
-	case strings.ContainsAny(command, "\n\t"), strings.Contains(strings.Join(words, " "), "$TOKEN"):
-	default:
-		return command
-	}
-	return ""
-}
 
 // printGrid prints a table.
 func (a *app) printGrid(g *screen.Grid) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
 	"github.com/patchbay-dev/patchbay/schema"
 )
@@ -18,7 +19,7 @@ func TestExamplesAreHarmless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&app{secrets: secrets.New(), globals: &globals{}}).example("t", form, input); got != "" {
+		if got := arguments.Call((&app{secrets: secrets.New(), globals: &globals{}}).other, "t", form, input); got != "" {
 			t.Errorf("example with the value %q = %q, want none", value, got)
 		}
 	}

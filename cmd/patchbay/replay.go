@@ -19,6 +19,7 @@ import (
 var replayVerb = verb{
 	name: "replay", summary: "Send recorded requests to a server, and compare its answers.", usage: "TRACE [SERVER]",
 	examples: []string{"patchbay replay t.jsonl -s everything", "patchbay replay t.jsonl --revision 2025-06-18 --ignore version -- ./my-server"},
+	minor:    true,
 	server:   oneServer,
 	details: `Sends the recorded requests one after the other, as a client with the recorded
 name, capabilities and revision, and answers questions as recorded. Ids, times,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/reference"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -75,11 +76,11 @@ func (c *toolsCmd) Run(a *app) error {
 		if t.OutputSchema != nil {
 			a.outline("result", "result: an object", t.OutputSchema, false)
 		}
-		if command := a.example(t.Name, form, t.InputSchema); command != "" {
+		if command := arguments.Call(a.other, t.Name, form, t.InputSchema); command != "" {
 			a.print("\nexample:\n  " + command)
 		}
 	}
-	if hints := toolHints(t.Annotations); hints != "" {
+	if hints := reference.Hints(t.Annotations); hints != "" {
 		a.print("\nhints: " + hints)
 	}
 	return nil
@@ -114,33 +115,7 @@ func (a *app) head(name, title, description string) {
 	}
 }
 
-// toolHints formats the annotations of a tool, which are the server's own claims.
-func toolHints(h *mcp.ToolAnnotations) string {
-	if h == nil {
-		return ""
-	}
-	raw, err := jsonx.Marshal(h)
-	if err != nil {
-		return ""
-	}
-	words := map[string][2]string{ // true, false
-		"readOnlyHint": {"read-only", ""}, "destructiveHint": {"destructive", "non-destructive"},
-		"idempotentHint": {"idempotent", ""}, "openWorldHint": {"open-world", ""},
-	}
-	var out []string
-	for name, v := range jsonx.Members(raw) {
-		w, i := words[string(name)], 0
-		if string(v) == "false" {
-			i = 1
-		}
-		if w[i] != "" && (string(v) == "true" || string(v) == "false") {
-			out = append(out, w[i])
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// unknownTool explains the error of a call if the server does not have the tool.
+// unknown explains the error of a call if the server does not have the tool.
 func (a *app) unknown(p *launch.Session, of feature.List, name string, err error) error {
 	var rpc *mcp.Error
 	if a.toldUnusable[name] || !errors.As(err, &rpc) || (rpc.Code != jsonrpc.CodeInvalidParams && rpc.Code != jsonrpc.CodeMethodNotFound) {

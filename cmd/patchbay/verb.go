@@ -11,7 +11,7 @@ import (
 // verbs are the subcommands of the program, in the order of the overview. Each is in the file of
 // its name.
 var verbs = []*verb{
-	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb,
+	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb, &docsVerb,
 	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &inspectVerb, &pageVerb, &statusVerb, &topVerb, &restartVerb, &disableVerb, &enableVerb, &logsVerb, &loginsVerb, &bridgeVerb,
 	&configVerb, &tokenVerb, &policyVerb, &gatewayVerb, &auditVerb, &usageVerb, &chatVerb, &traceVerb, &replayVerb, &mockVerb, &newVerb, &openapiVerb, &completionVerb,
 	&loginVerb, &logoutVerb, &whoamiVerb, &versionVerb, &helpVerb,

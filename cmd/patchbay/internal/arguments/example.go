@@ -55,6 +55,21 @@ func Example(form *schema.Form, input []byte) []string {
 	return nil
 }
 
+// Call returns a command that calls a tool with an [Example] and can be pasted into a shell; other
+// makes a command of its words. It returns "" if there is no example, or if a name or value, which
+// comes from the server, could act as a flag, a variable or the end of the line.
+func Call(other func(words ...string) string, name string, form *schema.Form, input []byte) string {
+	words := Example(form, input)
+	command := other(append([]string{"call", name}, words...)...)
+	switch {
+	case words == nil, strings.HasPrefix(name, "-"), screen.Visible(command) != command:
+	case strings.ContainsAny(command, "\n\t"), strings.Contains(strings.Join(words, " "), "$TOKEN"):
+	default:
+		return command
+	}
+	return ""
+}
+
 // exampleWord returns an argument as it is typed: key=value if the schema gives that the right
 // type, else key:=JSON.
 func exampleWord(f *schema.Field, v json.RawMessage) []string {

@@ -23,35 +23,64 @@ const (
 // RequiredMark follows the name of a required argument.
 const RequiredMark = " *"
 
-// Outline returns a row for each member that a schema of objects names, indented below its parent,
-// and the number of members left out. If marks is set, required members carry [RequiredMark].
-func Outline(raw []byte, marks bool) (rows []screen.Row, more int) {
+// Part is a member that a schema names, or the beginning of an alternative.
+type Part struct {
+	Depth int // 1: a member of the schema itself
+	Name  string
+	Field *schema.Field // nil: Name is "either" or "or", and the members of an alternative follow
+	Other bool          // it stands for members of any other name
+	About string        // title and description
+}
+
+// Parts returns the members that a schema of objects names, each followed by its own, and the number of
+// members left out.
+func Parts(raw []byte) (parts []Part, more int) {
 	root := schema.Outline(raw)
-	o := outline{marks: marks}
-	o.parts(&root, 1)
-	return o.rows, o.more
+	o := outline{}
+	o.below(&root, 1)
+	return o.parts, o.more
 }
 
-// outline collects the rows.
+// Outline returns a row for each of the [Parts], indented below its parent, and the number of members
+// left out. If marks is set, required members carry [RequiredMark].
+func Outline(raw []byte, marks bool) (rows []screen.Row, more int) {
+	parts, more := Parts(raw)
+	for _, p := range parts {
+		name, text := p.Name, p.About
+		switch {
+		case p.Other:
+			text = "any other name: " + Kind(p.Field)
+		case p.Field != nil:
+			if p.Field.Required && marks {
+				name += RequiredMark
+			}
+			if text = Kind(p.Field); p.About != "" {
+				text += ": " + p.About
+			}
+		}
+		rows = append(rows, screen.Row{Name: strings.Repeat("  ", p.Depth) + screen.OneLine(name), About: text})
+	}
+	return rows, more
+}
+
+// outline collects the parts.
 type outline struct {
-	rows []screen.Row
-	more int // members left out
-
-	marks bool // required members are marked
+	parts []Part
+	more  int // members left out
 }
 
-func (o *outline) add(depth int, name, text string) bool {
-	if len(o.rows) >= outlineRows {
+func (o *outline) add(p Part) bool {
+	if len(o.parts) >= outlineRows {
 		o.more++
 		return false
 	}
-	o.rows = append(o.rows, screen.Row{Name: strings.Repeat("  ", depth) + screen.OneLine(name), About: text})
+	o.parts = append(o.parts, p)
 	return true
 }
 
-// parts adds the members of an object, of the elements of a list, and of the alternatives that are
+// below adds the members of an object, of the elements of a list, and of the alternatives that are
 // objects.
-func (o *outline) parts(f *schema.Field, depth int) {
+func (o *outline) below(f *schema.Field, depth int) {
 	f = innermost(f)
 	if depth > outlineDepth || f.Kind != schema.Other {
 		return
@@ -59,30 +88,22 @@ func (o *outline) parts(f *schema.Field, depth int) {
 	members := f.Members()
 	for i := range members {
 		m := &members[i]
-		if len(o.rows) >= outlineRows {
+		if len(o.parts) >= outlineRows {
 			o.more += len(members) - i
 			return
 		}
-		name := m.Name
-		if m.Required && o.marks {
-			name += RequiredMark
-		}
-		text := Kind(m)
-		if more := screen.About(m.Name, m.Title, m.Description); more != "" {
-			text += ": " + more
-		}
-		o.add(depth, name, text)
-		o.parts(m, depth+1)
+		o.add(Part{Depth: depth, Name: m.Name, Field: m, About: screen.About(m.Name, m.Title, m.Description)})
+		o.below(m, depth+1)
 	}
 	if others := f.Others(); others != nil && hasParts(others) {
-		if o.add(depth, "NAME", "any other name: "+Kind(others)) {
-			o.parts(others, depth+1)
+		if o.add(Part{Depth: depth, Name: "NAME", Field: others, Other: true}) {
+			o.below(others, depth+1)
 		}
 	}
 	said := "either"
 	for i, alt := range f.Alternatives() {
-		if i < outlineChoices && hasParts(&alt) && o.add(depth, said, strings.TrimSpace(alt.Title+" "+alt.Description)) {
-			o.parts(&alt, depth+1)
+		if i < outlineChoices && hasParts(&alt) && o.add(Part{Depth: depth, Name: said, About: strings.TrimSpace(alt.Title + " " + alt.Description)}) {
+			o.below(&alt, depth+1)
 			said = "or"
 		}
 	}
@@ -112,9 +133,12 @@ func namesMembers(f *schema.Field) bool {
 	return false
 }
 
-// Kind describes the values that a field accepts.
+// Words describes the values that a field accepts.
+func Words(f *schema.Field) string { return kindWords(f, false, 0) }
+
+// Kind describes the values that a field accepts, and its default.
 func Kind(f *schema.Field) string {
-	s := kindWords(f, false, 0)
+	s := Words(f)
 	if d := string(f.Default); d != "" && d != "[]" && d != "{}" && d != "null" {
 		s += " [" + screen.Plain(f.Default) + "]"
 	}
