@@ -364,7 +364,7 @@ func (h *upServer) paste() []string {
 // lines to paste into hosts.
 func (h *upServer) show(ctx context.Context) error {
 	a := h.a
-	a.print("patchbay " + Version + " serves " + h.url)
+	a.print("patchbay " + Version + " serves " + a.shown(h.report().Where()))
 	a.print("")
 	if err := a.out.Flush(); err != nil {
 		return err

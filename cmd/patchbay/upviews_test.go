@@ -59,7 +59,7 @@ func TestUpViews(t *testing.T) {
 			t.Errorf("%q has %s, want %s", path, got, want)
 		}
 	}
-	if got := r.banner; !strings.Contains(got, "(view search: "+r.url+"/v/search)") || !strings.Contains(got, "-s "+r.url+"/v/ours ") {
+	if got := r.banner; !strings.Contains(got, " serves "+r.url+"/v/ours and 2 other views\n") || !strings.Contains(got, "(view search: "+r.url+"/v/search)") || !strings.Contains(got, "-s "+r.url+"/v/ours ") {
 		t.Errorf("up shows\n%s", got)
 	}
 	s, err := dial("/v/ours")

@@ -14,9 +14,11 @@
 package health
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"time"
 
@@ -50,11 +52,28 @@ type Report struct {
 func (r *Report) Where() string {
 	switch {
 	case r.URL != "":
-		return r.URL
+		return r.served()
 	case r.Page != "":
 		return "the page " + r.Page
 	}
 	return "over stdio"
+}
+
+// served returns the URL for clients: that of the endpoint, or of the first view if nothing is served there.
+func (r *Report) served() string {
+	u, err := url.Parse(r.URL)
+	if err != nil || len(r.Views) == 0 || slices.ContainsFunc(r.Views, func(v View) bool { return v.Path == u.Path }) {
+		return r.URL
+	}
+	u.Path = r.Views[0].Path
+	switch n := len(r.Views) - 1; n {
+	case 0:
+		return u.String()
+	case 1:
+		return u.String() + " and another view"
+	default:
+		return fmt.Sprintf("%s and %d other views", u, n)
+	}
 }
 
 // View is what clients see at one path of a gateway.

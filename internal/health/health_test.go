@@ -44,3 +44,22 @@ func TestStateOf(t *testing.T) {
 		}
 	}
 }
+
+// With views of which none is at the endpoint itself, the URL is that of a view: nothing is at the endpoint.
+func TestWhere(t *testing.T) {
+	const at = "http://127.0.0.1:7420/mcp"
+	a, b, c, all := View{Name: "a", Path: "/mcp/v/a"}, View{Name: "b", Path: "/mcp/v/b"}, View{Name: "c", Path: "/mcp/v/c"}, View{Name: "all", Path: "/mcp"}
+	for want, r := range map[string]*Report{
+		at:                                {URL: at},
+		at + "/v/a":                       {URL: at, Views: []View{a}},
+		at + "/v/a and another view":      {URL: at, Views: []View{a, b}},
+		at + "/v/b and 2 other views":     {URL: at, Views: []View{b, a, c}},
+		"http://[::1]:1/mcp":              {URL: "http://[::1]:1/mcp", Views: []View{a, all}},
+		"the page http://127.0.0.1:7420/": {Page: "http://127.0.0.1:7420/"},
+		"over stdio":                      {Views: []View{{Name: "a"}}},
+	} {
+		if got := r.Where(); got != want {
+			t.Errorf("Where of %+v is %q, want %q", r, got, want)
+		}
+	}
+}
