@@ -77,24 +77,47 @@ func Elements(arr []byte) iter.Seq[json.RawMessage] {
 
 // Lookup returns the value of a member of a valid object, as a sub-slice of obj.
 func Lookup(obj []byte, name string) (value json.RawMessage, ok bool) {
-	for at, ok := firstMember(obj); ok; at, ok = nextMember(obj, at.end) {
-		if at.is(obj, name) {
-			return obj[at.value:at.end:at.end], true
-		}
+	at := find(obj, name)
+	if at < 0 {
+		return nil, false
 	}
-	return nil, false
+	end := skipValue(obj, at)
+	return obj[at:end:end], end > at
 }
 
 // LookupPath is [Lookup] along a path: with "a" and "b" it returns the member "b" of the member
 // "a". Without names it returns obj.
 func LookupPath(obj []byte, names ...string) (value json.RawMessage, ok bool) {
-	value = obj
-	for _, name := range names {
-		if value, ok = Lookup(value, name); !ok {
+	if len(names) == 0 {
+		return obj, true
+	}
+	for _, name := range names[:len(names)-1] {
+		at := find(obj, name)
+		if at < 0 {
 			return nil, false
 		}
+		obj = obj[at:] // where its value ends makes no difference
 	}
-	return value, true
+	return Lookup(obj, names[len(names)-1])
+}
+
+// find returns the position of the value of a member of the object that b begins with; negative: there is none.
+func find(b []byte, name string) int {
+	i := skipSpace(b, 0)
+	for open := byte('{'); i < len(b) && b[i] == open; open = ',' {
+		m, ok := nameAt(b, i+1)
+		if !ok {
+			return -1
+		}
+		if m.is(b, name) {
+			return m.value
+		}
+		if i = skipValue(b, m.value); i == m.value {
+			return -1
+		}
+		i = skipSpace(b, i)
+	}
+	return -1
 }
 
 // member is the position of a member in an object: obj[name:value] is the quoted name, the colon
@@ -138,6 +161,14 @@ func nextMember(obj []byte, i int) (m member, ok bool) {
 }
 
 func memberAt(obj []byte, i int) (m member, ok bool) {
+	if m, ok = nameAt(obj, i); ok {
+		m.end = skipValue(obj, m.value)
+	}
+	return m, m.end > m.value
+}
+
+// nameAt returns a member without its end.
+func nameAt(obj []byte, i int) (m member, ok bool) {
 	m.name = skipSpace(obj, i)
 	if m.name >= len(obj) || obj[m.name] != '"' {
 		return m, false
@@ -148,8 +179,7 @@ func memberAt(obj []byte, i int) (m member, ok bool) {
 		return m, false
 	}
 	m.value = skipSpace(obj, i+1)
-	m.end = skipValue(obj, m.value)
-	return m, m.end > m.value
+	return m, true
 }
 
 // skipString returns the position after the string that begins at b[i].
