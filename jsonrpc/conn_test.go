@@ -446,7 +446,7 @@ func (c *chopped) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), 1
 type stager interface {
 	jsonrpc.Conn
 	Ready() bool
-	Stage(frame []byte) (held bool)
+	Stage(frame []byte, before func()) (held bool)
 	Flush(ctx context.Context) (sent bool, err error)
 }
 
@@ -471,8 +471,9 @@ func TestStageWhileBusy(t *testing.T) {
 				go c.Write([]byte("a"))
 				synctest.Wait()
 				for _, frame := range []string{"b", "c", "d"} {
-					if !c.Stage([]byte(frame)) {
-						t.Fatalf("Stage(%q) while a write is under way = false", frame)
+					told := false
+					if !c.Stage([]byte(frame), func() { told = true }) || !told {
+						t.Fatalf("Stage(%q) while a write is under way = false, or before was not called", frame)
 					}
 				}
 				var err error
@@ -515,8 +516,9 @@ func TestStage(t *testing.T) {
 		}
 	}
 	stage := func(frame string, want bool) {
-		if held := c.Stage([]byte(frame)); held != want {
-			t.Fatalf("Stage(%.9q) = %t", frame, held)
+		told := false
+		if held := c.Stage([]byte(frame), func() { told = true }); held != want || told != want {
+			t.Fatalf("Stage(%.9q) = %t; before was called: %t", frame, held, told)
 		}
 	}
 	write := func(frame string) {

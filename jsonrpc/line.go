@@ -256,19 +256,22 @@ type lineOut struct {
 const stageBytes = 32 << 10
 
 // Stage holds a frame back until the next Write or Flush, which must follow. It returns false,
-// and does not take the frame, when it already holds stageBytes or a write has failed.
-func (o *lineOut) Stage(frame []byte) (held bool) {
+// and does not take the frame, when it already holds stageBytes or a write has failed. If it takes the frame, it calls
+// before, if that is not nil, before anybody can send the frame, in the order of the frames.
+func (o *lineOut) Stage(frame []byte, before func()) (held bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case o.err != nil:
-		return false
-	case o.busy:
-		return o.join(frame) != nil
-	case len(o.own)+len(frame) >= stageBytes:
+	if o.err != nil || o.busy && o.full(frame) || !o.busy && len(o.own)+len(frame) >= stageBytes {
 		return false
 	}
-	o.own = appendFrame(o.own, frame)
+	if before != nil {
+		before()
+	}
+	if o.busy {
+		o.join(frame)
+	} else {
+		o.own = appendFrame(o.own, frame)
+	}
 	return true
 }
 
@@ -361,15 +364,20 @@ func (o *lineOut) WriteContext(ctx context.Context, frame []byte) (sent bool, er
 // join adds a frame to the batch that is written next and returns the batch, or nil if it is
 // full. The wire must be busy and mu held.
 func (o *lineOut) join(frame []byte) *lineBatch {
+	if o.full(frame) {
+		return nil
+	}
 	if o.next == nil {
 		o.next = &lineBatch{turn: make(chan struct{}, 1), taken: make(chan struct{}), done: make(chan struct{})}
 	}
 	b := o.next
-	if len(b.buf) > 0 && len(b.buf)+len(frame) > writeAhead {
-		return nil
-	}
 	b.buf = appendFrame(b.buf, frame)
 	return b
+}
+
+// full reports whether the batch that is written next has no room for a frame. Mu must be held.
+func (o *lineOut) full(frame []byte) bool {
+	return o.next != nil && len(o.next.buf) > 0 && len(o.next.buf)+len(frame) > writeAhead
 }
 
 // wait waits until b is written, or writes it when it is the caller's turn.

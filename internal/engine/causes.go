@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -48,9 +48,9 @@ type Causes struct {
 	Asker func(params json.RawMessage) trace.Cause
 
 	mu        sync.Mutex
-	calls     newest[*causedCall]        // requests to the server; guarded by mu
-	questions newest[trace.Cause]        // requests from the server; guarded by mu
-	open      map[jsonrpc.ID]*causedCall // of calls, those without an answer; guarded by mu
+	calls     newest[*causedCall] // requests to the server; guarded by mu
+	questions newest[trace.Cause] // requests from the server; guarded by mu
+	open      *causedCall         // of calls, the list of those without an answer; guarded by mu
 }
 
 // causedCall is a request to the server.
@@ -59,6 +59,8 @@ type causedCall struct {
 	token  string // of progress; empty: none
 	logs   bool   // it asked for log messages
 	stands bool   // it is a subscription
+
+	next, before *causedCall // of those without an answer
 }
 
 // maxKept bounds the requests whose causes are kept beyond their answers, because messages that
@@ -86,23 +88,34 @@ func (k *newest[T]) release(id jsonrpc.ID) {
 	}
 }
 
-// Begin registers a request that is about to be sent in ctx. End must follow.
-func (c *Causes) Begin(ctx context.Context, id jsonrpc.ID, out *Outgoing) {
+// Begin registers a request that is about to be sent in ctx, and returns its cause. End must follow.
+func (c *Causes) Begin(ctx context.Context, id jsonrpc.ID, out *Outgoing) trace.Cause {
 	call := &causedCall{cause: CauseOf(ctx), token: string(out.Token), logs: out.Logs, stands: out.Method == revision.MethodListen}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls.put(id, call)
-	if c.open == nil {
-		c.open = map[jsonrpc.ID]*causedCall{}
+	if call.next = c.open; c.open != nil {
+		c.open.before = call
 	}
-	c.open[id] = call
+	c.open = call
+	return call.cause
 }
 
 // End ends a request, answered or not.
 func (c *Causes) End(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.open, id)
+	if call := c.calls.byID[id]; call != nil {
+		if call.before != nil {
+			call.before.next = call.next
+		} else if c.open == call {
+			c.open = call.next
+		}
+		if call.next != nil {
+			call.next.before = call.before
+		}
+		call.next, call.before = nil, nil
+	}
 	c.calls.release(id)
 }
 
@@ -141,16 +154,17 @@ func (c *Causes) ofMessage(dir trace.Dir, msg []byte, known trace.Cause) trace.C
 	if raw, ok := jsonx.Lookup(msg, "id"); ok {
 		id, _ = jsonrpc.ParseID(raw)
 	}
-	if raw, ok := jsonx.Lookup(msg, "method"); ok {
+	if bytes.Contains(msg, []byte(`"method"`)) || bytes.Contains(msg, []byte(`\u`)) { // most answers need not be read to their ends
+		raw, _ := jsonx.Lookup(msg, "method")
 		method, _ = jsonx.Unquote(raw)
 	}
 	asks := method != "" && !id.IsZero()
 	if known != (trace.Cause{}) && !(asks && dir == trace.In) {
 		return known
 	}
-	params, _ := jsonx.Lookup(msg, "params")
 	if asks && dir == trace.In {
 		if known == (trace.Cause{}) && c.Asker != nil {
+			params, _ := jsonx.Lookup(msg, "params")
 			known = c.Asker(params)
 		}
 		c.mu.Lock()
@@ -167,6 +181,7 @@ func (c *Causes) ofMessage(dir trace.Dir, msg []byte, known trace.Cause) trace.C
 		}
 		return c.causeOf(id)
 	}
+	params, _ := jsonx.Lookup(msg, "params")
 	switch method {
 	case revision.NoteCancelled:
 		raw, _ := jsonx.Lookup(params, "requestId")
@@ -188,7 +203,7 @@ func (c *Causes) ofMessage(dir trace.Dir, msg []byte, known trace.Cause) trace.C
 	}
 	if method == revision.NoteMessage && dir == trace.In { // as for the wire's own calls
 		speaking := func(yield func(*causedCall) bool) {
-			for call := range maps.Values(c.open) {
+			for call := c.open; call != nil; call = call.next {
 				if !call.stands && !yield(call) {
 					return
 				}
@@ -211,7 +226,7 @@ func (c *Causes) causeOf(id jsonrpc.ID) trace.Cause {
 
 // ofToken returns the cause of progress; mu is held.
 func (c *Causes) ofToken(token string) trace.Cause {
-	for _, call := range c.open {
+	for call := c.open; call != nil; call = call.next {
 		if call.token == token {
 			return call.cause
 		}

@@ -37,7 +37,7 @@ func (t *Tap) Frame(f trace.Frame) {
 	if t.Conn != "" {
 		f.Conn = t.Conn
 	}
-	if t.Causes != nil {
+	if t.Causes != nil && (f.Dir == trace.In || f.For == (trace.Cause{})) {
 		f.For = t.Causes.of(&f)
 	}
 	if f.For == (trace.Cause{}) && f.HTTP == nil {

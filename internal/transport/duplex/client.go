@@ -50,7 +50,7 @@ type Client struct {
 	opts ClientOptions
 
 	contextWriter contextWriter // conn, or nil if it does not implement contextWriter
-	stager        stager        // conn, or nil if it cannot hold frames back
+	stager        *stagedWire   // conn, or nil if it cannot hold frames back
 	flushing      atomic.Bool   // a goroutine is about to flush stager
 
 	modern atomic.Bool
@@ -181,15 +181,16 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		return nil, err
 	}
 	defer c.forget(cl)
+	var cause trace.Cause
 	if tap := c.opts.Tap; tap.On() && tap.Causes != nil {
 		id := cl.id
-		tap.Causes.Begin(ctx, id, out)
+		cause = tap.Causes.Begin(ctx, id, out)
 		defer tap.Causes.End(id)
 	}
 	frame := buffer.Get()
 	*frame = jsonrpc.AppendRequest(*frame, cl.id, out.Method, out.Params)
 	if others {
-		err = c.writeAlong(ctx, *frame, cl.id, out.Method)
+		err = c.writeAlong(ctx, *frame, cl.id, out.Method, cause)
 	} else {
 		err = c.write(ctx, *frame, cl.id, out.Method)
 	}
@@ -309,9 +310,9 @@ func (c *Client) write(ctx context.Context, frame []byte, id jsonrpc.ID, method 
 }
 
 // writeAlong is write for a request among others. Concurrent requests are sent together, in one
-// write for them and one read for the server.
-func (c *Client) writeAlong(ctx context.Context, frame []byte, id jsonrpc.ID, method string) error {
-	if c.stager == nil || ctx.Err() != nil || !c.stager.Stage(frame) {
+// write for them and one read for the server. The cause is that of the request, if it is known.
+func (c *Client) writeAlong(ctx context.Context, frame []byte, id jsonrpc.ID, method string, cause trace.Cause) error {
+	if c.stager == nil || ctx.Err() != nil || !c.stager.stage(frame, cause) {
 		return c.write(ctx, frame, id, method)
 	}
 	if c.flushing.Swap(true) {

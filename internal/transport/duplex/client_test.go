@@ -10,12 +10,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // nobody is an Inbox that ignores everything.
@@ -191,6 +193,36 @@ func TestCallsGoAlong(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Frames are held back also while they are recorded: each is in the recording before it can be sent, with its cause.
+func TestStageWhileRecorded(t *testing.T) {
+	var sent, told []string
+	conn := jsonrpc.NewLineConn(strings.NewReader(""), writerFunc(func(p []byte) (int, error) { sent = append(sent, string(p)); return len(p), nil }), nil, 0)
+	w := stagerOf(conn, &engine.Tap{Tell: func(f trace.Frame) {
+		if len(sent) > 0 {
+			t.Errorf("%s is recorded after it was sent", f.Msg)
+		}
+		told = append(told, f.For.ID+" "+string(f.Msg))
+	}})
+	for _, id := range []string{"1", "2"} {
+		if !w.stage([]byte(`{"id":`+id+`}`), trace.Cause{Conn: "front", ID: "10" + id}) {
+			t.Fatalf("frame %s is not held back", id)
+		}
+	}
+	if _, err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"{\"id\":1}\n{\"id\":2}\n"}; !slices.Equal(sent, want) {
+		t.Errorf("%q was sent, want %q", sent, want)
+	}
+	if want := []string{`101 {"id":1}`, `102 {"id":2}`}; !slices.Equal(told, want) {
+		t.Errorf("%q was recorded, want %q", told, want)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // listener answers questions with its name.
 type listener string

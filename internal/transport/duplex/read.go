@@ -10,6 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Requests are served on the goroutine that has read them, which saves a switch to another. A
@@ -24,7 +25,7 @@ const (
 // stager is a Conn that can hold frames back, so that several are sent in one write.
 type stager interface {
 	Ready() bool // a Read would return at once
-	Stage(frame []byte) (held bool)
+	Stage(frame []byte, before func()) (held bool)
 	Flush(ctx context.Context) (sent bool, err error)
 }
 
@@ -126,7 +127,7 @@ func (t *turn) work(f func()) bool {
 // there already, the answer is sent together with the next one.
 func (t *turn) answer(frame []byte) error {
 	p := t.p
-	if !t.another() || !p.stager.Stage(frame) {
+	if !t.another() || !p.stager.stage(frame, trace.Cause{}) {
 		return p.write(frame)
 	}
 	p.staged.Store(true)

@@ -138,7 +138,7 @@ func (p *peer) watch(ctx context.Context, over <-chan struct{}) {
 type peer struct {
 	s      *Server
 	conn   jsonrpc.Conn
-	stager stager // conn, or nil if it cannot hold frames back
+	stager *stagedWire // conn, or nil if it cannot hold frames back
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 

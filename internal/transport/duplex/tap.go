@@ -83,23 +83,27 @@ func (t *tapped) end(by trace.Dir, why string) {
 	t.over.Do(func() { t.tap.Frame(trace.Frame{Kind: trace.KindClose, Dir: by, Note: why}) })
 }
 
-// tappedStager is a stager that holds no frames back while they are recorded, because each is
-// recorded when it is sent.
-type tappedStager struct {
+// stagedWire holds frames back on a wire, and shows each to a tap.
+type stagedWire struct {
 	stager
-	tap *engine.Tap
+	tap *engine.Tap // may be nil
 }
 
 // stagerOf returns conn as a stager, or nil if it cannot hold frames back.
-func stagerOf(conn jsonrpc.Conn, tap *engine.Tap) stager {
-	s, ok := conn.(stager)
-	if !ok || tap == nil {
-		return s
+func stagerOf(conn jsonrpc.Conn, tap *engine.Tap) *stagedWire {
+	if s, ok := conn.(stager); ok {
+		return &stagedWire{s, tap}
 	}
-	return tappedStager{s, tap}
+	return nil
 }
 
-func (t tappedStager) Stage(frame []byte) (held bool) { return !t.tap.On() && t.stager.Stage(frame) }
+// stage holds a frame back if there is room. It is recorded now: its order is that of the wire.
+func (w *stagedWire) stage(frame []byte, cause trace.Cause) (held bool) {
+	if !w.tap.On() {
+		return w.Stage(frame, nil)
+	}
+	return w.Stage(frame, func() { w.tap.Frame(trace.Frame{Dir: trace.Out, Msg: frame, For: cause}) })
+}
 
 // tieOf returns the raw value that assigns a notification to a request of its receiver: a
 // progress token or a subscription id.
