@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"mime"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -73,14 +73,19 @@ func (b *body) frame(dir trace.Dir, head *trace.HTTP) trace.Frame {
 	return f
 }
 
+// sink gets the bytes of a body, and reports them.
+type sink interface {
+	io.Writer
+	end() // called once, after the last Write
+}
+
 // reader reports a body when its reading ends. It may be closed while it is read.
 type reader struct {
 	io.ReadCloser
 
 	mu    sync.Mutex
-	sink  io.Writer // guarded by mu
-	over  func()    // called once, with mu held
-	ended bool      // over was called; guarded by mu
+	sink  sink // guarded by mu
+	ended bool // its end was called; guarded by mu
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -111,14 +116,14 @@ func (r *reader) end() {
 func (r *reader) endLocked() {
 	if !r.ended {
 		r.ended = true
-		r.over()
+		r.sink.end()
 	}
 }
 
 // isStream reports whether an answer is a stream of events.
 func isStream(h http.Header) bool {
-	t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return t == "text/event-stream"
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
 // recordingTransport records the exchanges of a client.
@@ -143,7 +148,7 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	if x.cause == (trace.Cause{}) {
 		x.cause = t.tap.Peek(trace.Out, sent.kept)
 	}
-	x.tell(sent.frame(trace.Out, &trace.HTTP{Method: req.Method, Path: req.URL.RequestURI(), Headers: withHost(req.Header, req.URL.Host)}))
+	x.tellRequest(&sent, trace.Out, &trace.HTTP{Method: req.Method, Path: req.URL.RequestURI()}, req.Header, req.URL.Host)
 	res, err := t.base.RoundTrip(req)
 	if err != nil {
 		x.tell(trace.Frame{Kind: trace.KindClose, Dir: trace.In, Note: err.Error()})
@@ -155,24 +160,36 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 		x.tell(trace.Frame{Dir: trace.In, HTTP: head})
 	case isStream(res.Header):
 		x.tell(trace.Frame{Dir: trace.In, HTTP: head})
-		events := &eventTap{x: x, dir: trace.In}
-		res.Body = &reader{ReadCloser: res.Body, sink: events, over: events.end}
+		res.Body = &reader{ReadCloser: res.Body, sink: &eventTap{x: x, dir: trace.In}}
 	default:
-		got := &body{}
-		res.Body = &reader{ReadCloser: res.Body, sink: got, over: func() { x.tell(got.frame(trace.In, head)) }}
+		res.Body = &reader{ReadCloser: res.Body, sink: &answer{x: x, head: head}}
 	}
 	return res, nil
 }
 
-// withHost adds the Host header, which Go keeps apart from the others.
-func withHost(h http.Header, host string) http.Header {
-	out := h.Clone()
-	if out == nil {
-		out = http.Header{}
-	}
-	out.Set("Host", host)
-	return out
+// answer is an answer that a client reads.
+type answer struct {
+	body
+	x    *exchange
+	head *trace.HTTP
 }
+
+func (a *answer) end() { a.x.tell(a.frame(trace.In, a.head)) }
+
+// tellRequest reports a request. Go keeps the Host header apart from the others.
+func (x *exchange) tellRequest(b *body, dir trace.Dir, head *trace.HTTP, h http.Header, host string) {
+	all := headers.Get().(http.Header)
+	maps.Copy(all, h)
+	all["Host"] = []string{host}
+	head.Headers = all
+	x.tell(b.frame(dir, head))
+	head.Headers = nil
+	clear(all)
+	headers.Put(all)
+}
+
+// headers has maps for frames, which nobody keeps.
+var headers = sync.Pool{New: func() any { return http.Header{} }}
 
 // Recorder records the exchanges of a server.
 type Recorder struct {
@@ -193,29 +210,42 @@ func (rec *Recorder) Record(w http.ResponseWriter, r *http.Request) (http.Respon
 		return w, r, func() {}
 	}
 	n := int(exchanges.Add(1))
-	x := &exchange{tap: rec.Tap, n: n, conn: "http-" + strconv.Itoa(n)}
+	rw := &recordingWriter{ResponseWriter: w, x: exchange{tap: rec.Tap, n: n}}
 	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
-		x.conn = sessionName(id)
-	} else if id := r.URL.Query().Get("sessionId"); id != "" {
-		x.conn = sessionName(id)
-	}
-	path := r.RequestURI
-	if path == "" {
-		path = r.URL.RequestURI()
-	}
-	got := &body{}
-	in := &reader{ReadCloser: r.Body, sink: got}
-	in.over = func() {
-		x.tell(got.frame(trace.In, &trace.HTTP{Method: r.Method, Path: path, Headers: withHost(r.Header, r.Host)}))
-	}
-	out := r.WithContext(context.WithValue(r.Context(), connKey{}, x.conn))
-	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
-		in.end()
+		rw.x.conn = sessionName(id)
+	} else if id := sessionOf(r.URL); id != "" {
+		rw.x.conn = sessionName(id)
 	} else {
-		out.Body = in
+		rw.x.conn = "http-" + strconv.Itoa(n)
 	}
-	rw := &recordingWriter{ResponseWriter: w, x: x, request: in}
+	rw.ctx = recordedContext{r.Context(), rw.x.conn}
+	rw.request = recordedRequest{x: &rw.x, r: r}
+	rw.in.ReadCloser, rw.in.sink = r.Body, &rw.request
+	out := r.WithContext(&rw.ctx)
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		rw.in.end()
+	} else {
+		out.Body = &rw.in
+	}
 	return rw, out, rw.end
+}
+
+// recordedRequest is a request that a server reads.
+type recordedRequest struct {
+	body
+	x    *exchange
+	r    *http.Request
+	head trace.HTTP
+}
+
+func (q *recordedRequest) end() {
+	path := q.r.RequestURI
+	if path == "" {
+		path = q.r.URL.RequestURI()
+	}
+	q.head = trace.HTTP{Method: q.r.Method, Path: path}
+	q.x.tellRequest(&q.body, trace.In, &q.head, q.r.Header, q.r.Host)
+	q.body = body{} // its memory may go
 }
 
 // Session records that a peer has opened a session with an id.
@@ -225,8 +255,21 @@ func (rec *Recorder) Session(id string, peer *engine.Peer) {
 	rec.Tap.Frame(f)
 }
 
-// connKey is the context key for the name of the connection of a recorded request.
+// connKey is the context key for the name of the connection of a recorded request, a *string.
 type connKey struct{}
+
+// recordedContext is the context of a recorded request.
+type recordedContext struct {
+	context.Context
+	conn string
+}
+
+func (c *recordedContext) Value(key any) any {
+	if key == (connKey{}) {
+		return &c.conn
+	}
+	return c.Context.Value(key)
+}
 
 // Conn returns the name in recordings of the connection of a request that came to Record with ctx;
 // empty if it is not recorded.
@@ -234,8 +277,10 @@ func (rec *Recorder) Conn(ctx context.Context) string {
 	if rec == nil {
 		return ""
 	}
-	conn, _ := ctx.Value(connKey{}).(string)
-	return conn
+	if conn, _ := ctx.Value(connKey{}).(*string); conn != nil {
+		return *conn
+	}
+	return ""
 }
 
 // InSession returns a context in which [Recorder.Conn] returns the name of a session.
@@ -243,7 +288,15 @@ func (rec *Recorder) InSession(ctx context.Context, id string) context.Context {
 	if rec == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, connKey{}, sessionName(id))
+	return &recordedContext{ctx, sessionName(id)}
+}
+
+// sessionOf returns the id of a session in the URL of HTTP+SSE; empty: there is none.
+func sessionOf(u *url.URL) string {
+	if u.RawQuery == "" {
+		return ""
+	}
+	return u.Query().Get("sessionId")
 }
 
 // sessionName returns a name for a session that does not reveal its id.
@@ -256,15 +309,18 @@ func sessionName(id string) string {
 // behind it.
 type recordingWriter struct {
 	http.ResponseWriter
-	x       *exchange
-	request *reader
+	x       exchange
+	ctx     recordedContext
+	request recordedRequest
+	in      reader // of the request
 
 	mu     sync.Mutex
-	head   *trace.HTTP // nil: not written; guarded by mu
-	length int         // the Content-Length of the handler, -1 if none; guarded by mu
-	body   body        // guarded by mu
-	events *eventTap   // nil: the answer is not a stream; guarded by mu
-	told   bool        // guarded by mu
+	begun  bool       // the answer has a status; guarded by mu
+	head   trace.HTTP // guarded by mu
+	length int        // the Content-Length of the handler, -1 if none; guarded by mu
+	body   body       // guarded by mu
+	events *eventTap  // nil: the answer is not a stream; guarded by mu
+	told   bool       // guarded by mu
 }
 
 func (w *recordingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -278,29 +334,35 @@ func (w *recordingWriter) WriteHeader(status int) {
 
 // begin records the head of the answer. The caller holds mu.
 func (w *recordingWriter) begin(status int) {
-	if w.head != nil || status < 200 && status != http.StatusSwitchingProtocols {
+	if w.begun || status < 200 && status != http.StatusSwitchingProtocols {
 		return
 	}
-	w.request.end()
-	h := w.Header().Clone()
-	w.head = &trace.HTTP{Status: status, Headers: h}
-	w.length = -1
-	if n, err := strconv.Atoi(h.Get("Content-Length")); err == nil {
-		w.length = n
+	w.in.end()
+	h := w.Header()
+	w.begun, w.head, w.length = true, trace.HTTP{Status: status, Headers: h}, -1 // handlers don't change it from now on
+	if s := h.Get("Content-Length"); s != "" {
+		if n, err := strconv.Atoi(s); err == nil {
+			w.length = n
+		}
 	}
 	if isStream(h) {
-		w.x.tell(trace.Frame{Dir: trace.Out, HTTP: w.head})
+		w.x.tell(trace.Frame{Dir: trace.Out, HTTP: &w.head})
 		w.told = true
-		w.events = &eventTap{x: w.x, dir: trace.Out}
+		w.events = &eventTap{x: &w.x, dir: trace.Out}
 	}
 }
 
 func (w *recordingWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	w.begin(http.StatusOK)
-	if w.events != nil {
+	switch n := len(p); {
+	case w.events != nil:
 		w.events.Write(p)
-	} else {
+	case w.length >= 0 && n == w.length && w.body.size == 0 && n <= maxRecorded: // all of it; the frame is not kept
+		w.body = body{kept: p, size: n}
+		w.tell()
+		w.body.kept = nil
+	default:
 		w.body.Write(p)
 		if w.length >= 0 && w.body.size >= w.length {
 			w.tell() // before the client gets it and continues
@@ -314,7 +376,7 @@ func (w *recordingWriter) Write(p []byte) (int, error) {
 func (w *recordingWriter) tell() {
 	if !w.told {
 		w.told = true
-		w.x.tell(w.body.frame(trace.Out, w.head))
+		w.x.tell(w.body.frame(trace.Out, &w.head))
 	}
 }
 
@@ -429,13 +491,13 @@ func (e *eventTap) dispatch() {
 // endpoint gives the exchange the name of the session in the endpoint event of HTTP+SSE.
 func (e *eventTap) endpoint(uri string) {
 	u, err := url.Parse(uri)
-	if err != nil || u.Query().Get("sessionId") == "" {
+	if err != nil || sessionOf(u) == "" {
 		return
 	}
 	e.x.mu.Lock()
 	defer e.x.mu.Unlock()
 	if e.x.conn != "" {
-		e.x.conn = sessionName(u.Query().Get("sessionId"))
+		e.x.conn = sessionName(sessionOf(u))
 	}
 }
 

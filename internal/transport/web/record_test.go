@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -136,6 +137,31 @@ func TestRecord(t *testing.T) {
 	want[2] = `in 2 POST/refused` // its body was not read
 	if diff := cmp.Diff(want, server.lines); diff != "" {
 		t.Errorf("the server told (-want +got):\n%s", diff)
+	}
+}
+
+// TestRecordedHeaders: a request is told with its own headers and the host, whatever others had, and the handler does not see
+// the difference. An answer is told with its headers.
+func TestRecordedHeaders(t *testing.T) {
+	var told []string
+	rec := &Recorder{Tap: &engine.Tap{Tell: func(f trace.Frame) {
+		told = append(told, fmt.Sprint(f.HTTP.Method, f.HTTP.Status, " ", f.HTTP.Headers))
+	}}}
+	for i, name := range []string{"A", "B"} {
+		r := httptest.NewRequest("POST", "http://example.com/", strings.NewReader("{}"))
+		r.Header.Set(name, "1")
+		w, r, end := rec.Record(&discard{http.Header{}}, r)
+		io.Copy(io.Discard, r.Body)
+		if len(r.Header) != 1 {
+			t.Errorf("the handler got the headers %v", r.Header)
+		}
+		w.Header().Set("Answer", strconv.Itoa(i))
+		io.WriteString(w, "{}")
+		end()
+	}
+	want := []string{"POST0 map[A:[1] Host:[example.com]]", "200 map[Answer:[0]]", "POST0 map[B:[1] Host:[example.com]]", "200 map[Answer:[1]]"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestRecordedStreamIsClosedWhileItIsRead(t *testing.T) {
 		told = append(told, f.Kind)
 	}}}
 	events := &eventTap{x: x, dir: trace.In}
-	r := &reader{ReadCloser: endless{io.NopCloser(strings.NewReader(""))}, sink: events, over: events.end}
+	r := &reader{ReadCloser: endless{io.NopCloser(strings.NewReader(""))}, sink: events}
 	var wg sync.WaitGroup
 	some := make(chan struct{})
 	wg.Go(func() {
