@@ -83,16 +83,16 @@ func (f *Frames) detail(n int, url string, words ...string) (*detail, bool) {
 	var lists []*trace.Frame
 	var call []byte // of a tool, as its server got it
 	if at := f.atServer(e); at != nil && s.method == revision.MethodCall {
-		lists, call = f.lists(at), at.frame.Msg
+		lists, call = f.lists(at), at.packed.frame().Msg
 	}
 	f.mu.Unlock()
 	output := outputSchema(lists, target(call))
 
 	d := &detail{Row: f.wireRow(&s), Sides: f.sides(&s, frames), Before: before}
-	f.checkOutput(d.Sides, frames, s.reply, output)
+	f.checkOutput(d.Sides, frames, &s, output)
 	if twinFrames != nil {
 		d.Other = &other{Row: f.wireRow(&twin), Sides: f.sides(&twin, twinFrames), Changed: f.translation(&s, &twin)}
-		f.checkOutput(d.Other.Sides, twinFrames, twin.reply, output)
+		f.checkOutput(d.Other.Sides, twinFrames, &twin, output)
 	}
 	f.commands(d, &s, url, words)
 	return d, true
@@ -118,7 +118,7 @@ func (f *Frames) framesOf(e *kept) (list []numbered) {
 		}
 		head := f.at(at.row)
 		if own[n] || e.r.kind == rowRequest && head != nil && head.r != nil && head.r.kind == rowNote && head.r.cause == e.n {
-			list = append(list, numbered{n, &at.frame})
+			list = append(list, numbered{n, at.packed.frame()})
 		}
 	}
 	return list
@@ -156,13 +156,13 @@ func (f *Frames) previous(e *kept) int {
 	if e.r.kind != rowRequest {
 		return 0
 	}
-	about := target(e.frame.Msg)
+	about := target(e.packed.frame().Msg)
 	for n, looked := e.n-1, 0; n >= f.first && looked < maxSearch; n, looked = n-1, looked+1 {
 		at := f.at(n)
 		if at == nil || at.r == nil || at.r.kind != rowRequest || at.r.method != e.r.method || at.r.answer == 0 {
 			continue
 		}
-		if (at.r.conn.server == "") == (e.r.conn.server == "") && target(at.frame.Msg) == about {
+		if (at.r.conn.server == "") == (e.r.conn.server == "") && target(at.packed.frame().Msg) == about {
 			return at.n
 		}
 	}
@@ -339,7 +339,7 @@ func (f *Frames) write(q *filter, to func(line []byte) error) error {
 			if e.r != nil {
 				rows = append(rows, f.snap(e.r))
 			}
-			some = append(some, numbered{e.row, &e.frame})
+			some = append(some, numbered{e.row, e.packed.frame()})
 		}
 		f.mu.Unlock()
 		for i := range rows {

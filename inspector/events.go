@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	beat = time.Second           // between two looks at documents
-	lull = 50 * time.Millisecond // between two events with rows
-	pace = 30 * time.Second      // that a browser may take for an event
+	beat = time.Second            // between two looks at documents
+	lull = 100 * time.Millisecond // between two events with rows
+	pace = 30 * time.Second       // that a browser may take for an event
 
 	maxStreams = 100      // that are open at the same time
 	maxOwn     = 25       // the same of one person
@@ -27,7 +27,7 @@ const (
 
 	// Rows of more frames than a person, a browser and a core have time for are left out: the page shows the newest ones, and
 	// loads the others when somebody scrolls to them.
-	mostFrames = 12_000                 // a second
+	mostFrames = 3_000                  // a second
 	mostAtOnce = 6_000                  // after a quiet time
 	rest       = 250 * time.Millisecond // between two events that leave rows out
 )
@@ -115,6 +115,9 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			after = query.Get("after")
 		}
 		rows = p.Frames.follow(after, q)
+		if q.searches() {
+			defer p.Frames.search()()
+		}
 	}
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()

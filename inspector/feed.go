@@ -83,6 +83,10 @@ func (p *Page) hold() (began bool) {
 	}
 	began = p.Watch != nil && !p.watch.looked()
 	l.done = p.looks()
+	if p.Frames != nil { // agents look for something
+		left, found := l.done, p.Frames.search()
+		l.done = func() { found(); left() }
+	}
 	l.ends = time.AfterFunc(feedHoldTime, func() { p.release(false) })
 	return began
 }
@@ -123,6 +127,9 @@ func (p *Page) feedFrames(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := &feedRowList{Start: list.Start, Kept: list.Seq - list.Oldest + 1, Rows: list.Rows, Faults: list.Faults}
+	if list.Note != "" {
+		out.Faults = append(slices.Clip(out.Faults), list.Note)
+	}
 	on := query.Get("after") != ""
 	if !on {
 		slices.Reverse(out.Rows) // the newest are kept

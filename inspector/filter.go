@@ -193,6 +193,20 @@ func (t *term) matches(name string) bool {
 	return false
 }
 
+// searches reports whether a filter may be for calls that are left out while many come: see share.
+func (q *filter) searches() bool {
+	is := false
+	for i := range q.terms {
+		switch t := &q.terms[i]; {
+		case t.word == "status" && !t.not && !slices.Contains(t.any, statusOK), t.word == "dur" && !t.not && t.op[0] == '>' && t.dur >= slowTime:
+			return false // these are not left out
+		case t.word != "hop":
+			is = true
+		}
+	}
+	return is
+}
+
 // early reports whether a row may fit, by what needs no redaction.
 func (q *filter) early(r *row) bool {
 	if q == nil {

@@ -5,10 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -35,8 +37,10 @@ const (
 //   - Frames are kept as they are and redacted whenever they are read, so a secret that the Redactor learns later does not
 //     show either. A private key in several lines of standard error is redacted at once.
 //   - When there is no room, the oldest frames go first. One frame of any length is always kept.
-//   - Of a [trace.Tee] that Follow takes frames of, all are taken up to 12,000 in a second. If more come, whole calls are left out,
-//     with their frames on both hops, and the page says how many frames that were.
+//   - Of a [trace.Tee] that Follow takes frames of, about 1,000 in a second are taken for as long as more come: whole calls that have
+//     succeeded are left out, with their frames on both hops, and the page counts these frames. Other calls, calls of tools that a client
+//     uses rarely, and frames that belong to no call are taken, as are all while somebody looks for something, up to 12,000
+//     in a second.
 type Frames struct {
 	Redactor *trace.Redactor // nil: the default
 	Max      int             // frames; zero: 50,000
@@ -51,19 +55,22 @@ type Frames struct {
 	start   time.Time               // of the first frame of all; guarded by mu
 	conns   map[string]*conn        // guarded by mu
 	idle    int                     // of conns, without a row; guarded by mu
-	rows    map[key]int             // the rows that later frames may belong to, by their first frames; guarded by mu
+	rows    map[uint64]int          // the rows that later frames may belong to, by the hashes of their keys; guarded by mu
+	seed    maphash.Seed            // of these hashes; guarded by mu
+	texts   map[string]string       // of many rows; guarded by mu
 	keys    map[string]*trace.Lines // of standard error, by connection; guarded by mu
 	changed chan struct{}           // closed by the next frame; nil: nobody waits; guarded by mu
 	last    *row                    // the newest row; guarded by mu
 	faults  []string                // of a recording, for people; guarded by mu
-	share   share
+	wide    atomic.Int32            // readers that look for something
+	left    atomic.Int64            // frames that were left out: see share
 }
 
-// kept is a frame that is kept. Its frame and its number do not change.
+// kept is a frame that is kept. It and its number do not change.
 type kept struct {
-	n     int
-	frame trace.Frame
-	size  int64
+	n      int
+	packed packedFrame
+	frame  *trace.Frame // while it is placed
 
 	row  int   // number of the first frame of its row
 	next int   // the next frame of the same row; zero: none
@@ -77,7 +84,8 @@ func (f *Frames) init() {
 		return
 	}
 	f.epoch, f.ring, f.first, f.next = strings.ToLower(rand.Text()[:8]), make([]*kept, 256), 1, 1
-	f.conns, f.rows, f.keys = map[string]*conn{}, map[key]int{}, map[string]*trace.Lines{}
+	f.conns, f.rows, f.keys = map[string]*conn{}, map[uint64]int{}, map[string]*trace.Lines{}
+	f.seed, f.texts = maphash.MakeSeed(), map[string]string{}
 	if f.Redactor == nil {
 		f.Redactor = trace.NewRedactor(nil)
 	}
@@ -90,7 +98,14 @@ func (f *Frames) init() {
 }
 
 // Follow takes frames of a Tee, until stop is called.
-func (f *Frames) Follow(t *trace.Tee) (stop func()) { return t.AddSome(f.share.wants, f.Record) }
+func (f *Frames) Follow(t *trace.Tee) (stop func()) {
+	s := newShare(&f.wide, &f.left)
+	remove := t.AddSome(s.choose, f.Record)
+	return func() {
+		remove()
+		s.end()
+	}
+}
 
 // Record adds a frame and keeps the bytes it refers to: it is a taker of a [trace.Tee]. A frame without a time gets the
 // time of the call.
@@ -111,12 +126,13 @@ func (f *Frames) add(frame trace.Frame) {
 	if f.start.IsZero() {
 		f.start = frame.Time
 	}
-	e := &kept{n: f.next, frame: frame, size: sizeOf(&frame)}
-	f.bytes += e.size
+	e := &kept{n: f.next, packed: packFrame(&frame), frame: &frame}
+	f.bytes += e.size()
 	f.grow()
 	f.next++
 	f.ring[e.n%len(f.ring)] = e
 	f.place(e)
+	e.frame = nil
 	for f.first < e.n && (f.next-f.first > f.Max || f.bytes > f.MaxBytes) {
 		f.drop()
 	}
@@ -142,7 +158,7 @@ func (f *Frames) grow() {
 func (f *Frames) drop() {
 	e := f.ring[f.first%len(f.ring)]
 	f.ring[f.first%len(f.ring)] = nil
-	f.bytes -= e.size
+	f.bytes -= e.size()
 	f.first++
 	if e.r != nil {
 		f.forget(e.r)
@@ -160,23 +176,8 @@ func (f *Frames) at(n int) *kept {
 // overhead is what a frame takes besides its bytes: itself, its row, and its places in maps.
 const overhead = int64(unsafe.Sizeof(kept{})+unsafe.Sizeof(row{})) + 200
 
-// sizeOf returns the bytes that a frame takes.
-func sizeOf(f *trace.Frame) int64 {
-	n := overhead + int64(len(f.Msg)+len(f.Raw)+len(f.Note)+len(f.Conn)+len(f.For.Conn)+len(f.For.ID))
-	for _, a := range f.Args {
-		n += int64(len(a)) + 16
-	}
-	if f.HTTP != nil {
-		n += 100 + int64(len(f.HTTP.Path))
-		for name, values := range f.HTTP.Headers {
-			n += int64(len(name)) + 64
-			for _, v := range values {
-				n += int64(len(v)) + 16
-			}
-		}
-	}
-	return n
-}
+// size returns the bytes that a frame takes.
+func (e *kept) size() int64 { return overhead + int64(cap(e.packed)) }
 
 // maxKeyConns bounds the connections whose standard error is watched for private keys.
 const maxKeyConns = 1000

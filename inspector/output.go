@@ -21,7 +21,7 @@ func (f *Frames) lists(server *kept) (answers []*trace.Frame) {
 			continue
 		}
 		if answer := f.at(at.r.answer); at.r.answer != 0 && answer != nil {
-			answers = append(answers, &answer.frame)
+			answers = append(answers, answer.packed.frame())
 		}
 	}
 	return answers
@@ -48,7 +48,8 @@ func outputSchema(lists []*trace.Frame, tool string) json.RawMessage {
 }
 
 // checkOutput checks the structured content of the answer to a call against the output schema of its tool.
-func (f *Frames) checkOutput(sides []side, frames []numbered, answer *trace.Frame, of json.RawMessage) {
+func (f *Frames) checkOutput(sides []side, frames []numbered, call *snapshot, of json.RawMessage) {
+	answer := call.reply
 	if answer == nil || of == nil || len(answer.Msg) > maxShown {
 		return
 	}
@@ -59,7 +60,7 @@ func (f *Frames) checkOutput(sides []side, frames []numbered, answer *trace.Fram
 		return
 	}
 	for i := range sides {
-		if frames[i].frame == answer {
+		if frames[i].n == call.answer {
 			var faults []string
 			if value, ok := jsonx.LookupPath(result, "structuredContent"); !ok {
 				faults = []string{"is missing, and the tool has an output schema"}

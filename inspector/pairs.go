@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +35,11 @@ type row struct {
 	status   string
 	ended    string // why there will be no answer
 	canceled bool
-	pending  int   // unanswered requests of a batch
-	keys     []key // in Frames.rows
+	pending  int      // unanswered requests of a batch
+	keys     []uint64 // in Frames.rows
 	client   string
+
+	nextOpen, lastOpen *row // of its connection, which wait for an answer too
 }
 
 // The kinds of rows besides those of frames.
@@ -73,8 +76,8 @@ type conn struct {
 	ours     bool   // this program is the client
 	client   string // name of the client, as it gave it
 	revision string
-	rows     int // that are kept
-	open     map[int]*row
+	rows     int  // that are kept
+	open     *row // the newest of the rows that wait for an answer
 	last     *row // the newest row
 }
 
@@ -107,7 +110,7 @@ func (f *Frames) connOf(frame *trace.Frame) *conn {
 
 // place puts a frame into a row.
 func (f *Frames) place(e *kept) {
-	frame := &e.frame
+	frame := e.frame
 	c := f.connOf(frame)
 	var r *row
 	switch {
@@ -131,10 +134,10 @@ func (f *Frames) place(e *kept) {
 			}
 		}
 		if r.status == statusOpen {
-			if c.open == nil {
-				c.open = map[int]*row{}
+			if r.nextOpen = c.open; c.open != nil {
+				c.open.lastOpen = r
 			}
-			c.open[r.n] = r
+			c.open = r
 		}
 		c.last = r
 		f.last = r
@@ -173,9 +176,23 @@ func (r *row) causedBy(cause *row) {
 	}
 }
 
+// closed takes a row out of those that wait for an answer.
+func (r *row) closed() {
+	switch {
+	case r.lastOpen != nil:
+		r.lastOpen.nextOpen = r.nextOpen
+	case r.conn.open == r:
+		r.conn.open = r.nextOpen
+	}
+	if r.nextOpen != nil {
+		r.nextOpen.lastOpen = r.lastOpen
+	}
+	r.nextOpen, r.lastOpen = nil, nil
+}
+
 // rowOf returns the row with a key.
 func (f *Frames) rowOf(k key) *row {
-	if n, ok := f.rows[k]; ok {
+	if n, ok := f.rows[maphash.Comparable(f.seed, k)]; ok {
 		if e := f.at(n); e != nil {
 			return e.r
 		}
@@ -185,11 +202,12 @@ func (f *Frames) rowOf(k key) *row {
 
 // bind lets a row be found by a key.
 func (f *Frames) bind(r *row, k key) {
-	f.rows[k] = r.n
+	sum := maphash.Comparable(f.seed, k)
+	f.rows[sum] = r.n
 	if r.keys == nil {
-		r.keys = make([]key, 0, 3) // its id and its HTTP exchange
+		r.keys = make([]uint64, 0, 3) // its id and its HTTP exchange
 	}
-	r.keys = append(r.keys, k)
+	r.keys = append(r.keys, sum)
 }
 
 // forget forgets a row whose first frame is dropped.
@@ -199,7 +217,7 @@ func (f *Frames) forget(r *row) {
 			delete(f.rows, k)
 		}
 	}
-	delete(r.conn.open, r.n)
+	r.closed()
 	if r.conn.rows--; r.conn.rows == 0 {
 		f.idle++
 	}
@@ -207,7 +225,7 @@ func (f *Frames) forget(r *row) {
 
 // placeEvent places a frame that is not a message.
 func (f *Frames) placeEvent(e *kept, c *conn) *row {
-	frame := &e.frame
+	frame := e.frame
 	switch frame.Kind {
 	case trace.KindStart, trace.KindExit, trace.KindStderr:
 		c.ours = true
@@ -236,9 +254,10 @@ func (f *Frames) placeEvent(e *kept, c *conn) *row {
 		r.causedBy(f.exchange(frame))
 	}
 	if frame.Kind == trace.KindClose || frame.Kind == trace.KindExit {
-		for _, open := range c.open {
+		for open := c.open; open != nil; open = c.open {
 			e.also = append(e.also, open.n)
 			f.end(open, statusError, "not answered before the connection was closed")
+			open.closed()
 		}
 		slices.Sort(e.also)
 	}
@@ -270,12 +289,12 @@ func (f *Frames) end(r *row, status, why string) {
 	if r.status, r.ended = status, why; r.canceled && status == statusError {
 		r.status = statusCanceled
 	}
-	delete(r.conn.open, r.n)
+	r.closed()
 }
 
 // placeMessage places a frame with one message.
 func (f *Frames) placeMessage(e *kept, c *conn) *row {
-	frame := &e.frame
+	frame := e.frame
 	m := headOf(frame.Msg)
 	switch {
 	case m.method != "" && m.id != "":
@@ -321,7 +340,7 @@ func (f *Frames) answered(r *row, e *kept, m head) {
 	}
 	if r.status == statusOpen || r.answer == 0 {
 		r.status, r.answer, r.ended = status, e.n, ""
-		delete(r.conn.open, r.n)
+		r.closed()
 	}
 }
 
@@ -339,16 +358,16 @@ func opened(c *conn, msg []byte) {
 var serverMethods = []string{revision.MethodElicit, revision.MethodSample, revision.MethodRoots}
 
 func (f *Frames) placeRequest(e *kept, c *conn, m head) *row {
-	frame := &e.frame
+	frame := e.frame
 	if !slices.Contains(serverMethods, m.method) && m.method != "ping" {
 		c.ours = frame.Dir == trace.Out
 	}
 	meta, _ := jsonx.LookupPath(frame.Msg, "params", "_meta")
 	if client := m.client(frame.Msg, meta); client != "" {
-		c.client = client
+		c.client = f.shared(client)
 	}
 	r := f.newRow(e, c, rowRequest)
-	r.method, r.id, r.status = m.method, m.id, statusOpen
+	r.method, r.id, r.status = f.shared(m.method), m.id, statusOpen
 	r.key = key{frame.Conn, frame.Dir, 'i', m.id}
 	f.bind(r, r.key)
 	if token, ok := jsonx.Lookup(meta, "progressToken"); ok && len(token) <= maxID {
@@ -361,7 +380,7 @@ func (f *Frames) placeRequest(e *kept, c *conn, m head) *row {
 }
 
 func (f *Frames) placeNote(e *kept, c *conn, m head) *row {
-	frame := &e.frame
+	frame := e.frame
 	about := key{}
 	switch m.method {
 	case revision.NoteProgress:
@@ -379,7 +398,7 @@ func (f *Frames) placeNote(e *kept, c *conn, m head) *row {
 		return last
 	}
 	r := f.newRow(e, c, rowNote)
-	r.method, r.key = m.method, about
+	r.method, r.key = f.shared(m.method), about
 	if r.cause == 0 {
 		r.causedBy(f.exchange(frame))
 	}
@@ -433,7 +452,7 @@ func (f *Frames) placeBatch(e *kept, c *conn) *row {
 
 // placeHTTP places bytes that are not a message, and HTTP without one.
 func (f *Frames) placeHTTP(e *kept, c *conn) *row {
-	frame := &e.frame
+	frame := e.frame
 	h := frame.HTTP
 	if x := f.exchange(frame); x != nil {
 		switch failed := h != nil && h.Status >= 400; {
@@ -441,7 +460,7 @@ func (f *Frames) placeHTTP(e *kept, c *conn) *row {
 			if x.answer, x.status = e.n, statusOK; failed {
 				x.status = statusError
 			}
-			delete(x.conn.open, x.n)
+			x.closed()
 		case failed && x.status == statusOpen:
 			x.answer = e.n
 			f.end(x, statusError, "")
@@ -473,6 +492,21 @@ func opposite(d trace.Dir) trace.Dir {
 	return trace.In
 }
 
+// maxShared bounds the texts of rows that are kept once for all of them.
+const maxShared = 256
+
+// shared returns a text that many rows have.
+func (f *Frames) shared(s string) string {
+	if same, ok := f.texts[s]; ok {
+		return same
+	}
+	if len(f.texts) >= maxShared {
+		clear(f.texts)
+	}
+	f.texts[s] = s
+	return s
+}
+
 // maxID bounds ids and tokens by which rows are found.
 const maxID = 256
 
@@ -482,6 +516,7 @@ type head struct {
 	id     string // as JSON; empty: none
 	failed bool   // it has an error
 	tool   bool   // its result is an error of a tool
+	more   bool   // its result is not the last: it asks something, or is a task
 }
 
 // headOf reads the top of a message in one pass.
@@ -500,8 +535,17 @@ func headOf(msg []byte) (m head) {
 		case "error":
 			m.failed = true
 		case "result":
-			is, _ := jsonx.Lookup(value, "isError")
-			m.tool = string(is) == "true"
+			for name, value := range jsonx.Members(value) {
+				switch string(name) {
+				case "isError":
+					m.tool = string(value) == "true"
+				case "resultType":
+					m.more = string(value) != `"complete"`
+				}
+			}
+		}
+		if m.method != "" && m.id != "" { // a request, whose params are long
+			break
 		}
 	}
 	return m

@@ -152,15 +152,15 @@ func (f *Frames) choose(n int) (c *chosen, why string) {
 		}
 	}
 	c = &chosen{row: front.n, method: front.r.method, front: front != back, server: "*"}
-	about := target(front.frame.Msg)
+	about := target(front.packed.frame().Msg)
 	c.tool = about
 	if back != nil {
-		c.owner, c.tool = f.snap(back.r).server, target(back.frame.Msg)
+		c.owner, c.tool = f.snap(back.r).server, target(back.packed.frame().Msg)
 		if c.tool == about { // the client has asked the server itself
 			c.server = c.owner
 		}
 	}
-	c.params, _ = jsonx.Lookup(f.Redactor.Frame(front.frame).Msg, "params")
+	c.params, _ = jsonx.Lookup(f.Redactor.Frame(*front.packed.frame()).Msg, "params")
 	if c.frames = f.exchangeOf(front); !c.front {
 		if opening := f.openingOf(front); opening != nil {
 			c.frames = append(f.exchangeOf(opening), c.frames...)

@@ -94,15 +94,19 @@ func (f *Frames) snap(r *row) snapshot {
 	if s.server == "" && r.conn.ours {
 		s.server = cmp.Or(r.conn.name, "server")
 	}
-	s.conn, s.keys = nil, nil
+	s.conn, s.keys, s.nextOpen, s.lastOpen = nil, nil, nil, nil
 	if e := f.at(r.n); e != nil {
-		s.first = &e.frame
+		s.first = e.packed.frame()
 	}
 	if e := f.at(r.last); e != nil && r.last != r.n {
-		s.end = &e.frame
+		s.end = e.packed.frame()
 	}
-	if e := f.at(r.answer); e != nil && r.answer != r.n {
-		s.reply = &e.frame
+	switch e := f.at(r.answer); {
+	case e == nil || r.answer == r.n:
+	case r.answer == r.last:
+		s.reply = s.end
+	default:
+		s.reply = e.packed.frame()
 	}
 	s.row.conn = &conn{name: r.conn.name}
 	return s
@@ -364,6 +368,7 @@ type rowPage struct {
 	Rows   []wireRow `json:"rows"`
 	More   bool      `json:"more"` // there may be further rows in the same direction
 	Faults []string  `json:"faults,omitempty"`
+	Note   string    `json:"note,omitempty"` // what was left out, for people
 }
 
 const (
@@ -376,10 +381,7 @@ const (
 func (f *Frames) page(q *filter, before, after, limit int, stop func() bool) rowPage {
 	f.mu.Lock()
 	f.init()
-	p := rowPage{Epoch: f.epoch, Seq: f.next - 1, Oldest: f.first, Rows: []wireRow{}, Faults: f.faults}
-	if note := f.share.note(); note != "" {
-		p.Faults = append(slices.Clip(p.Faults), note)
-	}
+	p := rowPage{Epoch: f.epoch, Seq: f.next - 1, Oldest: f.first, Rows: []wireRow{}, Faults: f.faults, Note: f.note()}
 	if !f.start.IsZero() {
 		p.Start = f.start.UTC().Format(time.RFC3339Nano)
 	}
@@ -441,7 +443,7 @@ type changes struct {
 func (f *Frames) since(seq, skip, maxFrames int, q *filter) changes {
 	f.mu.Lock()
 	f.init()
-	c := changes{Rows: []wireRow{}, Seq: seq, Note: f.share.note()}
+	c := changes{Rows: []wireRow{}, Seq: seq, Note: f.note()}
 	if c.Seq < f.first-1 {
 		c.Lost = f.first - 1 - c.Seq
 		c.Seq = f.first - 1

@@ -30,7 +30,8 @@ type Tee struct {
 // taker is a taker with its queue.
 type taker struct {
 	*Writer
-	wants func(*Frame) bool // nil: all
+	choose func(Frame, func(Frame)) // nil: all
+	queue  func(Frame)
 }
 
 // Watched is true while there are takers. Without takers nothing needs to make frames: see
@@ -42,9 +43,10 @@ func (t *Tee) Watched() *atomic.Bool { return &t.on }
 // be called more than once. After Close, Add does nothing.
 func (t *Tee) Add(take func(Frame)) (remove func()) { return t.AddSome(nil, take) }
 
-// AddSome is like Add for a taker of some frames: those for which wants returns true. It is asked on the goroutine of Record,
-// before the frame is copied, so it must be fast, and it must not keep the frame or call the Tee.
-func (t *Tee) AddSome(wants func(*Frame) bool, take func(Frame)) (remove func()) {
+// AddSome is like Add for a taker of some frames. The function choose is called with each frame, on the goroutine of Record and
+// before the frame is copied. It passes the frames that the taker is to get to queue, this one or former ones, and may do so
+// later, from any goroutine. It must be fast, and must not keep the data that the frame refers to or call the Tee.
+func (t *Tee) AddSome(choose func(f Frame, queue func(Frame)), take func(Frame)) (remove func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -59,7 +61,7 @@ func (t *Tee) AddSome(wants func(*Frame) bool, take func(Frame)) (remove func())
 		take(f)
 		return nil
 	})
-	t.takers = append(t.takers, taker{w, wants})
+	t.takers = append(t.takers, taker{w, choose, w.Record})
 	t.on.Store(true)
 	return func() {
 		t.mu.Lock()
@@ -82,7 +84,9 @@ func (t *Tee) Record(f Frame) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, w := range t.takers {
-		if w.wants == nil || w.wants(&f) {
+		if w.choose != nil {
+			w.choose(f, w.queue)
+		} else {
 			w.Record(f)
 		}
 	}

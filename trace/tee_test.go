@@ -100,3 +100,40 @@ func TestTeeSlow(t *testing.T) {
 		t.Errorf("the quick taker got %d frames, want %d", len(quick), n+1)
 	}
 }
+
+// TestTeeOfSome: a taker of some frames gets those that are passed on, also when a later frame comes or after Record, in the
+// order in which they are passed on; others get all frames.
+func TestTeeOfSome(t *testing.T) {
+	tee := new(Tee)
+	var some, all []string
+	var waits []Frame
+	var queue func(Frame)
+	remove := tee.AddSome(func(f Frame, to func(Frame)) {
+		switch queue = to; string(f.Msg) {
+		case "no":
+		case "wait", "later":
+			f.Msg = []byte(string(f.Msg)) // the bytes are not the taker's
+			waits = append(waits, f)
+		default:
+			for _, w := range append(waits, f) {
+				to(w)
+			}
+			waits = nil
+		}
+	}, func(f Frame) { some = append(some, string(f.Msg)) })
+	end := tee.Add(func(f Frame) { all = append(all, string(f.Msg)) })
+	msg := make([]byte, 0, 8)
+	for _, m := range []string{"no", "a", "wait", "no", "b", "later", "no"} {
+		msg = append(msg[:0], m...)
+		tee.Record(Frame{Dir: In, Msg: msg})
+	}
+	queue(waits[0])
+	remove()
+	end()
+	if got, want := strings.Join(some, " "), "a wait b later"; got != want {
+		t.Errorf("the taker of some got %q, want %q", got, want)
+	}
+	if got, want := strings.Join(all, " "), "no a wait no b later no"; got != want {
+		t.Errorf("the taker of all got %q, want %q", got, want)
+	}
+}
