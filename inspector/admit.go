@@ -345,7 +345,7 @@ func (p *Page) in(w http.ResponseWriter, r *http.Request) {
 		refuse(w, fail(http.StatusMethodNotAllowed, "%s takes POST", r.URL.Path))
 		return
 	}
-	value, screen, err := p.enter(w, r)
+	value, screen, byLink, err := p.enter(w, r)
 	if err != nil {
 		p.refuseEntry(w, err)
 		return
@@ -354,36 +354,43 @@ func (p *Page) in(w http.ResponseWriter, r *http.Request) {
 		p.door.close(old, left)
 	}
 	p.setCookie(w, r, value)
-	write(w, http.StatusOK, "application/json", map[string]string{"screen": screen})
+	answer := struct {
+		Screen string `json:"screen"`
+		State  *State `json:"state,omitempty"` // of somebody who came by a link, who need not ask for it
+	}{Screen: screen}
+	if byLink {
+		answer.State = p.state(context.WithValue(auth.With(r.Context(), p.Local), personKey{}, person{p.Local, true}), r.Host)
+	}
+	write(w, http.StatusOK, "application/json", answer)
 }
 
 // enter makes a session of the body of a request, and says which screen comes after a login; empty: the one that the
-// browser shows.
-func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value, screen string, err error) {
+// browser shows. It reports whether somebody came by a link.
+func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value, screen string, byLink bool, err error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCredential))
 	if err != nil {
-		return "", "", fail(http.StatusBadRequest, "the body cannot be read, or has more than %d bytes", maxCredential)
+		return "", "", false, fail(http.StatusBadRequest, "the body cannot be read, or has more than %d bytes", maxCredential)
 	}
 	var body entry
 	if err := strictly(raw, &body, "code", "back", "key", "user", "password"); err != nil {
-		return "", "", fail(http.StatusBadRequest, "the body is not an object with the member code, back or key, or with user and password")
+		return "", "", false, fail(http.StatusBadRequest, "the body is not an object with the member code, back or key, or with user and password")
 	}
 	if body.Code != "" {
 		value, err = p.door.enter(body.Code)
-		return value, "", err
+		return value, "", true, err
 	}
 	if p.Guard == nil {
-		return "", "", fail(http.StatusUnauthorized, "this page needs a link from the program that serves it: run %s", p.again())
+		return "", "", false, fail(http.StatusUnauthorized, "this page needs a link from the program that serves it: run %s", p.again())
 	}
 	if body.Back != "" {
 		if body.Key, screen, err = p.finish(w, r, body.Back); err != nil {
-			return "", "", err
+			return "", "", false, err
 		}
 	}
 	credential := http.Header{}
 	switch {
 	case body.Key != "" && strings.ContainsFunc(body.Key, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return "", "", fail(http.StatusUnauthorized, "the credential is not valid")
+		return "", "", false, fail(http.StatusUnauthorized, "the credential is not valid")
 	case body.Key != "":
 		credential.Set("Authorization", "Bearer "+body.Key)
 	case body.User+body.Password != "":
@@ -393,5 +400,5 @@ func (p *Page) enter(w http.ResponseWriter, r *http.Request) (value, screen stri
 		value, err = p.door.admit(&session{credential: credential, tls: r.TLS, id: who.Principal.ID})
 		return err
 	})
-	return value, screen, err
+	return value, screen, false, err
 }

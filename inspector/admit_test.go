@@ -244,6 +244,21 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// Somebody who comes by a link gets the state with the cookie; it is the one that the cookie shows.
+func TestStateWithLink(t *testing.T) {
+	p := newPage()
+	w := answerOf(p, in(entry{Code: codeOf(p)}))
+	var got struct{ State json.RawMessage }
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("HTTP %d, %v: %s", w.Code, err, w.Body)
+	}
+	r := asked(http.MethodGet, "/ui/state", "")
+	r.AddCookie(w.Result().Cookies()[0])
+	if want := strings.TrimSpace(answerOf(p, r).Body.String()); string(got.State) != want || !strings.Contains(want, `"admin":true`) {
+		t.Errorf("the state with the link is\n%s\nwant\n%s", got.State, want)
+	}
+}
+
 // The cookie is for this page alone: scripts do not see it, and other sites do not send it.
 func TestCookie(t *testing.T) {
 	p := newPage()

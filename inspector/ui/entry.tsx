@@ -3,19 +3,20 @@ import { useRef, useState } from "preact/hooks";
 import { post, Refusal } from "./api";
 import { Failed } from "./parts";
 import { go } from "./store";
+import type { State } from "./types";
 
 // enter trades the code of a link for a cookie, or that of an authorization server. The code of a link stands behind #,
-// so no server log has it.
-export async function enter(): Promise<void> {
+// so no server log has it. For a link the program answers with the state.
+export async function enter(): Promise<State | undefined> {
 	if (location.pathname === "/in") {
 		const back = location.search;
 		go("/", true);
 		if (back) go((await post<{ screen: string }>("/ui/in", { back })).screen, true);
 	}
 	const code = /^#in=(.+)$/.exec(location.hash)?.[1];
-	if (code === undefined) return;
+	if (code === undefined) return undefined;
 	history.replaceState(null, "", location.pathname + location.search);
-	await post("/ui/in", { code });
+	return (await post<{ state: State }>("/ui/in", { code })).state;
 }
 
 // Entry says why somebody is not in, and takes a credential where the program knows some.

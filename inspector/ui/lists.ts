@@ -50,13 +50,13 @@ function listOf(server: string, of: ListName): Value<List<any>> {
 	return l;
 }
 
-async function load(server: string, of: ListName): Promise<void> {
+export async function load(server: string, of: ListName): Promise<void> {
 	const l = listOf(server, of);
 	if (!l.now.stale) return;
 	l.set({ ...l.now, stale: false });
 	try {
 		const all = await client(server).list<any>(of);
-		const name = { tools: "name", prompts: "name", resources: "uri", resourceTemplates: "uriTemplate" }[of];
+		const name = { tools: "", prompts: "", resources: "uri", resourceTemplates: "uriTemplate" }[of] || "name";
 		const named = new Map(all.filter((i) => isObject(i) && typeof i[name] === "string" && i[name] !== "").map((i) => [i[name], i]));
 		l.set({ items: [...named.values()], bad: all.length - named.size, stale: l.now.stale });
 	} catch (err) {

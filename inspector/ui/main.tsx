@@ -4,6 +4,7 @@ import { useEffect, useErrorBoundary, useReducer, useRef } from "preact/hooks";
 import { get, listen, Refusal } from "./api";
 import { Entry, enter } from "./entry";
 import { watchKeys } from "./keys";
+import { load as loadList } from "./lists";
 import { Palette } from "./palette";
 import { Button, Failed, Link } from "./parts";
 import { screens, type Screen, type Show, type Shown } from "./screens";
@@ -110,17 +111,12 @@ const root = document.getElementById("page")!;
 
 async function start(): Promise<void> {
 	let why: unknown;
-	await enter().catch((err) => (why = err));
-	let now: State;
-	try {
-		now = await get<State>("/ui/state"); // somebody who is in stays in when another link does not work
-	} catch (err) {
-		refuse(why ?? err);
-		return;
-	}
+	// Somebody who is in stays in when another link does not work.
+	const now = (await enter().catch((err) => void (why = err))) ?? (await get<State>("/ui/state").catch((err) => refuse(why ?? err)));
+	if (!now) return;
 	state.set(now);
-	if (location.pathname === "/" && now.home === "tools" && now.servers.length === 1) go(join("s", now.servers[0]!.name), true);
-	if (location.pathname === "/" && now.recording !== undefined) go("/wire", true);
+	const first = now.servers[0]?.name ?? "";
+	if (location.pathname === "/") go(now.recording !== undefined ? "/wire" : now.home === "tools" && now.servers.length === 1 ? join("s", first) : path.now, true);
 	// The browser gives up on events when the program refuses them: the session may have ended.
 	const lost = () =>
 		get<State>("/ui/state").then(
@@ -134,7 +130,9 @@ async function start(): Promise<void> {
 		});
 	};
 	follow();
-	await load(screensFor(now, path.now).screen);
+	const { screen } = screensFor(now, path.now);
+	if (screen.path === "s") void loadList(parts(path.now)[1] ?? first, "tools"); // before it is drawn
+	await load(screen);
 	render(<Page />, root);
 }
 

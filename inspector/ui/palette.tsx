@@ -52,11 +52,10 @@ export function Palette() {
 	}, []);
 	const words = text.toLowerCase().split(/\s+/).filter(Boolean);
 	const found = targets()
-		.map((t): [number, Target] => [rank(t, words), t])
-		.filter(([r]) => r > 0)
-		.sort((a, b) => b[0] - a[0])
-		.slice(0, most)
-		.map(([, t]) => t);
+		.map((t) => ({ ...t, rank: rank(t, words) }))
+		.filter((t) => t.rank > 0)
+		.sort((a, b) => b.rank - a.rank)
+		.slice(0, most);
 	const chosen = Math.min(at, found.length - 1);
 	useEffect(() => document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: "nearest" }), [chosen]);
 	const open = (t: Target | undefined) => {

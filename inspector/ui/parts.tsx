@@ -54,15 +54,15 @@ export function Button(p: { onPress: () => unknown; children: ComponentChildren;
 
 // Copy copies a text to the clipboard and says so.
 export function Copy(p: { text: () => string; children: ComponentChildren; label?: string }) {
-	const [done, setDone] = useState(false);
-	useEffect(() => {
-		if (!done) return;
-		const t = setTimeout(() => setDone(false), 1500);
-		return () => clearTimeout(t);
-	}, [done]);
+	const [done, setDone] = useState(0); // times that are shown
+	const copy = async () => {
+		await navigator.clipboard.writeText(p.text());
+		setDone((n) => n + 1);
+		setTimeout(() => setDone((n) => n - 1), 1500);
+	};
 	return (
-		<Button kind="plain" label={p.label} onPress={() => navigator.clipboard.writeText(p.text()).then(() => setDone(true))}>
-			{done ? "copied" : p.children}
+		<Button kind="plain" label={p.label} onPress={copy}>
+			{done > 0 ? "copied" : p.children}
 		</Button>
 	);
 }

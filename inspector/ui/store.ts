@@ -4,18 +4,18 @@ import type { State } from "./types";
 
 // Value is a value that components follow.
 export class Value<T> {
-	private followers = new Set<(v: T) => void>();
+	#followers = new Set<(v: T) => void>();
 	constructor(private v: T) {}
 	get now(): T {
 		return this.v;
 	}
 	set(v: T): void {
 		this.v = v;
-		for (const f of [...this.followers]) f(v);
+		for (const f of [...this.#followers]) f(v);
 	}
 	follow(f: (v: T) => void): () => void {
-		this.followers.add(f);
-		return () => this.followers.delete(f);
+		this.#followers.add(f);
+		return () => this.#followers.delete(f);
 	}
 }
 
@@ -51,7 +51,7 @@ export function parts(of: string): string[] {
 	return of
 		.split("?")[0]!
 		.split("/")
-		.filter((p) => p !== "")
+		.filter(Boolean)
 		.map((p) => {
 			try {
 				return decodeURIComponent(p);

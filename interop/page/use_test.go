@@ -182,7 +182,7 @@ func TestUseRounds(t *testing.T) {
 // before; and that the call was translated to the revision of the server.
 func TestUseFailure(t *testing.T) {
 	p, _ := opened(t, "inspect", "--no-open", "--", npm.Node(t), npm.File("peers", "complains.mjs"))
-	find(p, "fail", "fail")
+	p.Until(`!!document.querySelector("section.call button.main:enabled")`) // of its only tool
 	p.Press("button", "Call")
 	ended(p, "tool error")
 	p.Until(`document.querySelector("section.result pre.log")?.textContent === "the disk is full"`)

@@ -27,7 +27,7 @@ async function follow(server: string, stop: AbortSignal, take: (l: Line[]) => vo
 		if (done) return;
 		const lines = (rest + value).split("\n");
 		rest = lines.pop()!;
-		take(lines.filter((l) => l !== "").map((l) => JSON.parse(l) as Line));
+		take(lines.filter(Boolean).map((l) => JSON.parse(l) as Line));
 	}
 }
 

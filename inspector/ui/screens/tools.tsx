@@ -20,6 +20,7 @@ import { Prompts } from "./prompts";
 import { Resources, Templates } from "./resources";
 
 const maxListed = 1000;
+const longText = 800; // characters of a description, of which the beginning is shown; a line counts 60 more
 const tabs = ["tools", "resources", "templates", "prompts"];
 
 export function Tools(p: Shown) {
@@ -177,6 +178,8 @@ function hints(t: Tool): string[] {
 	return out;
 }
 
+const mark = (hint: string, sign = "") => <span class={"mark " + (hint === "destructive" ? "bad" : "dim")}>{sign + hint}</span>;
+
 function ToolPanel(p: { server: string; name?: string }) {
 	const list = useList<Tool>(p.server, "tools");
 	const tool = list.items?.find((t) => t.name === p.name);
@@ -192,8 +195,8 @@ function ToolPanel(p: { server: string; name?: string }) {
 			id={(t) => t.name}
 			back={join("s", p.server, "tools")}
 			mark={(t) => {
-				const said = hints(t)[0];
-				return said === "reads only" || said === "destructive" ? <span class={"mark " + (said === "destructive" ? "bad" : "dim")}>{said === "destructive" ? "! destructive" : said}</span> : null;
+				const [hint] = hints(t);
+				return hint === "destructive" ? mark(hint, "! ") : hint === "reads only" && mark(hint);
 			}}
 		>
 			{tool ? (
@@ -268,7 +271,8 @@ export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => C
 		setShownRun(callTool(server, tool, args).n);
 	};
 	useLayoutEffect(() => bindKeys({ e: () => setAsJSON(!asJSON), r: () => void call(false) }));
-	const description = tool.description;
+	const description = String(tool.description ?? "");
+	const long = description.length + 60 * description.split("\n").length > longText;
 	return (
 		<>
 			<section
@@ -281,11 +285,16 @@ export function Call(p: { server: string; tool: Tool; outcome?: (run?: Run) => C
 					{line(tool.name, 120)} {tool.title && tool.title !== tool.name && <span class="dim">{line(tool.title, 80)}</span>}
 				</h2>
 				<p class="hints">
-					{hints(tool).map((h) => (
-						<span class={"mark " + (h === "destructive" ? "bad" : "dim")}>{h}</span>
-					))}
+					{hints(tool).map((h) => mark(h))}
 				</p>
-				{description && <Markdown text={description} />}
+				<div class={long ? "cut" : ""}>
+					<Markdown text={description} />
+				</div>
+				{long && (
+					<details>
+						<summary>more</summary>
+					</details>
+				)}
 				{error && <Failed>The form: {visible(error)}</Failed>}
 				{form && <Arguments schema={schema} form={form} value={value} set={set} faults={faults} asJSON={asJSON || form.kind === "other"} label="Arguments" broken={setBroken} />}
 				{why && <Failed>The arguments could not be checked: {visible(why)}</Failed>}

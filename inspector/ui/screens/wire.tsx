@@ -2,7 +2,7 @@
 import "../main";
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { get } from "../api";
-import { keysAreOn } from "../keys";
+import { bindKeys } from "../keys";
 import { Button, count, Facts, Failed, Link, size, useLoad } from "../parts";
 import type { Shown } from "../screens";
 import { go, query, said } from "../store";
@@ -12,12 +12,11 @@ import { Details, Replay } from "./wiredetail";
 
 const spare = 1; // rows that are drawn above and below those that can be seen
 
-// hops are the choices of what is shown.
-const hops = [
-	{ value: "", name: "both hops" },
-	{ value: "hop:clients", name: "clients" },
-	{ value: "hop:servers", name: "servers" },
-];
+// hops are the choices of what is shown, and their filters.
+const hops = Object.entries({ "": "both hops", "hop:clients": "clients", "hop:servers": "servers" });
+
+// tones are the classes of states; others are bad.
+const tones: Record<string, string> = { "": "", ok: "ok", open: "warn", canceled: "warn" };
 
 export function Wire({ state, at }: Shown) {
 	const [, draw] = useReducer((n: number) => n + 1, 0);
@@ -32,7 +31,7 @@ export function Wire({ state, at }: Shown) {
 	const [chosen, setChosen] = useState<number | undefined>(Number(query(at, "row")) || undefined);
 	const [open, setOpen] = useState(query(at, "row") !== "");
 	const [again, setAgain] = useState<number[]>(); // rows that are sent again
-	const [top, setTop] = useState(0);
+	const top = useRef(0); // pixels of the list above what is seen
 	const [high, setHigh] = useState(30); // pixels of a row
 	const [room, setRoom] = useState(600); // pixels of the list
 	const [asked, setAsked] = useState(false); // for the words of the filter
@@ -83,7 +82,7 @@ export function Wire({ state, at }: Shown) {
 	useLayoutEffect(() => {
 		const el = box.current;
 		if (!el) return;
-		if (follow && !list.after) {
+		if (follows) {
 			el.scrollTop = el.scrollHeight;
 		} else if (list.moved !== 0) {
 			el.scrollTop = Math.max(0, el.scrollTop + list.moved * high);
@@ -94,16 +93,21 @@ export function Wire({ state, at }: Shown) {
 	list.stays = !follow;
 	useEffect(() => void (follow && !recording && list.catchUp()), [follow, recording]);
 	const rows = list.rows;
-	const from = Math.max(0, Math.min(Math.floor(top / high) - spare, rows.length - 1));
-	const to = Math.min(rows.length, Math.ceil((top + room) / high) + spare);
+	const follows = follow && !list.after;
+	if (follows) top.current = Math.max(0, rows.length * high - room);
+	const from = Math.max(0, Math.min(Math.floor(top.current / high) - spare, rows.length - 1));
+	const to = Math.min(rows.length, Math.ceil((top.current + room) / high) + spare);
 	const part = rows.slice(from, to);
-	const place = chosen === undefined ? -1 : list.find(chosen);
-	const is = place >= 0 && rows[place]?.n === chosen;
+	const place = list.find(chosen ?? 0);
+	const is = chosen !== undefined && rows[place]?.n === chosen;
 
 	const scrolled = () => {
 		const el = box.current!;
-		setTop(el.scrollTop);
 		const end = el.scrollHeight - el.clientHeight - el.scrollTop;
+		if (end > 2 * high || !follows) {
+			top.current = el.scrollTop;
+			draw(0);
+		}
 		if (end > 2 * high && follow) setFollow(false);
 		if (el.scrollTop < 20 * high) void list.older();
 		if (end < 20 * high) void list.newer();
@@ -123,7 +127,7 @@ export function Wire({ state, at }: Shown) {
 	const press = async (e: KeyboardEvent) => {
 		const page = Math.max(1, Math.floor(room / high) - 1);
 		const now = is ? place : from;
-		const moves: Record<string, number> = { ArrowDown: is ? now + 1 : now, ArrowUp: now - 1, PageDown: now + page, PageUp: now - page, j: is ? now + 1 : now, k: now - 1 };
+		const moves: Record<string, number> = { ArrowDown: is ? now + 1 : now, ArrowUp: now - 1, PageDown: now + page, PageUp: now - page };
 		const to = moves[e.key];
 		if (to !== undefined) {
 			e.preventDefault();
@@ -145,23 +149,17 @@ export function Wire({ state, at }: Shown) {
 		frame.current?.querySelector<HTMLElement>("[role=grid]")?.focus();
 	};
 
-	// j, k and f work on the whole screen.
-	const pressed = useRef(press);
-	pressed.current = press;
-	useLayoutEffect(() => {
-		const key = (e: KeyboardEvent) => {
-			const target = e.target as Element | null;
-			if (!keysAreOn() || e.ctrlKey || e.metaKey || e.altKey || target?.closest("input, textarea, select")) return;
-			if (e.key === "j" || e.key === "k") void pressed.current(e);
-			else if (e.key === "f")
-				setFollow((was) => {
-					said.set(was ? "The list stays." : "The list follows new rows.");
-					return !was;
-				});
-		};
-		addEventListener("keydown", key);
-		return () => removeEventListener("keydown", key);
-	}, []);
+	const move = (by: number) => choose(is ? place + by : from);
+	useLayoutEffect(() =>
+		bindKeys({
+			j: () => move(1),
+			k: () => move(-1),
+			f: () => {
+				said.set(follow ? "The list stays." : "The list follows new rows.");
+				setFollow(!follow);
+			},
+		}),
+	);
 
 	const span = extent(part);
 	return (
@@ -183,9 +181,9 @@ export function Wire({ state, at }: Shown) {
 				<label>
 					<span class="sr">Hops</span>
 					<select value={hop} onChange={(e) => setHop(e.currentTarget.value)}>
-						{hops.map((h) => (
-							<option key={h.value} value={h.value}>
-								{h.name}
+						{hops.map(([filter, name]) => (
+							<option key={filter} value={filter}>
+								{name}
 							</option>
 						))}
 					</select>
@@ -214,26 +212,26 @@ export function Wire({ state, at }: Shown) {
 						{f}
 					</p>
 				))}
+				{list.note !== "" && (
+					<p class="warn" aria-live="off">
+						{list.note}
+					</p>
+				)}
 			</div>
 			<div class="wire-grid" role="grid" aria-label="Frames on the wire" aria-rowcount={list.after ? -1 : rows.length + 1} aria-colcount={8} aria-activedescendant={is ? "wire-" + chosen : undefined} tabIndex={0} onKeyDown={press}>
 				<div role="rowgroup">
 					<div role="row" aria-rowindex={1} class="wire-row wire-head">
-						<span role="columnheader" class="c-at">s</span>
-						<span role="columnheader" class="c-who">who</span>
-						<span role="columnheader" class="c-what">what</span>
-						<span role="columnheader" class="c-id">id</span>
-						<span role="columnheader" class="c-bytes">bytes</span>
-						<span role="columnheader" class="c-ms">ms</span>
-						<span role="columnheader" class="c-bar">
-							0 – {span.length.toFixed(span.length < 100 ? 1 : 0)} ms
-						</span>
-						<span role="columnheader" class="c-status">status</span>
+						{Object.entries({ at: "s", who: "who", what: "what", id: "id", bytes: "bytes", ms: "ms", bar: `0 – ${span.length.toFixed(span.length < 100 ? 1 : 0)} ms`, status: "status" }).map(([column, name]) => (
+							<span role="columnheader" key={column} class={"c-" + column}>
+								{name}
+							</span>
+						))}
 					</div>
 				</div>
 				<div class="wire-box" role="rowgroup" tabIndex={0} ref={box} onScroll={scrolled} data-rows={rows.length}>
 					<div role="presentation" style={{ height: from * high + "px" }} />
 					{part.map((r, i) => (
-						<Line key={r.n} row={r} index={from + i + 2} chosen={r.n === chosen} span={span} onPick={() => (setFollow(false), setAgain(undefined), setChosen(r.n), setOpen(true))} />
+						<Line key={i} row={r} index={from + i + 2} chosen={r.n === chosen} span={span} onPick={() => (setFollow(false), setAgain(undefined), setChosen(r.n), setOpen(true))} />
 					))}
 					<div role="presentation" style={{ height: Math.max(0, rows.length - from - part.length) * high + "px" }} />
 					{rows.length === 0 && !list.loading && list.error === "" && (
@@ -278,7 +276,7 @@ function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number
 	// The number of a connection stays when its name is cut.
 	const [, name, number] = /^(.*?)(\W?\d*)$/s.exec(who(r))!;
 	return (
-		<div role="row" id={"wire-" + r.n} aria-rowindex={index} aria-selected={chosen} class={"wire-row" + (chosen ? " chosen" : "") + (r.status === "error" || r.status === "tool error" ? " wrong" : "")} onClick={onPick}>
+		<div role="row" id={"wire-" + r.n} aria-rowindex={index} aria-selected={chosen} class={"wire-row" + (chosen ? " chosen" : "") + (r.status.endsWith("error") ? " wrong" : "")} onClick={onPick}>
 			<span role="gridcell" class="c-at">
 				{seconds(r)}
 			</span>
@@ -306,7 +304,7 @@ function Line({ row: r, index, chosen, span, onPick }: { row: Row; index: number
 			<span role="gridcell" class="c-bar">
 				<span class={"wire-time " + r.status.replace(" ", "-")} style={{ marginLeft: Math.min(left, 99.5) + "%", width: `max(2px, ${Math.min(wide, 100 - Math.min(left, 99.5))}%)` }} />
 			</span>
-			<span role="gridcell" class={"c-status " + (r.status === "ok" ? "ok" : r.status === "" ? "" : r.status === "open" || r.status === "canceled" ? "warn" : "bad")}>
+			<span role="gridcell" class={"c-status " + (tones[r.status] ?? "bad")}>
 				{r.status}
 			</span>
 		</div>

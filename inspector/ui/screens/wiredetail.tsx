@@ -78,10 +78,7 @@ export function Details(p: { row: Row; of: string; again?: () => void; close: ()
 				</Button>
 			</div>
 			<p class="dim">
-				{who(r)} · row {r.n} · {r.status !== "" ? r.status + " · " : ""}
-				{r.ms !== undefined ? ms(r.ms) + " · " : ""}
-				{size(r.bytes)}
-				{r.back !== undefined ? ` out, ${size(r.back)} back` : ""}
+				{[who(r), "row " + r.n, r.status, r.ms !== undefined && ms(r.ms), size(r.bytes) + (r.back !== undefined ? ` out, ${size(r.back)} back` : "")].filter(Boolean).join(" · ")}
 				{r.cause !== undefined && (
 					<Button kind="plain" onPress={() => p.show(r.cause!)}>
 						Show its cause
@@ -115,8 +112,7 @@ function tabs(d: Detail, of: string) {
 
 // label says what a side is.
 function label(s: Side): string {
-	const parts = [s.dir === "in" ? "received" : "sent", s.time?.slice(11, 26) ?? "", s.revision ?? "", size(s.bytes)];
-	return parts.filter((p) => p !== "").join(" · ");
+	return [s.dir === "in" ? "received" : "sent", s.time?.slice(11, 26), s.revision, size(s.bytes)].filter(Boolean).join(" · ");
 }
 
 function One({ side: s, body }: { side: Side; body: string }) {
