@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/definition"
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -131,9 +132,40 @@ func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMes
 	if err != nil {
 		return fmt.Errorf("mcp: HandleTool %q: input schema: %w", t.Name, err)
 	}
+	return s.handleTool(t, h == nil, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+		if err := check.Validate(args); err != nil {
+			return nil, err
+		}
+		return h(ctx, args)
+	})
+}
+
+func init() {
+	engine.HandleTool = func(server, tool any, h func(context.Context, json.RawMessage) (any, error)) error {
+		t := tool.(Tool)
+		check := sync.OnceValues(func() (*schema.Validator, error) { return schema.Compile(t.InputSchema) })
+		return server.(*Server).handleTool(t, false, func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
+			v, err := check()
+			if err != nil {
+				return nil, fmt.Errorf("the input schema of the tool cannot be used: %w", err)
+			}
+			if err := v.Validate(args); err != nil {
+				return nil, err
+			}
+			res, err := h(ctx, args)
+			if err != nil {
+				return nil, err
+			}
+			return res.(*ToolResult), nil
+		})
+	}
+}
+
+// handleTool adds a tool whose function checks its arguments.
+func (s *Server) handleTool(t Tool, noFunc bool, call func(context.Context, json.RawMessage) (*ToolResult, error)) error {
 	e, err := t.check()
 	if err == nil {
-		err = s.checkAdd(h == nil)
+		err = s.checkAdd(noFunc)
 	}
 	if err == nil {
 		err = e.hold()
@@ -141,12 +173,7 @@ func (s *Server) HandleTool(t Tool, h func(ctx context.Context, args json.RawMes
 	if err != nil {
 		return fmt.Errorf("mcp: HandleTool %q: %w", t.Name, err)
 	}
-	e.call = func(ctx context.Context, args json.RawMessage) (*ToolResult, error) {
-		if err := check.Validate(args); err != nil {
-			return nil, err
-		}
-		return h(ctx, args)
-	}
+	e.call = call
 	s.tools.put(e)
 	s.feed.changed(KindTool)
 	return nil

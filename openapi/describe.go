@@ -10,7 +10,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/schema"
 )
 
 // Description is a server that a document describes for callers that do not speak MCP: each tool is a POST of its
@@ -38,7 +37,7 @@ const (
 // them.
 func (d *Description) Document() []byte {
 	d.Lost = nil
-	w := &describer{of: d, taken: map[string]bool{"Content": true, "Problem": true}}
+	w := &describer{of: d, taken: map[string]int{"Content": 1, "Problem": 1}}
 	var info, paths object
 	info.text("title", cmp.Or(oneLine(d.Title, 200), "MCP server"))
 	info.text("version", cmp.Or(oneLine(d.Version, 100), "1"))
@@ -102,7 +101,7 @@ func (d *Description) Document() []byte {
 // describer writes one document.
 type describer struct {
 	of      *Description
-	taken   map[string]bool // names in schemas
+	taken   map[string]int // names in schemas, with the number that comes next
 	schemas object
 	bytes   int // of all schemas
 }
@@ -171,18 +170,14 @@ func (w *describer) schema(t *mcp.Tool, which string, raw json.RawMessage) []byt
 		w.lose(t.Name, "the schemas of the tools before it have %d MiB together, and no more are described", maxDescribed>>20)
 		return []byte(anyObject)
 	}
-	_, wrong := schema.Compile(raw)
-	s := &schemas{
-		reader: &reader{root: root, plain: true, found: map[string]*node{}}, names: map[*node]string{}, taken: w.taken, noRegex: wrong != nil,
-		prefix: "#/components/schemas/", scope: cmp.Or(plainName(t.Name, maxName), "tool") + ".", whole: true,
-	}
+	r := newReader(root)
+	r.plain, r.whole, r.taken = true, true, w.taken
+	r.prefix, r.scope = "#/components/schemas/", cmp.Or(plainName(t.Name, maxName), "tool")+"."
+	s := &schemas{reader: r}
 	out := s.append(nil, root, 0)
 	var named object
-	for i := 0; i < len(s.queue) && s.err == nil; i++ {
-		named.add(s.names[s.queue[i]], s.append(nil, s.queue[i], 0))
-		if len(named) > maxSchema {
-			s.fail("its schema has more than %d KiB", maxSchema>>10)
-		}
+	for _, d := range s.closure(len(out)) {
+		named.add(d.name, d.raw)
 	}
 	w.bytes += len(out) + len(named)
 	if s.err != nil {

@@ -34,6 +34,6 @@
 //   - Credentials and headers go only to the host of the base, are not in errors, and are replaced where an answer
 //     repeats them.
 //   - A redirect is followed for a GET to the same host, and otherwise named in the error.
-//   - Documents are bounded: 32 MiB, 4 million values, 128 levels, 1 MiB for the schema of one tool and 256 MiB for
-//     those of all. References to other documents are not followed.
+//   - Documents are bounded: 32 MiB, 4 million values or, in YAML, 2 million lines, commas and colons, 128 levels, 1 MiB for
+//     the schema of one tool and 256 MiB for those of all. References to other documents are not followed.
 package openapi

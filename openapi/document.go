@@ -78,15 +78,29 @@ var methods = []string{"get", "put", "post", "delete", "options", "head", "patch
 
 // reader reads one document.
 type reader struct {
-	doc   *Document
-	root  *node
-	old   bool             // Swagger 2.0
-	plain bool             // schemas are JSON Schema, as from 3.1 on
-	names map[string]int   // of tools, with the number that comes next for the same one
-	found map[string]*node // what references name
-	bytes int              // of the schemas of all operations
+	doc      *Document
+	root     *node
+	old      bool                           // Swagger 2.0
+	plain    bool                           // schemas are JSON Schema, as from 3.1 on
+	names    map[string]int                 // of tools, with the number that comes next for the same one
+	found    map[string]*node               // what references name
+	bytes    int                            // of the schemas of all operations
+	defs     map[bool]map[*node]*definition // with patterns, or without
+	taken    map[string]int                 // the names of definitions, as names
+	patterns map[string]int                 // their steps; 0: it cannot be checked
+
+	prefix, scope string   // what references, and names of definitions, begin with; empty: they are in $defs
+	whole         bool     // schemas are for a document: readOnly properties stay, and references that lead nowhere are left out
+	lost          []string // those references
 
 	place string // of what is read
+}
+
+func newReader(root *node) *reader {
+	return &reader{
+		doc: &Document{}, root: root, names: map[string]int{}, found: map[string]*node{}, taken: map[string]int{}, patterns: map[string]int{},
+		defs: map[bool]map[*node]*definition{false: {}, true: {}},
+	}
 }
 
 // Parse reads a document of OpenAPI 3.0, 3.1 or 3.2, or of Swagger 2.0, in JSON or YAML. References to other documents
@@ -97,7 +111,7 @@ func Parse(data []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{doc: &Document{}, root: root, names: map[string]int{}, found: map[string]*node{}}
+	r := newReader(root)
 	if err := r.revision(); err != nil {
 		return nil, err
 	}
@@ -269,8 +283,7 @@ func (r *reader) operation(method, path string, item, op *node) error {
 	if r.bytes > maxSchemas {
 		return fmt.Errorf("the schemas of the operations before it have %d MiB together, and no more are read", maxSchemas>>20)
 	}
-	s := &schemas{reader: r, names: map[*node]string{}}
-	if err := r.arguments(o, s, item, op); err != nil {
+	if err := r.arguments(o, item, op); err != nil {
 		return err
 	}
 	if err := o.checkPath(); err != nil {
@@ -280,7 +293,7 @@ func (r *reader) operation(method, path string, item, op *node) error {
 		return err
 	}
 	r.answers(o, op)
-	input, err := s.input(o)
+	input, err := r.input(o)
 	if err != nil {
 		return err
 	}
@@ -352,13 +365,18 @@ func (r *reader) name(id string, o *Operation) string {
 	if name == "" {
 		name = plainName(strings.ToLower(o.Method)+"_"+o.Path, maxName)
 	}
+	return unlike(r.names, name)
+}
+
+// unlike returns name, or one with a number behind it, that is not among the names, and adds it to them.
+func unlike(names map[string]int, name string) string {
 	first := name
-	for r.names[name] > 0 {
-		r.names[first]++
-		suffix := fmt.Sprintf("_%d", r.names[first])
+	for names[name] > 0 {
+		names[first]++
+		suffix := fmt.Sprintf("_%d", names[first])
 		name = first[:min(len(first), maxName-len(suffix))] + suffix
 	}
-	r.names[name] = 1
+	names[name] = 1
 	return name
 }
 

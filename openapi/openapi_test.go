@@ -257,6 +257,7 @@ func TestSchemas(t *testing.T) {
 		{"3.0.0", "{type: integer, const: 3, minLength: -1, multipleOf: 0, required: true, enum: [], pattern: 7, items: 3, type2: x}", `{"type":"integer"}`},
 		{"3.0.0", "{type: date}", `{}`},
 		{"3.0.0", `{type: string, pattern: "^(?!a)b$"}`, `{"type":"string"}`},
+		{"3.1.0", `{patternProperties: {"^(?!a)": {type: string}, "^b": {pattern: "^c"}}}`, `{"patternProperties":{"^b":{"pattern":"^c"}}}`},
 		{"3.1.0", "{type: [string, 'null'], const: a, exclusiveMinimum: 3, examples: [b], $id: 'http://x', if: {minLength: 1}, then: false}",
 			`{"type":["string","null"],"const":"a","exclusiveMinimum":3,"examples":["b"],"if":{"minLength":1},"then":false}`},
 		{"3.1.0", "{oneOf: [{$ref: '#/components/schemas/A', description: d}, {type: array, prefixItems: [true], items: false}]}", `{"oneOf":[{"$ref":"#/$defs/A","description":"d"},{"type":"array","prefixItems":[true],"items":false}]}`},
@@ -346,6 +347,8 @@ func TestParseRefuses(t *testing.T) {
 		"openapi: 3.0.0\n---\nopenapi: 3.0.0": "several YAML documents",
 		strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200): "nests more than 128 levels",
 		`{"openapi":"3.0.0","paths":{}} x`:                            "it is not valid JSON",
+		"openapi: 3.0.0\nx: [" + strings.Repeat("a,", 2<<20) + "]":    "it is too large for YAML; convert it to JSON",
+		"openapi: 3.0.0\nx:\n" + strings.Repeat("- - -\n", 1<<19):     "it is too large for YAML; convert it to JSON",
 	} {
 		if _, err := openapi.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %s", text, err, want)

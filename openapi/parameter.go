@@ -54,7 +54,7 @@ type body struct {
 const maxParameters = 1000
 
 // arguments reads the parameters and the body of an operation.
-func (r *reader) arguments(o *Operation, s *schemas, item, op *node) error {
+func (r *reader) arguments(o *Operation, item, op *node) error {
 	var all []*node
 	for _, list := range [][]*node{op.list("parameters"), item.list("parameters")} {
 		if len(list) > maxParameters {

@@ -1,14 +1,18 @@
 package openapi
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math/big"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	expression "github.com/patchbay-dev/patchbay/internal/pattern"
 	"github.com/patchbay-dev/patchbay/schema"
 )
 
@@ -20,19 +24,38 @@ const (
 	maxSchemas = 256 << 20
 )
 
-// schemas writes the schemas of one operation as JSON Schema 2020-12. A schema that is referred to is in $defs, once.
+// schemas writes schemas as JSON Schema 2020-12: those of one operation, or one to which others refer.
 type schemas struct {
 	*reader
-	names   map[*node]string // of what is in $defs
-	queue   []*node          // of $defs, not written yet
-	taken   map[string]bool
-	parts   int
-	noRegex bool  // leave out patterns
-	err     error // the first
+	refs    []*definition // that are referred to, in the order in which they are
+	noRegex bool          // leave out patterns
+	extent
+	err error // the first
+}
 
-	prefix, scope string   // what references, and names of schemas that are referred to, begin with; empty: they are in $defs
-	whole         bool     // it is for a document: readOnly properties stay, and references that lead nowhere are left out
-	lost          []string // those references
+// extent is how much there is to compile in schemas.
+type extent struct {
+	parts  int
+	levels int // of schemas in each other
+	steps  int // of patterns
+}
+
+// Bounds within which schemas that compile one by one also do together: package schema has none that is lower.
+const (
+	safeLevels = 64
+	safeSteps  = 100_000
+	safeParts  = 5000 // objects of JSON
+)
+
+// definition is a schema that others refer to. It is the same in $defs of each operation, and written once.
+type definition struct {
+	name string // unlike that of others in the document
+	from *node
+	raw  []byte // nil: not written yet
+	refs []*definition
+	extent
+	err   error
+	sound bool // it has been compiled, with all to which it leads
 }
 
 func (s *schemas) fail(format string, args ...any) {
@@ -41,29 +64,109 @@ func (s *schemas) fail(format string, args ...any) {
 	}
 }
 
+// errUnsound is the error of a schema that does not compile.
+var errUnsound = errors.New("its schema cannot be used")
+
 // input returns the schema of the arguments of an operation.
-func (s *schemas) input(o *Operation) ([]byte, error) {
-	raw, err := s.object(o)
-	if err != nil {
-		return nil, err
+func (r *reader) input(o *Operation) ([]byte, error) {
+	raw, err := r.compiled(o, false)
+	if errors.Is(err, errUnsound) {
+		// Patterns may be too large together, and say less than the rest.
+		if plain, err := r.compiled(o, true); err == nil {
+			return plain, nil
+		}
 	}
-	_, wrong := schema.Compile(raw)
-	if wrong == nil {
-		return raw, nil
+	return raw, err
+}
+
+// compiled writes the schema of the arguments of an operation and finds out whether it compiles. Definitions that were
+// compiled with an operation before are not compiled again.
+func (r *reader) compiled(o *Operation, noRegex bool) ([]byte, error) {
+	s := &schemas{reader: r, noRegex: noRegex}
+	own := s.arguments(o)
+	defs := s.closure(len(own))
+	if s.err != nil {
+		return nil, s.err
 	}
-	// A pattern may be one of another language, and says less than the rest.
-	s.noRegex = true
-	if raw, err = s.object(o); err != nil {
-		return nil, err
+	raw := withDefinitions(own, defs, func(d *definition) []byte { return d.raw })
+	r.bytes += len(raw) // also of those that cannot be used: they took time
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchema>>10)
 	}
-	if _, err := schema.Compile(raw); err != nil {
-		return nil, fmt.Errorf("its schema cannot be used: %v", wrong)
+	part := raw
+	if s.levels < safeLevels && s.steps < safeSteps && bytes.Count(raw, []byte("{")) < safeParts {
+		part = withDefinitions(own, defs, func(d *definition) []byte {
+			if d.sound {
+				return []byte("{}")
+			}
+			return d.raw
+		})
+	}
+	if _, err := schema.Compile(part); err != nil {
+		return nil, fmt.Errorf("%w: %v", errUnsound, err)
+	}
+	for _, d := range defs {
+		d.sound = true
 	}
 	return raw, nil
 }
 
-func (s *schemas) object(o *Operation) ([]byte, error) {
-	s.names, s.queue, s.taken, s.parts, s.err = map[*node]string{}, nil, map[string]bool{}, 0, nil
+// closure returns the definitions to which a schema leads, beside which it has so many bytes.
+func (s *schemas) closure(size int) (defs []*definition) {
+	listed := map[*definition]bool{}
+	for queue := s.refs; len(queue) > 0 && s.err == nil; queue = queue[1:] {
+		d := queue[0]
+		if listed[d] {
+			continue
+		}
+		listed[d] = true
+		s.write(d)
+		defs = append(defs, d)
+		queue = append(queue, d.refs...)
+		s.parts, s.levels, s.steps = s.parts+d.parts, s.levels+d.levels, s.steps+d.steps
+		size += len(d.name) + len(d.raw)
+		switch {
+		case d.err != nil:
+			s.err = d.err
+		case s.parts > maxParts:
+			s.fail("its schema has more than %d parts", maxParts)
+		case size > maxSchema:
+			s.fail("its schema has more than %d KiB", maxSchema>>10)
+		}
+	}
+	return defs
+}
+
+// write writes a definition if it is not written.
+func (s *schemas) write(d *definition) {
+	if d.raw == nil {
+		w := &schemas{reader: s.reader, noRegex: s.noRegex}
+		d.raw = w.append(nil, d.from, 0)
+		d.refs, d.extent, d.err = w.refs, w.extent, w.err
+		s.bytes += len(d.raw)
+	}
+}
+
+// withDefinitions completes the schema of an operation with $defs.
+func withDefinitions(own []byte, defs []*definition, raw func(*definition) []byte) []byte {
+	dst := slices.Clip(own)
+	for i, d := range defs {
+		if i == 0 {
+			dst = append(dst, `,"$defs":{`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(jsonx.AppendString(dst, d.name), ':')
+		dst = append(dst, raw(d)...)
+	}
+	if len(defs) > 0 {
+		dst = append(dst, '}')
+	}
+	return append(dst, `,"additionalProperties":false}`...)
+}
+
+// arguments appends what the schema of an operation has before $defs.
+func (s *schemas) arguments(o *Operation) []byte {
 	dst := []byte(`{"type":"object","properties":{`)
 	var required []string
 	property := func(name string, must bool, description string, value func([]byte) []byte) {
@@ -97,24 +200,7 @@ func (s *schemas) object(o *Operation) ([]byte, error) {
 		}
 		dst = append(dst, ']')
 	}
-	for i := 0; i < len(s.queue) && s.err == nil; i++ {
-		if i == 0 {
-			dst = append(dst, `,"$defs":{`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = append(jsonx.AppendString(dst, s.names[s.queue[i]]), ':')
-		dst = s.append(dst, s.queue[i], 0)
-	}
-	if len(s.queue) > 0 {
-		dst = append(dst, '}')
-	}
-	dst = append(dst, `,"additionalProperties":false}`...)
-	s.bytes += len(dst) // also of those that cannot be used: they took time
-	if len(dst) > maxSchema {
-		s.fail("its schema has more than %d KiB", maxSchema>>10)
-	}
-	return dst, s.err
+	return dst
 }
 
 // body appends the schema of a body.
@@ -201,6 +287,7 @@ func (s *schemas) append(dst []byte, n *node, depth int) []byte {
 		return append(dst, "{}"...)
 	}
 	s.parts++
+	s.levels = max(s.levels, depth+1)
 	w := &schemaWriter{schemas: s, from: len(dst), dst: append(dst, '{'), depth: depth}
 	ref := n.get("$ref")
 	if ref != nil && ref.kind == '"' {
@@ -257,23 +344,24 @@ func (w *schemaWriter) reference(n, ref *node) {
 		w.fail("%v", err)
 		return
 	}
-	name, known := w.names[target]
-	if !known {
-		last := ref.text[strings.LastIndexByte(ref.text, '/')+1:]
-		first := plainName(last, maxName)
-		if first == "" {
-			first = "schema"
+	d := w.definition(target, ref, w.noRegex)
+	w.refs = append(w.refs, d)
+	w.raw("$ref", jsonx.AppendString(nil, cmp.Or(w.prefix, "#/$defs/")+d.name))
+}
+
+// definition returns the definition of what a reference leads to.
+func (r *reader) definition(target, ref *node, noRegex bool) *definition {
+	d := r.defs[noRegex][target]
+	if d == nil {
+		d = &definition{from: target}
+		if twin := r.defs[!noRegex][target]; twin != nil {
+			d.name = twin.name
+		} else {
+			d.name = unlike(r.taken, r.scope+cmp.Or(plainName(ref.text[strings.LastIndexByte(ref.text, '/')+1:], maxName), "schema"))
 		}
-		first = w.scope + first
-		name = first
-		for i := 2; w.taken[name]; i++ {
-			name = first + "_" + strconv.Itoa(i)
-		}
-		w.taken[name] = true
-		w.names[target] = name
-		w.queue = append(w.queue, target)
+		r.defs[noRegex][target] = d
 	}
-	w.raw("$ref", jsonx.AppendString(nil, cmp.Or(w.prefix, "#/$defs/")+name))
+	return d
 }
 
 // member writes one keyword if its value has the right shape.
@@ -289,7 +377,7 @@ func (w *schemaWriter) member(n *node, m member) {
 			w.raw(m.name, []byte(v.text))
 		}
 	case aText:
-		if v.kind == '"' && (m.name != "pattern" || !w.noRegex) {
+		if v.kind == '"' && (m.name != "pattern" || w.matches(v.text)) {
 			w.raw(m.name, jsonx.AppendString(nil, v.text))
 		}
 	case aTruth:
@@ -325,12 +413,31 @@ func (w *schemaWriter) member(n *node, m member) {
 			w.dst = append(w.dst, ']')
 		}
 	case schemaTable:
-		if v.kind == '{' && (m.name != "patternProperties" || !w.noRegex) {
+		if v.kind == '{' {
 			w.table(m)
 		}
 	case textLists:
 		w.raw(m.name, v.appendJSON(nil, w.depth))
 	}
+}
+
+// matches reports whether a pattern can be checked. It may be one of another language, and says less than the rest.
+func (s *schemas) matches(pattern string) bool {
+	if s.noRegex {
+		return false
+	}
+	steps, known := s.patterns[pattern]
+	if !known {
+		if _, err := schema.Compile(append(jsonx.AppendString([]byte(`{"pattern":`), pattern), '}')); err == nil {
+			steps = safeSteps
+			if re, err := syntax.Parse(pattern, syntax.Perl); err == nil {
+				steps = expression.Steps(re)
+			}
+		}
+		s.patterns[pattern] = steps
+	}
+	s.steps += steps
+	return steps > 0
 }
 
 // table writes schemas by name, without properties that only answers have.
@@ -339,7 +446,7 @@ func (w *schemaWriter) table(m member) {
 	w.dst = append(w.dst, '{')
 	seen := map[string]bool{}
 	for _, p := range m.value.members {
-		if seen[p.name] || m.name == "properties" && w.readOnly(p.value) {
+		if seen[p.name] || m.name == "properties" && w.readOnly(p.value) || m.name == "patternProperties" && !w.matches(p.name) {
 			continue
 		}
 		seen[p.name] = true

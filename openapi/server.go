@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wildcard"
@@ -114,7 +115,8 @@ func New(doc *Document, o Options) (*mcp.Server, error) {
 		if srv.HasTool(t.Name) {
 			return nil, fmt.Errorf("two tools would be named %q", t.Name)
 		}
-		if err := srv.HandleTool(t, func(ctx context.Context, args json.RawMessage) (*mcp.ToolResult, error) { return a.call(ctx, op, args) }); err != nil {
+		h := func(ctx context.Context, args json.RawMessage) (any, error) { return a.call(ctx, op, args) }
+		if err := engine.HandleTool(srv, t, h); err != nil {
 			return nil, fmt.Errorf("line %d, %v: %v", op.Line, op, err)
 		}
 		optional[t.Name] = op.optional()

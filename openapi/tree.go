@@ -232,7 +232,28 @@ func (r *jsonReader) unquote(value jsontext.Value) (string, error) {
 	return string(text), err
 }
 
+// maxMarks bounds what stands before values in YAML, whose reader takes about 500 bytes for each.
+const maxMarks = 2 << 20
+
+// marks counts the characters of YAML before which, or after which, a value stands.
+func marks(data []byte) (n int) {
+	for i, c := range data {
+		switch c {
+		case '\n', ',', '[', '{', ':', '?':
+			n++
+		case '-':
+			if i+1 < len(data) && (data[i+1] == ' ' || data[i+1] == '\t' || data[i+1] == '\n' || data[i+1] == '\r') {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func parseYAML(data []byte) (*node, error) {
+	if marks(data) > maxMarks {
+		return nil, errors.New("it is too large for YAML; convert it to JSON, which takes less memory to read")
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -316,6 +337,7 @@ func (c *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
 	default:
 		n.scalar(y)
 	}
+	y.Content = nil // is not needed any more, and takes much memory
 	return n, nil
 }
 

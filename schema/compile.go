@@ -301,17 +301,22 @@ func (k *keywords) types(i int32) (set typeSet) {
 	list := []int32{i}
 	if k.doc.values[i].kind == '[' {
 		list = k.items(i, 1)
-		k.unique(list)
 	}
+	differ := true
 	for _, j := range list {
 		if !k.is(j, typeString) {
+			differ = false
 			continue
 		}
 		t := typeNamed(k.doc.values[j].text)
 		if t == 0 {
 			k.fault(j, notAmong(typeChoices, k.doc.shown(j)))
 		}
+		differ = differ && t != 0 && set&t == 0
 		set |= t
+	}
+	if !differ {
+		k.unique(list)
 	}
 	return set
 }

@@ -7,6 +7,8 @@ import (
 	"regexp/syntax"
 	"strconv"
 	"strings"
+
+	expression "github.com/patchbay-dev/patchbay/internal/pattern"
 )
 
 // maxPatternSize bounds all patterns of a foreign schema together, in steps of the compiled
@@ -42,7 +44,7 @@ func (c *compiler) pattern(at int32, text string) *pattern {
 		c.fault(at, "must be of the format \"regex\", got "+quote(text))
 		return nil
 	}
-	p := &pattern{text: text, size: patternSize(parsed)}
+	p := &pattern{text: text, size: expression.Steps(parsed)}
 	if c.patterns.size += p.size; c.patterns.size > maxPatternSize {
 		c.fail(errPatterns)
 		return nil
@@ -58,18 +60,6 @@ func (c *compiler) pattern(at int32, text string) *pattern {
 	}
 	c.patterns.known[text] = p
 	return p
-}
-
-// patternSize estimates how many steps an expression is compiled to.
-func patternSize(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)/2
-	for _, sub := range re.Sub {
-		n += patternSize(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(re.Min, re.Max, 1)
-	}
-	return n
 }
 
 // errPatternInput ends a validation in which a text is too long for a pattern.

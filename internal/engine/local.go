@@ -62,6 +62,11 @@ func (e *Engine) Stand(ctx *Context, s *Session, msg *jsonrpc.Message, ex Exchan
 // called. Package mcp sets it, for package mcptest, whose callers call handlers themselves.
 var Standing func(session any) (ctx context.Context, end func())
 
+// HandleTool is the method of an mcp.Server for an mcp.Tool whose input schema is known to compile. It is compiled when the tool
+// is first called, since of a thousand tools few are called. The function h returns an *mcp.ToolResult. Package mcp sets
+// HandleTool, for package openapi.
+var HandleTool func(server, tool any, h func(ctx context.Context, args json.RawMessage) (any, error)) error
+
 // LocalError is the error from a handler in this process: the JSON-RPC error that a remote caller
 // would get, and the error that the handler returned.
 type LocalError struct {
