@@ -359,8 +359,8 @@ func TestReplicaDiffers(t *testing.T) {
 		Replicas: []spread.Replica{a.replica(mcp.V2026_07_28, nil), b.replica(mcp.V2026_07_28, nil)}}
 	_, session := through(t, group, gateway.PerSession)
 	s := session()
-	eventually(t, "the difference is seen", func() bool {
-		return group.Status()[0].Differs+group.Status()[1].Differs != ""
+	eventually(t, "the difference is seen and logged", func() bool {
+		return group.Status()[0].Differs+group.Status()[1].Differs != "" && strings.Contains(out.String(), "replica differs")
 	})
 	differs := group.Status()[0].Differs + group.Status()[1].Differs
 	for _, want := range []string{"work 2", "work 1", "only_b", "fails"} {

@@ -48,6 +48,9 @@ func (q *Notes) Put(n Note) {
 	}
 }
 
+// Empty reports whether nothing is queued.
+func (q *Notes) Empty() bool { return len(q.list) == q.at }
+
 // Take empties the queue. It returns the notes and the number that were dropped. The caller owns
 // the notes.
 func (q *Notes) Take() (list []Note, dropped int) {

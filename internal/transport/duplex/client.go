@@ -99,6 +99,9 @@ type call struct {
 	out   *engine.Outgoing
 	notes engine.Notes
 
+	telling bool          // its goroutine delivers notes that it has taken
+	told    chan struct{} // closed when all notes are delivered; nil: nobody waits for that
+
 	answered bool
 	result   json.RawMessage
 	err      error // of the server, or of the connection
@@ -117,6 +120,23 @@ func (c *Client) answer(cl *call, result json.RawMessage, err error) {
 	delete(c.calls, cl.id)
 	cl.answered, cl.result, cl.err = true, result, err
 	cl.rouse()
+}
+
+// pending returns a channel that is closed when the notes that have come are delivered; nil: they are. Mu is held.
+func (cl *call) pending() <-chan struct{} {
+	if cl.told == nil && (cl.telling || !cl.notes.Empty()) {
+		cl.told = make(chan struct{})
+	}
+	return cl.told
+}
+
+// delivered notes that the goroutine of a call has delivered what it had taken. Mu is held.
+func (cl *call) delivered() {
+	cl.telling = false
+	if cl.told != nil && cl.notes.Empty() {
+		close(cl.told)
+		cl.told = nil
+	}
 }
 
 func (cl *call) rouse() {
@@ -168,6 +188,8 @@ func (c *Client) forget(cl *call) {
 	case <-cl.wake:
 	default:
 	}
+	cl.notes = engine.Notes{} // nobody gets them any more
+	cl.delivered()
 	if len(c.spare) < maxSpare {
 		*cl = call{wake: cl.wake}
 		c.spare = append(c.spare, cl)
@@ -212,6 +234,7 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		c.mu.Lock()
 		notes, dropped := cl.notes.Take()
 		answered := cl.answered
+		cl.telling = len(notes) > 0
 		c.mu.Unlock()
 		if dropped > 0 {
 			c.opts.Logger.WarnContext(ctx, "notifications dropped", "method", out.Method, "count", dropped)
@@ -225,6 +248,11 @@ func (c *Client) Call(ctx context.Context, out *engine.Outgoing) (json.RawMessag
 		}
 		if answered {
 			return cl.result, cl.err
+		}
+		if len(notes) > 0 {
+			c.mu.Lock()
+			cl.delivered()
+			c.mu.Unlock()
 		}
 		if over || ctx.Err() != nil {
 			if c.giveUp(cl) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -180,6 +181,28 @@ func (c *Client) notification(msg *jsonrpc.Message) {
 	}
 }
 
+// noteTime bounds how long a question waits for the notifications before it, whose receiver may wait for the question.
+const noteTime = time.Second
+
+// wait waits until the notifications that came before a question are delivered, since the question may suspend the
+// call that they belong to.
+func wait(ctx context.Context, before []<-chan struct{}) {
+	if len(before) == 0 {
+		return
+	}
+	late := time.NewTimer(noteTime)
+	defer late.Stop()
+	for _, told := range before {
+		select {
+		case <-told:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // owner finds the call that a notification belongs to: by progress token or subscription id; a
 // log message belongs to the only call in flight that asked for logs. Mu is held.
 func (c *Client) owner(msg *jsonrpc.Message) *call {
@@ -228,8 +251,14 @@ func (c *Client) question(msg *jsonrpc.Message) {
 	busy := len(c.questions) >= maxQuestions
 	_, twice := c.questions[msg.ID]
 	ctx, stop := context.WithCancel(c.ctx)
+	var before []<-chan struct{}
 	if !busy && !twice {
 		c.questions[msg.ID] = stop
+		for _, cl := range c.calls {
+			if told := cl.pending(); told != nil {
+				before = append(before, told)
+			}
+		}
 	}
 	c.mu.Unlock()
 	if busy || twice {
@@ -254,6 +283,7 @@ func (c *Client) question(msg *jsonrpc.Message) {
 				c.send(engine.AnswerTo(id, result, err))
 			}
 		}()
+		wait(ctx, before)
 		result, err = c.opts.Inbox.Question(ctx, method, params)
 	})
 }
