@@ -226,22 +226,23 @@ func TestBounds(t *testing.T) {
 	}
 	body := `{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/A"}}}}}`
 	for name, text := range map[string]string{
-		"many operations share a large schema": `"paths":{` + operations(long.Or(20000, 20), body) + `},"components":{"schemas":{"A":{"type":"object","properties":{` + properties(3500) + `}}}}`,
-		"20 MiB of one text":                   `"paths":{"/x":{"get":{"description":"` + strings.Repeat(big, 20) + `"}}}`,
-		"10 MiB of numbers":                    `"paths":{"/x":{"get":{"x-n":[` + strings.Repeat("1,", 5<<20) + `1]}}}`,
-		"100,000 parameters of one name":       `"paths":{"/x":{"get":{"parameters":[` + strings.Repeat(`{"name":"a","in":"query"},`, 100000) + `{"name":"b","in":"query"}]}}}`,
-		"30,000 names in a path":               `"paths":{"/` + strings.Repeat("{a}", 30000) + `":{"get":{}}}`,
-		"100,000 operations of one name":       `"paths":{` + operations(100000, `{"operationId":"same"}`) + `}`,
-		"1 MiB in an enum":                     `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"enum":[` + strings.Repeat(`"`+strings.Repeat("e", 5)+`",`, 100000) + `1]}}]}}}`,
-		"different texts in an enum":           `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"enum":[` + manyNumbers(100000) + `]}}]}}}`,
-		"20,000 tags":                          `"paths":{"/x":{"get":{"tags":[` + strings.Repeat(`"t",`, 20000) + `"t"]}}}`,
-		"100,000 security requirements":        `"paths":{"/x":{"get":{}}},"security":[` + strings.Repeat(`{"a":[]},`, 100000) + `{}]`,
-		"100,000 members of one name":          `"paths":{"/x":{"post":{"requestBody":{"content":{"application/json":{"schema":{"properties":{` + strings.Repeat(`"a":{},`, 100000) + `"b":{}}}}}}}}}`,
-		"100,000 media types":                  `"paths":{"/x":{"post":{"requestBody":{"content":{` + strings.Repeat(`"text/a":{},`, 100000) + `"a/b":{}}}}}}`,
-		"100,000 answers":                      `"paths":{"/x":{"get":{"responses":{"200":{"content":{` + manyMembers(100000) + `}}}}}}`,
-		"a pattern that backtracks":            `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"type":"string","pattern":"` + strings.Repeat("(a*)*", 1000) + `$"}}]}}}`,
-		"a pattern of repetitions":             `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"type":"string","pattern":"((a{100}){100}){100}"}}]}}}`,
-		"variables that double":                `"servers":[{"url":"https://{a}","variables":{` + doubling(60) + `}}],"paths":{"/x":{"get":{}}}`,
+		"many operations share a large schema":   `"paths":{` + operations(long.Or(20000, 20), body) + `},"components":{"schemas":{"A":{"type":"object","properties":{` + properties(3500) + `}}}}`,
+		"20 MiB of one text":                     `"paths":{"/x":{"get":{"description":"` + strings.Repeat(big, 20) + `"}}}`,
+		"10 MiB of numbers":                      `"paths":{"/x":{"get":{"x-n":[` + strings.Repeat("1,", 5<<20) + `1]}}}`,
+		"100,000 parameters of one name":         `"paths":{"/x":{"get":{"parameters":[` + strings.Repeat(`{"name":"a","in":"query"},`, 100000) + `{"name":"b","in":"query"}]}}}`,
+		"30,000 names in a path":                 `"paths":{"/` + strings.Repeat("{a}", 30000) + `":{"get":{}}}`,
+		"100,000 operations of one name":         `"paths":{` + operations(100000, `{"operationId":"same"}`) + `}`,
+		"1 MiB in an enum":                       `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"enum":[` + strings.Repeat(`"`+strings.Repeat("e", 5)+`",`, 100000) + `1]}}]}}}`,
+		"different texts in an enum":             `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"enum":[` + manyNumbers(100000) + `]}}]}}}`,
+		"20,000 tags":                            `"paths":{"/x":{"get":{"tags":[` + strings.Repeat(`"t",`, 20000) + `"t"]}}}`,
+		"100,000 security requirements":          `"paths":{"/x":{"get":{}}},"security":[` + strings.Repeat(`{"a":[]},`, 100000) + `{}]`,
+		"100,000 members of one name":            `"paths":{"/x":{"post":{"requestBody":{"content":{"application/json":{"schema":{"properties":{` + strings.Repeat(`"a":{},`, 100000) + `"b":{}}}}}}}}}`,
+		"100,000 media types":                    `"paths":{"/x":{"post":{"requestBody":{"content":{` + strings.Repeat(`"text/a":{},`, 100000) + `"a/b":{}}}}}}`,
+		"a form of a hundred parts of a hundred": `"paths":{"/x":{"post":{"requestBody":{"content":{"multipart/form-data":{"schema":{"$ref":"#/components/schemas/a0"}}}}}}},"components":{"schemas":{` + hundreds(20) + `}}`,
+		"100,000 answers":                        `"paths":{"/x":{"get":{"responses":{"200":{"content":{` + manyMembers(100000) + `}}}}}}`,
+		"a pattern that backtracks":              `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"type":"string","pattern":"` + strings.Repeat("(a*)*", 1000) + `$"}}]}}}`,
+		"a pattern of repetitions":               `"paths":{"/x":{"get":{"parameters":[{"name":"a","in":"query","schema":{"type":"string","pattern":"((a{100}){100}){100}"}}]}}}`,
+		"variables that double":                  `"servers":[{"url":"https://{a}","variables":{` + doubling(60) + `}}],"paths":{"/x":{"get":{}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -283,4 +284,14 @@ func doubling(n int) string {
 		fmt.Fprintf(&b, `"%[1]s":{"default":"{%[2]s}{%[2]s}"},`, string(rune('a'+i)), string(rune('a'+i+1)))
 	}
 	return strings.TrimSuffix(b.String(), ",")
+}
+
+func hundreds(n int) string {
+	var b strings.Builder
+	for i := range n {
+		part := fmt.Sprintf(`{"$ref":"#/components/schemas/a%d"}`, (i+1)%n)
+		list := "[" + strings.Repeat(part+",", 99) + part + "]"
+		fmt.Fprintf(&b, `,"a%d":{"allOf":%s,"anyOf":%[2]s,"properties":{"p":{"allOf":%[2]s}}}`, i, list)
+	}
+	return b.String()[1:]
 }

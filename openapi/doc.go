@@ -28,7 +28,7 @@
 //
 //   - An argument changes neither the host nor the path: it is escaped, and values that lead elsewhere when a server
 //     or a proxy decodes them up to three times are refused. No argument sets a header that frames a message, names the
-//     host or carries credentials, and none has a line break in it.
+//     host or carries credentials, or a member of the query or a cookie that is a credential, and none has a line break in it.
 //   - Requests go only to public addresses, unless Options.Base or Options.Private permit others. Addresses are checked
 //     as they are dialled.
 //   - Credentials and headers go only to the host of the base, are not in errors, and are replaced where an answer

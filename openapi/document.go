@@ -88,6 +88,7 @@ type reader struct {
 	defs     map[bool]map[*node]*definition // with patterns, or without
 	taken    map[string]int                 // the names of definitions, as names
 	patterns map[string]int                 // their steps; 0: it cannot be checked
+	files    map[*node]bool                 // whether schemas are for files
 
 	prefix, scope string   // what references, and names of definitions, begin with; empty: they are in $defs
 	whole         bool     // schemas are for a document: readOnly properties stay, and references that lead nowhere are left out
@@ -98,7 +99,7 @@ type reader struct {
 
 func newReader(root *node) *reader {
 	return &reader{
-		doc: &Document{}, root: root, names: map[string]int{}, found: map[string]*node{}, taken: map[string]int{}, patterns: map[string]int{},
+		doc: &Document{}, root: root, names: map[string]int{}, found: map[string]*node{}, taken: map[string]int{}, patterns: map[string]int{}, files: map[*node]bool{},
 		defs: map[bool]map[*node]*definition{false: {}, true: {}},
 	}
 }

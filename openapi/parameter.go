@@ -330,11 +330,24 @@ func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// file reports whether a schema is for a file.
+// file reports whether a schema is for a file: itself, a part of it, or each of its alternatives.
 func (r *reader) file(n *node) bool {
 	n, err := r.resolve(n)
-	return err == nil && (n.string("type") == "file" || n.string("format") == "binary" || n.string("contentEncoding") == "base64" ||
-		n.string("contentMediaType") != "" && n.get("type") == nil)
+	if err != nil || n == nil {
+		return false
+	}
+	if is, known := r.files[n]; known {
+		return is
+	}
+	r.files[n] = false // for a schema that has itself as a part
+	each := func(list []*node) bool {
+		list = slices.DeleteFunc(slices.Clone(list), func(part *node) bool { return part.string("type") == "null" })
+		return len(list) > 0 && !slices.ContainsFunc(list, func(part *node) bool { return !r.file(part) })
+	}
+	r.files[n] = n.string("type") == "file" || n.string("format") == "binary" || n.string("contentEncoding") == "base64" ||
+		n.string("contentMediaType") != "" && n.get("type") == nil ||
+		slices.ContainsFunc(n.list("allOf"), r.file) || each(n.list("anyOf")) || each(n.list("oneOf"))
+	return r.files[n]
 }
 
 // fields finds the properties of a form that are files, and marks their schemas as base64. A form is an object.
@@ -351,30 +364,52 @@ func (r *reader) fields(b *body) error {
 	} else if kind.text != "object" && !slices.ContainsFunc(kind.items, func(n *node) bool { return n.text == "object" }) {
 		return fmt.Errorf("the body is sent as a form, %s, and its schema in line %d is not one of an object", quote(b.mediaType), form.line)
 	}
-	b.schema = form
 	b.files = map[string]bool{}
-	properties := form.get("properties")
-	if properties == nil {
-		return nil
-	}
-	base64 := &node{kind: '{', members: []member{{"type", &node{kind: '"', text: "string"}}, {"contentEncoding", &node{kind: '"', text: "base64"}}}}
-	var out []member
-	for _, p := range properties.members {
-		value := p.value
-		items := value.get("items")
-		switch {
-		case r.file(value):
-			b.files[p.name] = true
-			value = described(base64, value)
-		case items != nil && r.file(items):
-			b.files[p.name] = true
-			value = value.with("items", base64)
-		}
-		out = append(out, member{p.name, value})
-	}
-	b.schema = form.with("properties", &node{kind: '{', members: out})
+	b.schema = r.withFiles(b, form, map[*node]*node{})
 	return nil
 }
+
+// withFiles returns the schema of a form, or a part of it, in which files are base64, and notes them. It puts what it has made into made.
+func (r *reader) withFiles(b *body, n *node, made map[*node]*node) *node {
+	from, err := r.resolve(n)
+	if err != nil {
+		return n
+	}
+	if form := made[from]; form != nil {
+		return form
+	}
+	made[from] = n // for a form that has itself as a part
+	form := from
+	if properties := form.get("properties"); properties != nil {
+		var out []member
+		for _, p := range properties.members {
+			value := p.value
+			switch list, err := r.resolve(value); {
+			case r.file(value):
+				b.files[p.name] = true
+				value = described(base64Text, value)
+			case err == nil && list.get("items") != nil && r.file(list.get("items")):
+				b.files[p.name] = true
+				value = list.with("items", base64Text)
+			}
+			out = append(out, member{p.name, value})
+		}
+		form = form.with("properties", &node{kind: '{', members: out})
+	}
+	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
+		if parts := form.list(word); parts != nil {
+			var out []*node
+			for _, part := range parts {
+				out = append(out, r.withFiles(b, part, made))
+			}
+			form = form.with(word, &node{kind: '[', items: out})
+		}
+	}
+	made[from] = form
+	return form
+}
+
+var base64Text = &node{kind: '{', members: []member{{"type", &node{kind: '"', text: "string"}}, {"contentEncoding", &node{kind: '"', text: "base64"}}}}
 
 // described returns a schema with the description of another one.
 func described(n, from *node) *node {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -42,12 +43,12 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 	}
 	for name, list := range a.options.Header {
 		if a.owns(o) {
-			req.Header[http.CanonicalHeaderKey(name)] = list
+			req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(list)
 		}
 	}
 	req.Header.Set("User-Agent", a.options.UserAgent)
 	req.Header.Set("Accept", o.acceptHeader())
-	if err := o.fill(req, values); err != nil {
+	if err := a.fill(req, o, values); err != nil {
 		return nil, err
 	}
 	for name, list := range a.options.Header { // no argument replaces one
@@ -111,36 +112,70 @@ func escapeTemplate(path string) string {
 }
 
 // fill adds the arguments in the query, in headers and in cookies.
-func (o *Operation) fill(req *http.Request, values *node) error {
+func (a *api) fill(req *http.Request, o *Operation, values *node) error {
 	for _, p := range o.parameters {
 		v := values.get(p.argument)
 		if v == nil || v.kind == 'n' && !p.required {
 			continue
 		}
 		escape := escapeSegment
-		if p.reserved {
+		if p.reserved && p.in == "query" {
 			escape = escapeReserved
 		}
-		switch p.in {
-		case "query":
-			addPairs(req.URL, p.pairs(v, escape))
-		case "header":
+		if p.in == "header" {
 			text := p.simple(v, func(s string) string { return s })
 			if !httpguts.ValidHeaderFieldValue(text) {
 				return fmt.Errorf("%s has a character in it that a header cannot have", p.argument)
 			}
 			req.Header.Set(p.name, text)
-		case "cookie":
-			for _, c := range p.pairs(v, escapeSegment) {
-				text := c.name + "=" + c.value
-				if old := req.Header.Get("Cookie"); old != "" {
-					text = old + "; " + text
-				}
-				req.Header.Set("Cookie", text)
+			continue
+		}
+		if p.in == "path" {
+			continue
+		}
+		pairs := p.pairs(v, escape)
+		for _, c := range pairs { // the members of an object are names, too
+			if name, err := url.QueryUnescape(c.name); err != nil || a.sets(o, p.in, name) {
+				return fmt.Errorf("%s sets %s in the %s, which only this server sets", p.argument, quote(name), p.in)
+			}
+		}
+		if p.in == "query" {
+			addPairs(req.URL, pairs)
+			continue
+		}
+		texts := slices.Clone(req.Header["Cookie"])
+		for _, c := range pairs {
+			texts = append(texts, c.name+"="+c.value)
+		}
+		req.Header.Set("Cookie", strings.Join(texts, "; "))
+	}
+	return nil
+}
+
+// sets reports whether the server itself sets a member of the query or a cookie of an operation: a credential, or a
+// cookie in a header of Options.
+func (a *api) sets(o *Operation, in, name string) bool {
+	if !a.owns(o) {
+		return false
+	}
+	for _, need := range o.security {
+		for _, scheme := range need {
+			if s := a.doc.schemes[scheme]; s != nil && s.kind == in && strings.EqualFold(s.name, name) {
+				return true
 			}
 		}
 	}
-	return nil
+	for own, list := range a.options.Header {
+		if in != "cookie" || !strings.EqualFold(own, "Cookie") {
+			continue
+		}
+		for _, pair := range strings.Split(strings.Join(list, ";"), ";") {
+			if have, _, _ := strings.Cut(pair, "="); strings.EqualFold(strings.TrimSpace(have), name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // addPairs adds pairs, escaped already, to a query.

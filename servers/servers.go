@@ -195,6 +195,19 @@ func Usage(name string) string {
 	return text.String()
 }
 
+// HasFlag reports whether one of the servers of some names has a flag, which may begin with dashes.
+func HasFlag(name string, of ...string) bool {
+	return slices.ContainsFunc(of, func(server string) bool {
+		b, err := find(server)
+		if err != nil {
+			return false
+		}
+		fs := flagSet(b)
+		b.bind(fs)
+		return fs.Lookup(strings.TrimLeft(name, "-")) != nil
+	})
+}
+
 // New returns a server by its name and arguments, for instance "sqlite" and
 // {"--db", "notes.db"}, or "files" and {"docs", "--read-only"}. Errors that the
 // server cannot return to a client go to logger, which may be nil.

@@ -122,3 +122,19 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("New with -h = %v, want flag.ErrHelp", err)
 	}
 }
+
+// HasFlag knows the flags of the servers that are named, and of no others.
+func TestHasFlag(t *testing.T) {
+	for _, tt := range []struct {
+		flag string
+		of   []string
+		want bool
+	}{
+		{"--timeout", []string{"fetch"}, true}, {"timeout", []string{"fetch"}, true}, {"--timeout", []string{"everything"}, false}, {"--timeout", nil, false},
+		{"--timeout", []string{"pets.yaml", "openapi"}, true}, {"--request-header", []string{"openapi"}, true}, {"--header", []string{"openapi", "fetch"}, false},
+	} {
+		if got := servers.HasFlag(tt.flag, tt.of...); got != tt.want {
+			t.Errorf("HasFlag(%q, %q) = %t", tt.flag, tt.of, got)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
 	"github.com/patchbay-dev/patchbay/config"
+	"github.com/patchbay-dev/patchbay/servers"
 )
 
 // globals are the flags of every verb.
@@ -106,6 +107,9 @@ func (a *app) checkGlobals(verb string) error {
 	if a.dashed && len(a.command) == 0 {
 		return usagef("missing command after --").Hint("patchbay tools -- npx -y @modelcontextprotocol/server-everything")
 	}
+	if f := flags.Among(a.flags, "timeout", "header", "env", "root", "on-elicit", "on-sample", "server-ca", "client-cert", "client-key"); f != "" && a.of.takes(foreignFlags) {
+		return usagef("%s does not use %s, which is for clients of servers", verb, f).Hint("patchbay help " + verb)
+	}
 	if a.Timeout < 0 {
 		return usagef("--timeout %v is negative; 0 means no timeout", a.Timeout)
 	}
@@ -190,7 +194,7 @@ func arrange(args []string) line {
 					joined = true
 				}
 			}
-			if flag == nil && l.of.takes(foreignFlags) {
+			if l.of.takes(foreignFlags) && (flag == nil || servers.HasFlag(name, append(l.words, l.verb)...)) {
 				l.words = append(l.words, arg)
 				continue
 			}

@@ -141,6 +141,13 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{[]string{"serve", "everything", "--http", "127.0.0.1:0", "--tls-cert", "", "--client-ca", ""}, "--tls-cert needs a value"},
 		{[]string{"serve", "sqlite", "--db", ""}, "--db needs a value"},
 		{[]string{"serve", "everything", "--http", "127.0.0.1"}, "the port is missing; use 127.0.0.1:7420"},
+		// A flag that the server has is the server's, and one that is for clients does not go unnoticed.
+		{[]string{"serve", "fetch", "--timeout", "never"}, `server "fetch": invalid value "never" for --timeout`},
+		{[]string{"serve", "sqlite", "--timeout=never"}, `server "sqlite": invalid value "never" for --timeout`},
+		{[]string{"openapi", "petstore.yaml", "--timeout", "never"}, `server "openapi": invalid value "never" for --timeout`},
+		{[]string{"serve", "--timeout", "5s", "fetch"}, "serve does not use --timeout"},
+		{[]string{"serve", "openapi", "petstore.yaml", "--header", "X-Key: 1"}, "serve does not use --header"},
+		{[]string{"openapi", "petstore.yaml", "--env=A=b"}, "openapi does not use --env"},
 	} {
 		var said strings.Builder
 		if code := run(t.Context(), tt.args, strings.NewReader(""), io.Discard, &said); code != exitUsage || !strings.Contains(said.String(), tt.want) {

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -232,6 +233,17 @@ func (s *Set) read(word string) error {
 		rest = rest[1:]
 	}
 	return nil
+}
+
+// Among returns the first of some words that is one of the flags of some names, without its value; empty: there is none.
+func Among(words []string, names ...string) string {
+	for _, word := range words {
+		flag, _, _ := strings.Cut(word, "=")
+		if slices.Contains(names, strings.TrimPrefix(flag, "--")) {
+			return flag
+		}
+	}
+	return ""
 }
 
 // Place sets the fields of arguments, in their order.
