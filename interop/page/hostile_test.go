@@ -78,9 +78,14 @@ func hostile(t *testing.T) *mcp.Server {
 		_, err := mcp.ElicitForm(ctx, attack, json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","title":`+quoted(attack)+`,"description":`+quoted(attack)+`}}}`))
 		return attack, err
 	})
-	mcp.AddResource(srv, mcp.Resource{URI: "javascript:window.hacked=10", Name: attack, Title: attack, Description: attack, MIMEType: "text/html"},
+	long := strings.Repeat(attack+" ", 300)
+	if err := srv.HandleTool(mcp.Tool{Name: "long", Title: long, Description: long, InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","title":` + quoted(long) + `,"description":` + quoted(long) + `}}}`)},
+		func(context.Context, json.RawMessage) (*mcp.ToolResult, error) { return &mcp.ToolResult{}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	mcp.AddResource(srv, mcp.Resource{URI: "javascript:window.hacked=10", Name: attack, Title: attack, Description: long, MIMEType: "text/html"},
 		func(context.Context) (string, error) { return attack, nil })
-	mcp.AddPrompt(srv, mcp.Prompt{Name: "prompt", Title: attack, Description: attack}, func(context.Context, none) (string, error) { return attack, nil })
+	mcp.AddPrompt(srv, mcp.Prompt{Name: "prompt", Title: attack, Description: long}, func(context.Context, none) (string, error) { return attack, nil })
 	return srv
 }
 
@@ -117,6 +122,9 @@ func TestHostileServer(t *testing.T) {
 			t.Errorf("%s: the page shows the character %s as it is", where, got)
 		}
 		fits(t, p, where)
+		if top := browser.Eval[float64](p, `(document.querySelector("section.call button.main")?.getBoundingClientRect().top ?? 0) + scrollY`); top > 1600 {
+			t.Errorf("%s: the button is %.0f px below the top", where, top)
+		}
 	}
 	show := func(path string) {
 		t.Helper()
@@ -126,7 +134,7 @@ func TestHostileServer(t *testing.T) {
 	show(home)
 	p.Until(`document.querySelectorAll("main li a").length >= 8`)
 	safe("the list of tools")
-	for _, name := range []string{"text", "error", "huge", "pictures", "resources", "table", "form"} {
+	for _, name := range []string{"text", "error", "huge", "pictures", "resources", "table", "form", "long"} {
 		show(home + "/tools/" + name)
 		p.Until(`!!document.querySelector("section.call button.main:enabled")`)
 		safe(name + ", before the call")
