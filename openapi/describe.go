@@ -127,10 +127,8 @@ func (w *describer) operation(t *mcp.Tool) []byte {
 	if t.Description != "" {
 		op.text("description", clipped(t.Description))
 	}
-	input := w.schema(t, "input", t.InputSchema)
-	required, _ := jsonx.Lookup(input, "required")
-	request.add("required", fmt.Appendf(nil, "%t", len(required) > len("[]")))
-	json.add("schema", input)
+	request.add("required", []byte("true")) // forms of web pages can have no body
+	json.add("schema", w.schema(t, "input", t.InputSchema))
 	media.add("application/json", json.end())
 	request.add("content", media.end())
 	op.add("requestBody", request.end())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
@@ -95,6 +96,7 @@ func (c *bridgeCmd) Run(a *app) error {
 			return err
 		}
 		h.url = w.URL
+		c.ServeAPI(w, &httpapi.API{Version: Version, Only: s.Name})
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
 	} else if err := a.inFront(h.front, made); err != nil {
 		return err

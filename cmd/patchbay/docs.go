@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/reference"
 	"github.com/patchbay-dev/patchbay/internal/feature"
 	"github.com/patchbay-dev/patchbay/launch"
@@ -39,7 +40,7 @@ func (c *docsCmd) Run(a *app) error {
 		a.out.WriteString(s.Markdown())
 		return nil
 	}
-	doc := s.OpenAPI(c.Base, a.serverName(), nil)
+	doc := s.OpenAPI(c.Base, httpapi.At("s/"+a.serverName()), nil)
 	a.out.Write(doc.Document())
 	for _, lost := range doc.Lost {
 		a.talk.Note("warning: %s", lost)

@@ -144,7 +144,7 @@ var useless = map[string][]string{
 
 // memberFlags are the flags that set the same as members.
 var memberFlags = map[string]string{
-	"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "listen.metrics": "--metrics",
+	"servers": "--config", "listen.http": "--http", "listen.cert": "--tls-cert", "listen.key": "--tls-key", "listen.metrics": "--metrics", "listen.api": "--api",
 	"auth": "--auth", "policy": "--policy", "limits": "--limit", "audit": "--audit", "record": "--record",
 }
 
@@ -171,7 +171,7 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 			return excludes(member, flag)
 		}
 	}
-	for _, member := range []string{"listen.http", "listen.cert", "auth", "login"} {
+	for _, member := range []string{"listen.http", "listen.cert", "listen.api", "auth", "login"} {
 		if r != nil && r.stdio && f.Has(member) {
 			return excludes(member, "--stdio")
 		}
@@ -197,6 +197,7 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 		r.Record = f.Record.Dir
 	}
 	*r.http, r.Metrics = cmp.Or(f.Listen.HTTP, *r.http), cmp.Or(f.Listen.Metrics, r.Metrics)
+	r.API = r.API || f.Listen.API
 	r.TLSCert, r.TLSKey = cmp.Or(f.Listen.Cert, r.TLSCert), cmp.Or(f.Listen.Key, r.TLSKey)
 	r.Auth, r.Login, r.Explain = append(r.Auth, f.Auth...), people.Login(f.Login), people.Explain(f)
 	return nil

@@ -172,7 +172,7 @@ func (a *app) examples(lines []string) {
 func (a *app) helpVerb(v *verb, path string) {
 	a.print(v.summary + "\n")
 	a.examples(v.examples)
-	a.print("\nUsage: " + v.synopsis(path))
+	a.print("Usage: " + v.synopsis(path))
 	if v.details != "" {
 		a.print("\n" + v.details)
 	}

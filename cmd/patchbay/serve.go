@@ -11,6 +11,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/observe"
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/config/deploy"
@@ -142,6 +143,7 @@ func (a *app) serveHTTP(srv *mcp.Server, name, address string, p protection, mad
 	if err != nil {
 		return err
 	}
+	p.ServeAPI(web, &httpapi.API{Version: Version, Only: name})
 	began := time.Now()
 	report := func() *health.Report { return a.ownReport(name, web.URL, began, made, counters) }
 	health.Handle(web.Mux, wayTo(web), srv, report)
@@ -161,8 +163,8 @@ func (a *app) serveHTTP(srv *mcp.Server, name, address string, p protection, mad
 // noteListening prints the addresses of an endpoint.
 func (a *app) noteListening(e *listen.Endpoint) {
 	a.talk.Always("listening on " + e.URL)
-	if e.SSE != "" {
-		a.talk.Always("and for clients of 2024-11-05 on " + e.SSE)
+	for _, note := range e.Notes() {
+		a.talk.Always(note)
 	}
 }
 

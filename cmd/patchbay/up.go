@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
@@ -169,10 +170,8 @@ func (c *upCmd) Run(a *app) error {
 			h.steers.People, h.callback = w.Login(), w.Login().CallbackURL()
 		}
 		w.Below(views.Below)
-		p.notes = append(p.notes, views.Notes(w.URL)...)
-		if w.SSE != "" {
-			p.notes = append(p.notes, "clients of 2024-11-05, over HTTP+SSE: "+w.SSE)
-		}
+		c.ServeAPI(w, &httpapi.API{Version: Version, Owner: h.gateway.Owner, Views: views.Names})
+		p.notes = append(append(p.notes, views.Notes(w.URL)...), w.Notes()...)
 		health.Handle(w.Mux, wayTo(w), h.front, h.report)
 		page, err := h.newPage(&c.paged, w, c.Auth)
 		if err != nil {

@@ -20,7 +20,7 @@ func TestEveryMember(t *testing.T) {
 	path := filepath.Join(dir, "gateway.yaml")
 	f, err := deploy.Parse(path, []byte(`
 servers: mcp.json
-listen: {http: "${DEPLOY_TEST_NONE:-0.0.0.0}:8443", metrics: {file: address}, admin: "127.0.0.1:9443", cert: tls.pem, key: tls.key}
+listen: {http: "${DEPLOY_TEST_NONE:-0.0.0.0}:8443", metrics: {file: address}, admin: "127.0.0.1:9443", api: "true", cert: tls.pem, key: tls.key}
 auth: ["jwt:https://idp.example,roles=groups"]
 login: {issuer: "https://login.example.com", client: id, secret: {file: address}, url: "https://mcp.example.com/", scopes: [openid, groups], claims: groups, require: {hd: [example.com]}, schemes: [cursor], dir: state, token: 5m, session: 7d}
 page: {client: inspector, sandbox: "https://Apps.Example.com:443/"}
@@ -38,7 +38,7 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, tt := range []struct{ got, want any }{
 		{f.Servers, in("mcp.json")},
-		{f.Listen, deploy.Listen{HTTP: "0.0.0.0:8443", Metrics: "127.0.0.1:9090", Admin: "127.0.0.1:9443", Cert: in("tls.pem"), Key: in("tls.key")}},
+		{f.Listen, deploy.Listen{HTTP: "0.0.0.0:8443", Metrics: "127.0.0.1:9090", Admin: "127.0.0.1:9443", API: true, Cert: in("tls.pem"), Key: in("tls.key")}},
 		{f.Auth, []string{"jwt:https://idp.example,roles=groups"}},
 		{f.Login, &deploy.Login{
 			Issuer: "https://login.example.com", Client: "id", Secret: "127.0.0.1:9090", URL: "https://mcp.example.com", Scopes: []string{"openid", "groups"},
@@ -115,6 +115,8 @@ func TestFaults(t *testing.T) {
 		{"views: {a: {promptChanges: {p: {nam: x}}}}", `1:33: views.a.promptChanges.p has no member "nam"; did you mean "name"?`},
 		{"views: {a: {resourceChanges: {'kb://p': {hidden: true}}}}", `1:42: views.a.resourceChanges.kb://p has no member "hidden"`},
 		{"listen: {htp: x}", `1:10: listen has no member "htp"; did you mean "http"?`},
+		{"listen: {api: yes}", `1:15: listen.api cannot be "yes"`},
+		{"listen: {api: {}}", "1:15: listen.api must be text"},
 		{"listen: {key: x}", "1:9: listen.key needs listen.cert; add cert:"},
 		{"auth: []", "1:7: auth is an empty list; remove it"},
 		{"auth: [a, a]", "1:11: auth has the same value twice; keep one"},
@@ -233,6 +235,7 @@ func TestChanged(t *testing.T) {
 	for text, want := range map[string]string{
 		"# comment\naudit: {file: a}\nlimits: [1/s]\nlisten: {http: a, cert: c}":                  "",
 		"listen: {http: b, cert: c, key: d}\nlimits: 1/s\naudit: {file: a}":                       "listen.http listen.key",
+		"listen: {http: a, cert: c, api: true}\nlimits: 1/s\naudit: {file: a}":                    "listen.api",
 		"limits: 1/s\naudit: {file: a}\nlisten: {http: a, cert: c}\npage: {sandbox: 'https://b'}": "page",
 		"limits: 2/s\naudit: {file: a, sync: none}\nready: {wait: 1s}":                            "listen.http listen.cert ready limits audit",
 	} {

@@ -46,6 +46,7 @@ type Listen struct {
 	HTTP    string // of the MCP endpoint, as written; empty: the program's default
 	Metrics string // of /metrics, as written; empty: none
 	Admin   string // of /admin/v1, as written; empty: none
+	API     bool   // callers without MCP are served at /api of HTTP
 	Cert    string // PEM file with the certificate and its chain; empty: plain HTTP
 	Key     string // PEM file; empty: the key is in Cert
 }

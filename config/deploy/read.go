@@ -89,6 +89,7 @@ func (r *reader) listen(n *yaml.Node) {
 		"http":    func(n *yaml.Node) { l.HTTP = r.text(n, "listen.http") },
 		"metrics": func(n *yaml.Node) { l.Metrics = r.text(n, "listen.metrics") },
 		"admin":   func(n *yaml.Node) { l.Admin = r.text(n, "listen.admin") },
+		"api":     func(n *yaml.Node) { l.API = r.word(n, "listen.api", "true", "false") == "true" },
 		"cert":    func(n *yaml.Node) { l.Cert = r.path(n, "listen.cert") },
 		"key":     func(n *yaml.Node) { l.Key = r.path(n, "listen.key") },
 	})

@@ -81,6 +81,7 @@ type Endpoint struct {
 
 	srv      *mcp.Server
 	find     func(path string) *mcp.Server // of further servers; nil: there are none
+	api      api                           // for callers that do not speak MCP
 	page     http.Handler                  // for people, at all other paths; nil: there is none
 	further  sync.Map                      // http.Handler by *mcp.Server, of those that were found
 	listener net.Listener
@@ -117,7 +118,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	e.Mux.HandleFunc("/", e.other)
 	e.Mux.HandleFunc(Path+"/", e.below)
 	e.http = &http.Server{
-		Handler: hop.Refuse(boundBodies(e.Mux)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: hop.Refuse(boundBodies(e.Mux, e.ofAPI)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
@@ -352,10 +353,10 @@ func elsewhere(w http.ResponseWriter, _ *http.Request) {
 }
 
 // boundBodies bounds the bodies of requests to all paths except the endpoint and those below it, which do
-// that themselves.
-func boundBodies(h http.Handler) http.Handler {
+// that themselves, and those that except, which may be nil, reports.
+func boundBodies(h http.Handler, except func(r *http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != Path && !strings.HasPrefix(r.URL.Path, Path+"/") {
+		if r.URL.Path != Path && !strings.HasPrefix(r.URL.Path, Path+"/") && (except == nil || !except(r)) {
 			web.BoundBody(w, r)
 		}
 		h.ServeHTTP(w, r)

@@ -42,7 +42,7 @@ func NewPage(l net.Listener, path string, h http.Handler, log *slog.Logger) *Pag
 		URL:       "http://" + reachable(l.Addr()) + path,
 		listeners: []net.Listener{boundConnections(l, logRefused(log))},
 		http: &http.Server{
-			Handler: boundBodies(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
+			Handler: boundBodies(mux, nil), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
@@ -68,7 +68,7 @@ func NewService(l net.Listener, beside *Endpoint, h http.Handler, log *slog.Logg
 			scheme, srv.TLSConfig = "https://", beside.options.TLS.Config(func(*tls.ClientHelloInfo) bool { return false })
 		}
 	}
-	srv.Handler = boundBodies(h)
+	srv.Handler = boundBodies(h, nil)
 	return &Page{URL: scheme + reachable(l.Addr()), listeners: []net.Listener{boundConnections(l, logRefused(log))}, http: srv}
 }
 

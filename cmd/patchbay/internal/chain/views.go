@@ -258,6 +258,16 @@ func (v *Views) Notes(endpoint string) (lines []string) {
 	return lines
 }
 
+// Names returns the names of the views, in the order of the file, without the one that is at the endpoint itself.
+func (v *Views) Names() (names []string) {
+	for _, one := range v.now.Load().file {
+		if one.Name != deploy.AllView {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
 // handler returns the handler of a view, whatever the file says of it at each request.
 func (v *Views) handler(name string) mcp.Handler {
 	return forwarding(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {

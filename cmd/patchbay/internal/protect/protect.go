@@ -13,6 +13,7 @@ import (
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/terminal"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
@@ -24,6 +25,7 @@ import (
 // use it.
 type Flags struct {
 	SSE      bool     `name:"sse" help:"Also serve HTTP+SSE, as in 2024-11-05, at /sse."`
+	API      bool     `name:"api" help:"Also serve tools to callers without MCP, at /api."`
 	Auth     []string `name:"auth" sep:"none" placeholder:"SPEC" help:"Authenticate callers (repeatable): patchbay help auth."`
 	Scopes   []string `name:"auth-scope" placeholder:"SCOPE" help:"Require this scope of callers (repeatable)."`
 	Resource string   `name:"auth-resource" placeholder:"URL" help:"URL of the server for clients [the address]."`
@@ -76,6 +78,8 @@ func (p *Flags) Check(stdio bool) error {
 	switch {
 	case stdio && p.SSE:
 		return advice.Usagef("--sse needs HTTP: it serves clients of 2024-11-05 that connect to an address").Hint("--http 127.0.0.1:7420")
+	case stdio && p.API:
+		return advice.Usagef("--api needs HTTP: it serves callers without MCP").Hint("--http 127.0.0.1:7420")
 	case stdio && len(p.Auth) > 0:
 		return advice.Usagef("--auth needs HTTP; over stdio the caller is the user who starts the program").Hint("--http 127.0.0.1:7420")
 	case stdio && (len(p.Scopes) > 0 || p.Resource != "" || p.Insecure):
@@ -108,6 +112,13 @@ func (p *Flags) Admit(srv *mcp.Server, talk *terminal.Talk) {
 	srv.HTTP.AllowedOrigins = append(srv.HTTP.AllowedOrigins, p.Origins...)
 	if slices.Contains(p.Origins, "*") && !p.Knows() {
 		talk.Always("patchbay: warning: any web page in a browser here can use the server, without authentication")
+	}
+}
+
+// ServeAPI serves an API at an endpoint if --api is given.
+func (p *Flags) ServeAPI(e *listen.Endpoint, api *httpapi.API) {
+	if p.API {
+		api.On(e)
 	}
 }
 

@@ -13,7 +13,6 @@ package reference
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -35,13 +34,13 @@ type Server struct {
 	Command func(words ...string) string
 }
 
-// OpenAPI returns a description for callers that do not speak MCP, of a program at a URL that serves the tools below
-// [api.Path] under a name. Security is that of [openapi.Description].
-func (s *Server) OpenAPI(at, name string, security []string) *openapi.Description {
+// OpenAPI returns a description for callers that do not speak MCP, of a program at a URL that serves the tools below a
+// path, escaped. Security is that of [openapi.Description].
+func (s *Server) OpenAPI(at, path string, security []string) *openapi.Description {
 	i := s.Info
 	return &openapi.Description{
 		Title: cmp.Or(i.Title, i.Name), Version: i.Version, Text: cmp.Or(i.Description, i.Instructions),
-		URL: at, Path: "/api/" + url.PathEscape(name), Security: security, Tools: s.Tools,
+		URL: at, Path: path, Security: security, Tools: s.Tools,
 	}
 }
 
