@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/reference"
 	"github.com/patchbay-dev/patchbay/internal/feature"
@@ -40,7 +41,7 @@ func (c *docsCmd) Run(a *app) error {
 		a.out.WriteString(s.Markdown())
 		return nil
 	}
-	doc := s.OpenAPI(c.Base, httpapi.At("s/"+a.serverName()), nil)
+	doc := s.OpenAPI(c.Base, httpapi.At("s/"+entry.ShortName(*a.server, nil)), nil)
 	a.out.Write(doc.Document())
 	for _, lost := range doc.Lost {
 		a.talk.Note("warning: %s", lost)

@@ -90,16 +90,11 @@ func (c *toolsCmd) Run(a *app) error {
 func pick(items []json.RawMessage, name string) (raw json.RawMessage, names []string) {
 	for _, item := range items {
 		v, _ := jsonx.Lookup(item, "name")
-		n, err := jsonx.Unquote(v)
-		if err != nil {
-			continue
+		if n, err := jsonx.Unquote(v); err == nil && n == name {
+			return item, jsonx.Texts(items, "name")
 		}
-		if n == name && raw == nil {
-			raw = item
-		}
-		names = append(names, n)
 	}
-	return raw, names
+	return nil, jsonx.Texts(items, "name")
 }
 
 // head prints the name, title and description of an entry.

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/idempotency"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
@@ -89,7 +90,7 @@ func (d door) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 func (c *caller) call(method, name string, params []byte) *answer {
 	a := &answer{header: http.Header{}}
 	ctx := context.WithValue(c.r.Context(), answerKey{}, a)
-	meta := []byte(`{"` + engine.MetaVersion + `":"` + string(mcp.V2026_07_28) + `","` + engine.MetaCapabilities + `":{},"` + engine.MetaClientInfo + `":{"name":"patchbay-api","version":`)
+	meta := []byte(`{"` + engine.MetaVersion + `":"` + revision.Newest.Name + `","` + engine.MetaCapabilities + `":{},"` + engine.MetaClientInfo + `":{"name":"patchbay-api","version":`)
 	meta = append(jsonx.AppendString(meta, c.api.Version), "}}"...)
 	if key := c.r.Header["Idempotency-Key"]; len(key) > 0 && name != "" {
 		meta = jsonx.With(nil, meta, idempotency.Meta, jsonx.AppendString(nil, key[0]))
@@ -107,7 +108,7 @@ func (c *caller) call(method, name string, params []byte) *answer {
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", web.AcceptBoth)
-	h.Set("Mcp-Protocol-Version", string(mcp.V2026_07_28))
+	h.Set("Mcp-Protocol-Version", revision.Newest.Name)
 	h.Set("Mcp-Method", method)
 	if name != "" {
 		h.Set("Mcp-Name", streamable.EncodeValue(name))
@@ -133,7 +134,7 @@ func (a *API) door(srv *mcp.Server) *mcp.Server {
 		limits.Message = 2 * maxBody // the arguments are bounded already
 		d, _ = a.doors.LoadOrStore(srv, &mcp.Server{
 			Name: srv.Name, Version: srv.Version, Handler: door{srv}, HTTP: srv.HTTP, Limits: limits, Logger: srv.Logger,
-			Revisions: []mcp.Revision{mcp.V2026_07_28}, OnFrame: srv.OnFrame, Watched: srv.Watched,
+			Revisions: []mcp.Revision{mcp.Revision(revision.Newest.Name)}, OnFrame: srv.OnFrame, Watched: srv.Watched,
 		})
 	}
 	return d.(*mcp.Server)
