@@ -43,11 +43,18 @@ func (l *loader) openapi(members map[string]*node) map[string]*node {
 			continue
 		}
 		for _, m := range n.members {
+			flag := table.flag
+			if file := m.value.member("file"); file != nil && table.name == "credentials" && len(m.value.members) == 1 && file.kind == '"' && file.text != "" {
+				flag, m.value = "--credential-file", file
+				if !strings.HasPrefix(file.text, "$") {
+					m.value = text(file, absolute(l.expander.workspace, file.text))
+				}
+			}
 			if m.value.kind != '"' && m.value.kind != jsontext.Kind('0') || m.name == "" || strings.Contains(m.name, "=") {
 				l.fail(m.value.pos, quote(m.name)+" in "+quote(table.name)+" is not a name and a string", "put it in quotes")
 				continue
 			}
-			args.items = append(args.items, text(m.value, table.flag), text(m.value, m.name+"="+m.value.text))
+			args.items = append(args.items, text(m.value, flag), text(m.value, m.name+"="+m.value.text))
 		}
 	}
 	out := map[string]*node{"builtin": text(doc, "openapi"), "args": args}

@@ -97,7 +97,7 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 	case out.IsError:
 		say("The API answered %d %s.", res.StatusCode, http.StatusText(res.StatusCode))
 		if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
-			if why := a.missing(o); why != "" {
+			if why := a.missing(req.Context(), o); why != "" {
 				say("%s", why)
 			}
 		}
@@ -185,7 +185,10 @@ func (a *api) next(o *Operation, req *http.Request, h http.Header) string {
 
 // hide removes credentials from text of the API, which may repeat a request.
 func (a *api) hide(s string) string {
-	for _, secret := range a.secrets {
+	a.mu.Lock()
+	secrets := a.secrets
+	a.mu.Unlock()
+	for _, secret := range secrets {
 		s = strings.ReplaceAll(s, secret, "[credential]")
 	}
 	return s

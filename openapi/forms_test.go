@@ -1,7 +1,9 @@
 package openapi_test
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -106,5 +108,59 @@ components: {securitySchemes: {query: {type: apiKey, in: query, name: key}, cook
 	call(t, s, "free", `{"filter":{"key":"7"}}`)
 	if got := e.take(); got == nil || got.line != "GET /free?key=7" {
 		t.Errorf("an operation without security: %+v", got)
+	}
+}
+
+// A credential that changes is asked for with each request, hidden in answers, and checked as one that does not.
+func TestChangingCredentials(t *testing.T) {
+	doc := document(t, "3.0.0", `
+paths:
+  /x: {get: {operationId: get, security: [{mutual: []}, {key: [], basic: []}, {cookie: []}]}}
+  /free: {get: {operationId: free}}
+components: {securitySchemes: {key: {type: apiKey, in: header, name: X-Key}, basic: {type: http, scheme: basic}, cookie: {type: apiKey, in: cookie, name: c}, mutual: {type: mutualTLS}}}
+`)
+	e := newEcho(t)
+	e.answer = func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get("X-Key"), " ", r.Header.Get("Authorization"), " ", r.Header.Get("Cookie"))
+	}
+	var key string
+	var fault error
+	asked := 0
+	s := open(t, doc, openapi.Options{Base: e.url, Credentials: map[string]string{"basic": "user:password-1"}, Credential: func(_ context.Context, scheme string) (string, error) {
+		asked++
+		if scheme == "key" {
+			return key, fault
+		}
+		return "", nil
+	}})
+	for i := range 3000 { // far more than are remembered
+		key = fmt.Sprint("changing-key-", i)
+		if i == 2 {
+			e.answer = func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(w, r.Header.Get("X-Key"), " ", r.Header.Get("Authorization"), " changing-key-", i-1)
+			}
+		}
+		res := call(t, s, "get", `{}`)
+		if got := e.take(); res.IsError || strings.Contains(res.Text(), "-key-") && i < 3 || strings.Contains(res.Text(), key) || strings.Contains(res.Text(), "dXNlcjpwYXNzd29yZC0x") || got.header.Get("X-Key") != key {
+			t.Fatalf("%d: %+v, %s", i, got, res.Text())
+		}
+	}
+	key = ""
+	if res, got := call(t, s, "get", `{}`), e.take(); res.IsError || got.header.Get("X-Key")+got.header.Get("Authorization") != "" {
+		t.Errorf("without the key: %+v, %s", got, res.Text())
+	}
+	for _, bad := range []string{"a\r\nX-Evil: 1", "changing-key-\x00"} {
+		key = bad
+		if res, got := call(t, s, "get", `{}`), e.take(); !res.IsError || got != nil || !strings.Contains(res.Text(), `this server cannot use its credential for "key"`) {
+			t.Errorf("%q: %+v, %s", bad, got, res.Text())
+		}
+	}
+	key, fault = "", errors.New("no file")
+	if res, got := call(t, s, "get", `{}`), e.take(); !res.IsError || got != nil || !strings.Contains(res.Text(), `this server cannot use its credential for "key": no file`) {
+		t.Errorf("an error: %+v, %s", got, res.Text())
+	}
+	before := asked
+	if res := call(t, s, "free", `{}`); res.IsError || asked != before {
+		t.Errorf("an operation without security asks for a credential: %s", res.Text())
 	}
 }

@@ -62,7 +62,9 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 		}
 	}
 	if a.owns(o) {
-		a.authorize(req, o)
+		if err := a.authorize(req, o); err != nil {
+			return nil, err
+		}
 	}
 	return req, nil
 }

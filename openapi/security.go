@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -103,20 +104,18 @@ func (d *Document) Schemes() (names []string) {
 	return names
 }
 
-// check returns an error for a credential that cannot be sent.
-func (d *Document) checkCredentials(credentials map[string]string) error {
-	for name, value := range credentials {
-		s := d.schemes[name]
-		switch {
-		case s == nil || s.kind == "":
-			return fmt.Errorf("the document has no security scheme %q that can be used; it has %s", name, orNone(d.Schemes()))
-		case value == "" || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }):
-			return fmt.Errorf("the credential for %q is empty or has a control character in it", name)
-		case s.kind == "basic" && !strings.Contains(value, ":"):
-			return fmt.Errorf("the credential for %q is USER:PASSWORD", name)
-		case s.kind == "header" && !mayBeHeader(s.name) && !fixedHeaders[http.CanonicalHeaderKey(s.name)]:
-			return fmt.Errorf("the credential for %q cannot be in the header %q", name, s.name)
-		}
+// checkCredential returns an error for a credential that cannot be sent.
+func (d *Document) checkCredential(name, value string) error {
+	s := d.schemes[name]
+	switch {
+	case s == nil || s.kind == "":
+		return fmt.Errorf("the document has no security scheme %q that can be used; it has %s", name, orNone(d.Schemes()))
+	case value == "" || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return fmt.Errorf("the credential for %q is empty or has a control character in it", name)
+	case s.kind == "basic" && !strings.Contains(value, ":"):
+		return fmt.Errorf("the credential for %q is USER:PASSWORD", name)
+	case s.kind == "header" && !mayBeHeader(s.name) && !fixedHeaders[http.CanonicalHeaderKey(s.name)]:
+		return fmt.Errorf("the credential for %q cannot be in the header %q", name, s.name)
 	}
 	return nil
 }
@@ -128,15 +127,38 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// authorize adds the credentials of the first alternative that has all of its own.
-func (a *api) authorize(req *http.Request, o *Operation) {
-	for _, need := range o.security {
-		if len(need) == 0 || slices.ContainsFunc(need, func(name string) bool { return a.options.Credentials[name] == "" }) {
-			continue
+// held returns the credentials for the schemes of a requirement, nil if one is missing.
+func (a *api) held(ctx context.Context, need requirement) ([]string, error) {
+	var values []string
+	for _, name := range need {
+		value := a.options.Credentials[name]
+		if value == "" && a.options.Credential != nil && a.doc.schemes[name] != nil {
+			var err error
+			if value, err = a.options.Credential(ctx, name); err == nil && value != "" {
+				a.learnCredential(value)
+				err = a.doc.checkCredential(name, value)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("this server cannot use its credential for %q: %s", name, a.hide(err.Error()))
+			}
 		}
-		for _, name := range need {
-			s, value := a.doc.schemes[name], a.options.Credentials[name]
-			switch s.kind {
+		if value == "" {
+			return nil, nil
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+// authorize adds the credentials of the first alternative that has all of its own.
+func (a *api) authorize(req *http.Request, o *Operation) error {
+	for _, need := range o.security {
+		values, err := a.held(req.Context(), need)
+		if err != nil {
+			return err
+		}
+		for i, value := range values {
+			switch s := a.doc.schemes[need[i]]; s.kind {
 			case "bearer":
 				req.Header.Set("Authorization", "Bearer "+value)
 			case "basic":
@@ -149,15 +171,18 @@ func (a *api) authorize(req *http.Request, o *Operation) {
 				req.AddCookie(&http.Cookie{Name: s.name, Value: value})
 			}
 		}
-		return
+		if values != nil {
+			return nil
+		}
 	}
+	return nil
 }
 
 // missing says which credential would let an operation pass that was refused.
-func (a *api) missing(o *Operation) string {
+func (a *api) missing(ctx context.Context, o *Operation) string {
 	var ways []string
 	for _, need := range o.security {
-		if len(need) == 0 || !slices.ContainsFunc(need, func(name string) bool { return a.options.Credentials[name] == "" }) {
+		if values, err := a.held(ctx, need); len(need) == 0 || values != nil || err != nil {
 			return ""
 		}
 		ways = append(ways, strings.Join(need, " and "))

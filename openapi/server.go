@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -51,6 +52,10 @@ type Options struct {
 	// USER:PASSWORD. They are sent only to the host of Base.
 	Credentials map[string]string
 
+	// Credential returns the credential for a scheme that Credentials does not have, empty without one. It is called for each
+	// request that needs the scheme, so that a credential may change. Nil: there are no others.
+	Credential func(ctx context.Context, scheme string) (string, error)
+
 	// Header is sent with each request to the host of Base.
 	Header http.Header
 
@@ -77,7 +82,10 @@ type api struct {
 	options Options
 	base    *url.URL
 	client  *http.Client
-	secrets []string
+
+	mu      sync.Mutex
+	secrets []string // as they look in text; guarded by mu
+	fixed   int      // those of Options, which are first in secrets; the others are the latest that Credential has returned
 }
 
 // New returns a server whose tools are the operations of a document. It does not send a request.
@@ -171,15 +179,26 @@ func (a *api) check() error {
 			}
 		}
 	}
-	for _, value := range o.Credentials {
-		a.learn(value)
-		a.learn(base64.StdEncoding.EncodeToString([]byte(value)))
-		if _, password, found := strings.Cut(value, ":"); found {
-			a.learn(password)
+	for name, value := range o.Credentials {
+		a.learnCredential(value)
+		if err := a.doc.checkCredential(name, value); err != nil {
+			return err
 		}
 	}
-	return a.doc.checkCredentials(o.Credentials)
+	a.fixed = len(a.secrets)
+	return nil
 }
+
+func (a *api) learnCredential(value string) {
+	a.learn(value)
+	a.learn(base64.StdEncoding.EncodeToString([]byte(value)))
+	if _, password, found := strings.Cut(value, ":"); found {
+		a.learn(password)
+	}
+}
+
+// maxRotated bounds the forms of credentials that have changed since the start; a credential has up to 20.
+const maxRotated = 200
 
 // learn notes a secret, and how it looks in a URL and in JSON. A short one would hide words that happen to contain it.
 func (a *api) learn(secret string) {
@@ -188,10 +207,15 @@ func (a *api) learn(secret string) {
 	}
 	inJSON := string(jsonx.AppendString(nil, secret))
 	standard, _ := json.Marshal(secret)
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, form := range []string{secret, url.QueryEscape(secret), escapeSegment(secret), url.PathEscape(secret), inJSON[1 : len(inJSON)-1], string(standard[1 : len(standard)-1])} {
 		if !slices.Contains(a.secrets, form) {
 			a.secrets = append(a.secrets, form)
 		}
+	}
+	if a.client != nil && len(a.secrets) > a.fixed+maxRotated { // a copy, since others read the old one
+		a.secrets = slices.Concat(a.secrets[:a.fixed], a.secrets[len(a.secrets)-maxRotated/2:])
 	}
 }
 

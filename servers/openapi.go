@@ -5,9 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +58,12 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		o.Credentials[name] = value
 		return nil
 	})
+	files := map[string]string{}
+	table("credential-file", "file with the credential, as `SCHEME=FILE`; read for each request, so that it may change; repeatable", func(name, value string) error {
+		files[name] = value
+		_, err := credentialIn(value)
+		return err
+	})
 	table("request-header", "header of each request, as `NAME=VALUE`; repeatable", func(name, value string) error {
 		o.Header.Set(name, value)
 		return nil
@@ -78,6 +86,22 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 			return nil, fmt.Errorf("%s:%w", from, err)
 		}
 		o.Source, o.Logger = source, logger
+		for name := range files {
+			if !slices.Contains(doc.Schemes(), name) {
+				return nil, fmt.Errorf("%s: the document has no security scheme %q that can be used; it has %q", from, name, doc.Schemes())
+			}
+		}
+		o.Credential = func(_ context.Context, scheme string) (string, error) {
+			if files[scheme] == "" {
+				return "", nil
+			}
+			value, err := credentialIn(files[scheme])
+			if err != nil && logger != nil {
+				logger.Warn("credential not read", "scheme", scheme, "err", err)
+				err = errors.New("its file cannot be read; the log of the server says why")
+			}
+			return value, err
+		}
 		for _, f := range doc.Unmapped {
 			if logger != nil {
 				logger.Info("not mapped", "at", fmt.Sprintf("%s:%d:%d", from, f.Line, f.Column), "place", f.Place, "why", f.Text)
@@ -89,4 +113,24 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		}
 		return srv, nil
 	}
+}
+
+// credentialIn returns the credential in a file, without the line break at its end.
+func credentialIn(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, 64<<10+1))
+	value := strings.TrimRight(string(content), "\r\n")
+	switch {
+	case err != nil:
+		return "", err
+	case len(content) > 64<<10:
+		return "", fmt.Errorf("%s has more than 64 KiB, which no credential has", file)
+	case value == "":
+		return "", fmt.Errorf("%s is empty", file)
+	}
+	return value, nil
 }
