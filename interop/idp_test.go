@@ -322,6 +322,9 @@ func TestProgramLogsInByPaste(t *testing.T) {
 	u.runs(0, orders(shop)...)
 }
 
+// tokenPause is the time between two looks at a token, each of which starts a program.
+const tokenPause = 200 * time.Millisecond
+
 // Tokens expire, and are refreshed without the user; each refresh rotates the refresh token. After
 // the consent is revoked, the program says what to do. AUTH-26-092.
 func TestTokensEnd(t *testing.T) {
@@ -346,18 +349,18 @@ func TestTokensEnd(t *testing.T) {
 			token := func() string { text, _ := u.runs(0, "token", "get", shop); return text }
 			first := token()
 			deadline := time.Now().Add(dialogueLimit)
-			for token() == first {
+			for ; token() == first; time.Sleep(tokenPause) {
 				u.runs(0, orders(shop)...) // before and after the refresh alike
 				if time.Now().After(deadline) {
 					t.Fatal("the token was never refreshed")
 				}
 			}
-			for second := token(); token() == second; { // with the refresh token that came with it
+			for second := token(); token() == second; time.Sleep(tokenPause) { // with the refresh token that came with it
 				if time.Now().After(deadline) {
 					t.Fatal("the token was refreshed once alone")
 				}
 			}
-			for knock(t, shop, strings.TrimSpace(first)) != http.StatusUnauthorized {
+			for ; knock(t, shop, strings.TrimSpace(first)) != http.StatusUnauthorized; time.Sleep(tokenPause) {
 				if time.Now().After(deadline) {
 					t.Fatal("a token that ended is still good")
 				}
@@ -365,7 +368,7 @@ func TestTokensEnd(t *testing.T) {
 
 			p.takeBack(issuer)
 			var said string
-			for code := 0; code == 0; {
+			for code := 0; code == 0; time.Sleep(tokenPause) {
 				ctx, cancel := context.WithTimeout(t.Context(), dialogueLimit)
 				var err error
 				_, said, err = run(ctx, patchbay(t, orders(shop)...), u.env...)

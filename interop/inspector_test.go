@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // eras are the eras that the inspector can be set to speak.
@@ -98,7 +100,7 @@ func TestInspectorUp(t *testing.T) {
 		"ours":    map[string]any{"command": patchbay(t)[0], "args": []string{"serve", "sqlite", "--db", database(t)}},
 	})
 	to := []string{"--server-url", url, "--transport", "http"}
-	for _, era := range eras {
+	for n, era := range eras {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
 			tools := toolNames(inspect(t, era, to, "--method", "tools/list"))
@@ -107,7 +109,10 @@ func TestInspectorUp(t *testing.T) {
 					t.Errorf("tools/list has %q, want %s among them", tools, want)
 				}
 			}
-			for _, s := range behind {
+			for i, s := range behind {
+				if !long.On() && i%len(eras) != n { // each process of the inspector takes a second of CPU
+					continue
+				}
 				got := resultText(inspect(t, era, to, "--method", "tools/call", "--tool-name", s.name+"_echo", "--tool-arg", "message=plug"))
 				if got != "plug" {
 					t.Errorf("tools/call %s_echo = %q, want %q", s.name, got, "plug")
