@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
@@ -123,6 +124,7 @@ func (r *flow) check() {
 
 // Whole calls are left out while too many frames come, however they are answered, and all frames are counted.
 func TestShare(t *testing.T) {
+	long.WithoutRace(t)
 	for _, tt := range []struct {
 		name  string
 		lines []string
@@ -177,6 +179,7 @@ func TestShareOfSearch(t *testing.T) {
 
 // Calls that do not just succeed are there, with all of their frames, also while others are left out.
 func TestShareTakes(t *testing.T) {
+	long.WithoutRace(t)
 	ask, sent, got, answer := plain[0], plain[1], plain[3], plain[4]
 	failed := func(line string) string {
 		return strings.NewReplacer(`"result":{}`, `"error":{"code":1,"message":"no"}`, `"result":{"resultType":"complete"}`, `"error":{"code":1,"message":"no"}`).Replace(line)
@@ -249,6 +252,7 @@ func TestShareTakes(t *testing.T) {
 
 // Bounds hold for calls of any kind: those that fail, those of ever other tools, and those without an answer.
 func TestShareIsBounded(t *testing.T) {
+	long.WithoutRace(t)
 	for _, tt := range []struct {
 		name  string
 		lines []string

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 var textTools = []Tool{
@@ -121,6 +123,7 @@ func FuzzSplit(f *testing.F) {
 
 // A hostile answer takes no time that grows with the square of its length.
 func TestSplitHostile(t *testing.T) {
+	long.WithoutRace(t)
 	for _, in := range []string{`[{`, `{"`, `{"tool_call":`, "```json\n{\"a\":", "```", `[{"a":[`, "<tool_call>", " ",
 		"<function=add>{", "<function=add><parameter=a>", "Action: add\nAction Input: {", "Action: add\nAction Input: {}\n", "Action", "Action: "} {
 		split(strings.Repeat(in, 300_000))
