@@ -123,7 +123,7 @@ func (c *Client) inFront(s *Session) (*Session, error) {
 	f := c.newSession()
 	f.remote.Caps, f.remote.Self, f.behind, f.remote.ID = s.remote.Caps, s.remote.Self, s, s.remote.ID
 	f.openLocal(context.Background(), h)
-	s.remote.InFront, s.remote.Own = &f.remote, f.local.session
+	s.remote.Behind(&f.remote, f.local.session)
 	return f, nil
 }
 

@@ -464,16 +464,16 @@ func (s *Session) AsksRoots() bool { return s.server().remote.AsksRoots() }
 
 // Asks reports whether the server asks questions that do not name their call, so that forwarded
 // calls of different callers take turns. It is always false for a server that speaks 2026-07-28.
-func (s *Session) Asks() bool { return s.remote.Asks() }
+func (s *Session) Asks() bool { return s.server().remote.Asks() }
 
 // Turns returns how many forwarded calls wait for their turn (see Asks). If a forwarded call has an
 // open question of a server before 2026-07-28, it also returns when the oldest was asked, and the
 // principal who has to answer it, empty if unknown; otherwise asked is zero. The question may be open
 // although no call waits for it.
 func (s *Session) Turns() (waiting int, asked time.Time, principal string) {
-	return s.remote.Turns()
+	return s.server().remote.Turns()
 }
 
 // TakeTurns makes s behave as if Asks were true. Use it for a server that is known from an earlier
 // session.
-func (s *Session) TakeTurns() { s.remote.TakeTurns() }
+func (s *Session) TakeTurns() { s.server().remote.TakeTurns() }

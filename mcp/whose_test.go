@@ -26,8 +26,9 @@ type scripted struct {
 	heard chan string // what the client answers and cancels
 }
 
-// behind opens a session with a scripted server by c.
-func behind(t *testing.T, c *mcp.Client) (*scripted, *mcp.Session) {
+// behind opens a session by c with a scripted server that asks early as soon as it has answered
+// initialize.
+func behind(t *testing.T, c *mcp.Client, early ...string) (*scripted, *mcp.Session) {
 	t.Helper()
 	near, far := jsonrpc.Pipe()
 	sc := &scripted{t, far, make(chan string, 100), make(chan string, 100)}
@@ -44,6 +45,9 @@ func behind(t *testing.T, c *mcp.Client) (*scripted, *mcp.Session) {
 			switch m.Method {
 			case "initialize":
 				sc.send(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}}`, id)
+				for _, q := range early {
+					sc.ask(q)
+				}
 			case "tools/call", "prompts/get":
 				name, _ := m.Param("name")
 				sc.calls <- id + " " + strings.Trim(string(name), `"`)
@@ -161,8 +165,8 @@ func (u *beholder) sees(t *testing.T, want ...string) {
 	}
 }
 
-// front serves a session as principals, whose sessions connect returns.
-func front(t *testing.T, back *mcp.Session) (connect func(id string, rev mcp.Revision) (*mcp.Session, *beholder)) {
+// front serves a handler to principals, whose sessions connect returns.
+func front(t *testing.T, back mcp.Handler) (connect func(id string, rev mcp.Revision) (*mcp.Session, *beholder)) {
 	return func(id string, rev mcp.Revision) (*mcp.Session, *beholder) {
 		t.Helper()
 		u := &beholder{reply: make(chan string)}
@@ -364,6 +368,66 @@ func TestTurns(t *testing.T) {
 				t.Error(err)
 			}
 			adasUser.sees(t, "of ada")
+		})
+	}
+}
+
+// F1: calls that a tool makes on behalf of callers take turns in front of the client's middleware,
+// whether the server's first question comes in a call, or before the middleware is there, or in an
+// earlier session. Behind the middleware, a call that was given up would share a question with the
+// next.
+func TestTurnsOnBehalf(t *testing.T) {
+	for _, first := range []string{"in a call", "at once", "earlier"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := middleman()
+			c.Use(func(next mcp.Handler) mcp.Handler { return next })
+			var early []string
+			if first == "at once" {
+				early = []string{"early"}
+			}
+			sc, back := behind(t, c, early...)
+			if early != nil {
+				sc.hears(`"early" -32`) // nobody to ask, or before the session is open
+			}
+			outer := &mcp.Server{Name: "outer", Version: "1"}
+			for _, name := range []string{"a", "b"} {
+				mcp.AddTool(outer, mcp.Tool{Name: name}, func(ctx context.Context, _ struct{}) (string, error) {
+					return mcp.CallAs[string](ctx, back, name, nil, mcp.OnBehalf())
+				})
+			}
+			connect := front(t, outer)
+			ada, adasUser := connect("ada", mcp.V2025_11_25)
+			eve, evesUser := connect("eve", mcp.V2025_11_25)
+			a, giveUp := start(ada, "a")
+			idA := sc.call("a")
+			switch first {
+			case "earlier":
+				back.TakeTurns()
+			case "in a call":
+				sc.ask("of ada")
+				adasUser.sees(t, "of ada")
+				adasUser.reply <- "accept"
+				sc.hears(`"of ada" {"action":"accept"`)
+			}
+			b, _ := start(eve, "b")
+			sc.none()
+			if waiting, _, _ := back.Turns(); waiting != 1 || !back.Asks() {
+				t.Errorf("first question %s: %d calls wait for their turn, and the server asks: %v; want 1, true", first, waiting, back.Asks())
+			}
+			giveUp()
+			<-a
+			sc.hears("cancelled " + idA)
+			sc.none()
+			time.Sleep(6 * time.Second)
+			idB := sc.call("b")
+			sc.ask("of eve")
+			evesUser.sees(t, "of eve")
+			evesUser.reply <- "decline"
+			sc.hears(`"of eve" {"action":"decline"`)
+			sc.done(idB)
+			if err := <-b; err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -158,7 +158,7 @@ func (r *Remote) Forward(ctx context.Context, call *engine.Call, req Request) (A
 
 // fromFront reports whether a call is one of the client's own, which has come through its middleware.
 func (r *Remote) fromFront(call *engine.Call) bool {
-	return call != nil && r.Own != nil && call.Session() == r.Own
+	return call != nil && r.own != nil && call.Session() == r.own
 }
 
 // forwardFailure returns the error for the caller in front of a request that failed.

@@ -277,8 +277,8 @@ func (r *Remote) CauseOf(params json.RawMessage) trace.Cause {
 // sawQuestion counts a question that names no call.
 func (r *Remote) sawQuestion() {
 	r.asked.Add(1)
-	if r.InFront != nil {
-		r.InFront.asked.Add(1)
+	if front := r.inFront.Load(); front != nil {
+		front.asked.Add(1)
 	}
 }
 

@@ -41,10 +41,8 @@ type Remote struct {
 	Front  *engine.Call
 	Opener context.Context
 
-	// InFront is the Remote that reaches this one through middleware of the client, or nil if there is
-	// none. The calls of the session Own come from there.
-	InFront *Remote
-	Own     *engine.Session
+	inFront atomic.Pointer[Remote] // of Behind; a question may arrive before it is set
+	own     *engine.Session
 
 	// asker is the revision of a legacy server that may ask questions now, nil before the answer to
 	// initialize.
@@ -150,6 +148,16 @@ func (r *Remote) Init() {
 	r.timers.exceeded = r.Owner.Exceeded
 	r.parked, r.tokens, r.support, r.proxies = map[string]*parkedCall{}, map[int64]*Call{}, map[string]string{}, map[string]*proxyTask{}
 	r.headers = map[string][]streamable.ParamHeader{}
+}
+
+// Behind tells r that the calls of the session own come from front, through middleware of the
+// client. It must be called before the first of them.
+func (r *Remote) Behind(front *Remote, own *engine.Session) {
+	r.own = own
+	r.inFront.Store(front)
+	if r.Asks() { // a question has come already
+		front.TakeTurns()
+	}
 }
 
 // Mute makes the Remote call giveUp when most consecutive calls have reached a limit without any

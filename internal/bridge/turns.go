@@ -192,12 +192,25 @@ func (o *openCalls) turns() (waiting int, asked time.Time, principal string) {
 
 // Turns returns how many forwarded calls wait for their turn, and, if a call in progress has an open
 // question, when the oldest was asked, and the principal who has to answer it, if known.
-func (r *Remote) Turns() (waiting int, asked time.Time, principal string) { return r.calls.turns() }
+func (r *Remote) Turns() (waiting int, asked time.Time, principal string) {
+	waiting, asked, principal = r.calls.turns()
+	if front := r.inFront.Load(); front != nil {
+		before, _, _ := front.calls.turns()
+		waiting += before
+	}
+	return waiting, asked, principal
+}
 
 // Asks reports whether the server asks questions that do not name their call, so that forwarded
 // calls of different callers take turns. It is always false for a server that speaks 2026-07-28.
 func (r *Remote) Asks() bool { return r.calls.asks.Load() }
 
 // TakeTurns makes r behave as if Asks were true. Use it for a server that is known from an earlier
-// session.
-func (r *Remote) TakeTurns() { r.calls.asks.Store(true) }
+// session. Calls on behalf of callers take turns in front of the middleware of the client, because
+// behind it all of them are calls of the client itself.
+func (r *Remote) TakeTurns() {
+	r.calls.asks.Store(true)
+	if front := r.inFront.Load(); front != nil {
+		front.TakeTurns()
+	}
+}
