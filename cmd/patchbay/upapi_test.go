@@ -17,7 +17,7 @@ import (
 )
 
 // Callers without MCP call tools of a gateway through all that a call by MCP passes: authentication, the policy, limits,
-// views, the access log and the audit log.
+// views, counters, the access log and the audit log.
 func TestUpAPI(t *testing.T) {
 	logFile := t.TempDir() + "/access.jsonl"
 	r, log, header := audited(t, `listen: {api: true}
@@ -29,7 +29,7 @@ views:
   all: {}
   ours: {tools: [a_args], rename: {a_args: count}}
   theirs: {for: '"lead" in principal.roles', tools: ["*"]}
-`, map[string]any{"a": stubServer(t), "b": map[string]any{"builtin": "everything"}}, "--log", logFile)
+`, map[string]any{"a": stubServer(t), "b": map[string]any{"builtin": "everything"}}, "--log", logFile, "--metrics", "127.0.0.1:0")
 	base := strings.TrimSuffix(r.url, listen.Path) + listen.APIPath
 	if !strings.Contains(r.banner, "(callers without MCP, over HTTP: "+base+")\n") {
 		t.Errorf("up does not print %s:\n%s", base, r.banner)
@@ -127,6 +127,10 @@ views:
 		if hidden != absent {
 			t.Errorf("%s: %s, but %s: %s", pair[0], hidden, pair[1], absent)
 		}
+	}
+	counted := `patchbay_call_duration_seconds_count{server="b",mcp_method_name="tools/call",gen_ai_tool_name="echo"} 1`
+	if got := readMetrics(t, r.stderr); !strings.Contains(got, counted) {
+		t.Errorf("the metrics lack %s:\n%s", counted, got)
 	}
 
 	r.stop(t)
