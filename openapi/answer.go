@@ -43,7 +43,11 @@ func (a *api) call(ctx context.Context, o *Operation, args []byte) (*mcp.ToolRes
 	if err != nil {
 		return nil, err
 	}
-	res, err := a.client.Do(req)
+	client := a.client
+	if !a.owns(o) {
+		client = a.others
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return nil, a.explain(ctx, err)
 	}

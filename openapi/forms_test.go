@@ -2,15 +2,20 @@ package openapi_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/openapi"
@@ -162,5 +167,62 @@ components: {securitySchemes: {key: {type: apiKey, in: header, name: X-Key}, bas
 	before := asked
 	if res := call(t, s, "free", `{}`); res.IsError || asked != before {
 		t.Errorf("an operation without security asks for a credential: %s", res.Text())
+	}
+}
+
+// The certificates of Options are for the host of the base alone.
+func TestCertificates(t *testing.T) {
+	var mu sync.Mutex
+	shown := map[string]int{} // guarded by mu
+	start := func(name string) *httptest.Server {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			shown[name] = len(r.TLS.PeerCertificates)
+			mu.Unlock()
+			io.WriteString(w, "{}")
+		}))
+		s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		s.StartTLS()
+		t.Cleanup(s.Close)
+		return s
+	}
+	api, other := start("api"), start("other")
+	doc := document(t, "3.0.0", "paths: {/x: {get: {operationId: get}}, /y: {get: {operationId: other, servers: [{url: '"+other.URL+"'}]}}}")
+	roots := x509.NewCertPool()
+	roots.AddCert(api.Certificate())
+	own := &tls.Config{RootCAs: roots, Certificates: api.TLS.Certificates}
+	for _, tt := range []struct {
+		tool     string
+		secure   *tls.Config
+		want     string
+		presents int
+	}{{"get", nil, "certificate signed by unknown authority", -1}, {"get", own, "{}", 1}, {"other", own, "certificate signed by unknown authority", -1}} {
+		mu.Lock()
+		clear(shown)
+		mu.Unlock()
+		res := call(t, open(t, doc, openapi.Options{Base: api.URL, Private: true, TLS: tt.secure}), tt.tool, `{}`)
+		mu.Lock()
+		if n, came := shown["api"], len(shown) > 0; !strings.Contains(res.Text(), tt.want) || came != (tt.presents >= 0) || came && n != tt.presents {
+			t.Errorf("%s: %s, presented %v", tt.tool, res.Text(), shown)
+		}
+		mu.Unlock()
+	}
+	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/doc" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		io.WriteString(w, "openapi: 3.0.0")
+	}))
+	t.Cleanup(web.Close)
+	web.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for _, tt := range []struct {
+		path   string
+		secure *tls.Config
+		want   string
+	}{{"/doc", &tls.Config{RootCAs: roots}, "<nil>"}, {"/doc", nil, "unknown authority"}, {"/other", &tls.Config{RootCAs: roots}, "401 Unauthorized; download the document with your credentials"}} {
+		if _, _, err := openapi.Load(t.Context(), web.URL+tt.path, true, tt.secure); !strings.Contains(fmt.Sprint(err), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.path, err, tt.want)
+		}
 	}
 }

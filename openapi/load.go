@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +15,9 @@ import (
 )
 
 // Load reads a document from a file, or from an http or https URL at a public address or, with private, at any but a
-// link-local one. Source is the URL at which it was found, for [Options.Source]; empty for a file.
-func Load(ctx context.Context, from string, private bool) (data []byte, source string, err error) {
+// link-local one. Nil is the system's trust in certificates. Source is the URL at which it was found, for [Options.Source];
+// empty for a file.
+func Load(ctx context.Context, from string, private bool, secure *tls.Config) (data []byte, source string, err error) {
 	if !strings.HasPrefix(from, "http://") && !strings.HasPrefix(from, "https://") {
 		f, err := os.Open(from)
 		if err != nil {
@@ -33,16 +35,20 @@ func Load(ctx context.Context, from string, private bool) (data []byte, source s
 	}
 	req.Header.Set("Accept", "application/json, application/yaml, */*;q=0.5")
 	guard := &zone.Guard{Private: private}
-	transport := &http.Transport{DialContext: guard.Dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
+	transport := &http.Transport{DialContext: guard.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		if r, ok := zone.IsRefusal(err); ok {
-			return nil, "", fmt.Errorf("%v; with allow-private documents are read from there, too", r)
+			return nil, "", fmt.Errorf("%v; with --allow-private documents are read from there, too", r)
 		}
 		return nil, "", err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
+	switch res.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, "", fmt.Errorf("%s answered %s; download the document with your credentials, and name the file", from, res.Status)
+	default:
 		return nil, "", fmt.Errorf("%s answered %s", from, res.Status)
 	}
 	data, err = io.ReadAll(io.LimitReader(res.Body, MaxBytes+1))

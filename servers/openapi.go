@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/openapi"
 )
@@ -68,6 +69,10 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 		o.Header.Set(name, value)
 		return nil
 	})
+	var ca, cert, key string
+	fs.StringVar(&ca, "server-ca", "", "also trust server certificates signed by this CA (PEM `file`), of the document and of the API")
+	fs.StringVar(&cert, "client-cert", "", "client certificate for the API (PEM `file`)")
+	fs.StringVar(&key, "client-key", "", "key of the certificate, a `file`; default: in the same file")
 	fs.BoolVar(&o.Resources, "resources", false, "also serve GET operations as resources")
 	fs.BoolVar(&o.Private, "allow-private", false, "also read the document, and send requests to servers that it names, on this machine and private networks")
 	fs.Int64Var(&o.MaxBytes, "max-bytes", 256<<10, "maximum `bytes` of an answer")
@@ -77,13 +82,23 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 			return nil, errors.New("name one document: a file or a URL")
 		}
 		from := fs.Arg(0)
-		data, source, err := openapi.Load(context.Background(), from, o.Private)
+		secure, err := tlsfiles.Client(ca, "", "")
+		if err == nil {
+			o.TLS, err = tlsfiles.Client(ca, cert, key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, source, err := openapi.Load(context.Background(), from, o.Private, secure)
 		if err != nil {
 			return nil, err
 		}
 		doc, err := openapi.Parse(data)
-		if err != nil {
+		if place := (*openapi.Fault)(nil); errors.As(err, &place) {
 			return nil, fmt.Errorf("%s:%w", from, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from, err)
 		}
 		o.Source, o.Logger = source, logger
 		for name := range files {

@@ -37,7 +37,7 @@ var openapiCheckVerb = verb{
 type openapiCheckCmd struct{ apidoc.Document }
 
 func (c *openapiCheckCmd) Run(a *app) error {
-	r, err := c.Read(a.ctx)
+	r, err := c.Read(a.ctx, a.ServerCA)
 	if err != nil {
 		return err
 	}

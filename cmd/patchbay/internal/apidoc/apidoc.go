@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/openapi"
 )
 
@@ -17,9 +18,13 @@ type Document struct {
 	Private bool   `name:"allow-private" help:"Also read it on this machine and private networks."`
 }
 
-// Read reads the document.
-func (d *Document) Read(ctx context.Context) (*Report, error) {
-	data, _, err := openapi.Load(ctx, d.From, d.Private)
+// Read reads the document, from servers whose certificates a CA of a file has signed, too; empty: the system's alone.
+func (d *Document) Read(ctx context.Context, ca string) (*Report, error) {
+	secure, err := tlsfiles.Client(ca, "", "")
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := openapi.Load(ctx, d.From, d.Private, secure)
 	if err != nil {
 		return nil, err
 	}
