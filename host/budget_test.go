@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/host"
@@ -109,5 +111,101 @@ func TestBudgetOfLostAnswers(t *testing.T) {
 		if !errors.Is(err, tt.err) || asked != tt.asked || r.Usage.Input != int64(1000*asked) {
 			t.Errorf("%s: Send = %+v, %v after %d requests, want %d", name, r, err, asked, tt.asked)
 		}
+	}
+}
+
+// An answer is ended when it has taken what was left of the limits, at its own price and as far as it
+// came; what it wrote until then is kept.
+func TestBudgetOfOneLongAnswer(t *testing.T) {
+	const size = 10_000 // tokens
+	ended := 0
+	m := &talker{info: model.Info{Price: model.Price{Input: 1, Output: 10}}, answers: []answer{
+		func(ctx context.Context, r *model.Request, emit func(model.Delta)) (*model.Response, error) {
+			n := 0
+			for ; n < size && ctx.Err() == nil; n++ {
+				switch n % 3 {
+				case 0:
+					emit(model.Delta{Text: "four"})
+				case 1:
+					emit(model.Delta{Thinking: "four"})
+				default:
+					emit(model.Delta{Call: &model.CallDelta{Arguments: "four"}})
+				}
+			}
+			ended = n
+			res, _ := say("said")(ctx, r, func(model.Delta) {})
+			res.Usage = model.Usage{Output: int64(n)}
+			return res, context.Cause(ctx)
+		}}}
+	for name, tt := range map[string]struct {
+		limits  host.Limits
+		longest int // tokens of the answer
+		err     error
+	}{
+		"no bound": {host.Limits{}, size, nil},
+		"enough":   {host.Limits{Tokens: 2 * size, Cost: 1}, size, nil},
+		"tokens":   {host.Limits{Tokens: 2000}, 2000, host.ErrBudget},
+		"cost":     {host.Limits{Cost: 0.02}, 2000, host.ErrBudget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, &host.Host{Model: m, Limits: tt.limits})
+			c := h.NewConversation()
+			r, err := c.Send(t.Context(), "go")
+			if tt.err == nil && err == nil {
+				return
+			}
+			if !errors.Is(err, tt.err) || ended < tt.longest/2 || ended > tt.longest || r.Usage.Output != int64(ended) || r.Stop != "" || r.Text != "said" {
+				t.Errorf("Send = %+v, %v after %d tokens, want about %d", r, err, ended, tt.longest)
+			}
+			if u, cost := c.Used(); u != r.Usage || cost != r.Cost || tt.limits.Cost > 0 && cost > tt.limits.Cost {
+				t.Errorf("the conversation used %+v, at a cost of %v; the reply says %+v", u, cost, r)
+			}
+		})
+	}
+}
+
+// Requests in progress count: completions for servers that are asked for at the same time do not each
+// take what is left.
+func TestBudgetOfCompletionsAtOnce(t *testing.T) {
+	const most = 6
+	var decided atomic.Int32
+	all := make(chan struct{})
+	decide := func() {
+		if decided.Add(1) == most {
+			close(all)
+		}
+	}
+	long := strings.Repeat("four", 1000)
+	m := &talker{answers: []answer{want("greedy_ask"), func(ctx context.Context, r *model.Request, emit func(model.Delta)) (*model.Response, error) {
+		if lastText(r) != long {
+			return say("done")(ctx, r, emit)
+		}
+		decide()
+		select {
+		case <-all:
+		case <-ctx.Done():
+		}
+		res, err := say("yes")(ctx, r, emit)
+		res.Usage = model.Usage{Input: 1000}
+		return res, err
+	}}}
+	greedy := &mcp.Server{Name: "greedy", Version: "1"}
+	mcp.AddTool(greedy, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+		var asking sync.WaitGroup
+		for range most {
+			asking.Go(func() { mcp.Sample(ctx, &mcp.SampleRequest{MaxTokens: 10, Messages: userSays(long)}) })
+		}
+		asking.Wait()
+		return "", nil
+	})
+	h := newHost(t, &host.Host{Model: m, Allow: []string{"*"}, AutoSample: true, Limits: host.Limits{Tokens: 3500}}, inMemory("greedy", greedy))
+	c := h.NewConversation()
+	c.OnEvent = func(e host.Event) {
+		if strings.HasPrefix(e.Text, "no completion for server") {
+			decide()
+		}
+	}
+	if r, _ := c.Send(t.Context(), "go"); r.Usage.Input > 3500 || m.asked() != 1+3+1 {
+		t.Errorf("%+v was used, after %d requests; want 3 completions between two answers", r.Usage, m.asked())
 	}
 }

@@ -63,6 +63,7 @@ type Conversation struct {
 	began    time.Time                // of the turn; guarded by mu
 	before   model.Usage              // Usage when the turn began; guarded by mu
 	paid     float64                  // Cost then; guarded by mu
+	asking   map[*spending]struct{}   // the requests in progress; guarded by mu
 	asides   model.Usage              // usage of completions for servers, not billed yet; guarded by mu
 	extra    float64                  // cost of asides; guarded by mu
 	left     trimmed                  // guarded by mu
@@ -76,7 +77,7 @@ type Conversation struct {
 func (h *Host) NewConversation() *Conversation {
 	return &Conversation{
 		ID: strings.ToLower(rand.Text()[:10]), h: h, busy: make(chan struct{}, 1),
-		granted: make(chan struct{}), places: map[string]int{},
+		granted: make(chan struct{}), places: map[string]int{}, asking: map[*spending]struct{}{},
 	}
 }
 
@@ -131,21 +132,13 @@ func (c *Conversation) Size() (tokens int64) {
 	return int64(c.fixed + c.sizeLocked(c.recapLocked(c.window(c.model())), shortening{}))
 }
 
-// use adds to Usage and Cost.
-func (c *Conversation) use(u model.Usage, cost float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.Usage.Add(u)
-	c.Cost += cost
-}
-
 // Reply is the result of a turn.
 type Reply struct {
 	Text  string      `json:"text"` // of the last answer
 	Steps int         `json:"steps"`
 	Usage model.Usage `json:"usage"`           // of the answers, and of completions that servers requested
 	Cost  float64     `json:"cost,omitempty"`  // of Usage; 0: not known
-	Stop  model.Stop  `json:"stop,omitempty"`  // of the last answer; if it was cut off, the model knows in the next turn
+	Stop  model.Stop  `json:"stop,omitempty"`  // of the last answer; if it was cut off, the model knows in the next turn; empty: it broke off
 	Early Early       `json:"early,omitempty"` // why the host ended the turn before the model did; empty: it did not
 }
 
@@ -163,7 +156,8 @@ var (
 	// ErrSteps says that the model gave no answer after it reached Limits.Steps.
 	ErrSteps = errors.New("host: the model has taken the maximum number of steps")
 
-	// ErrBudget says that the next request would exceed Limits.Tokens or Limits.Cost.
+	// ErrBudget says that the next request would exceed Limits.Tokens or Limits.Cost, or the answer did,
+	// which was ended.
 	ErrBudget = errors.New("host: the tokens or the money of the turn are used up")
 
 	// ErrSchema says that the answer does not fit Conversation.Schema.

@@ -30,7 +30,7 @@ type Event struct {
 	Conversation string `json:"conversation,omitempty"` // of ended: its id
 
 	Early Early      `json:"early,omitempty"` // of ended, as in Reply
-	Stop  model.Stop `json:"stop,omitempty"`  // of answered and ended: why the answer ended
+	Stop  model.Stop `json:"stop,omitempty"`  // of answered and ended: why the answer ended; empty: it broke off
 
 	Before int64 `json:"before,omitempty"` // of summarised: tokens that the conversation took, about
 	After  int64 `json:"after,omitempty"`  // of summarised: tokens that it takes now, about

@@ -328,9 +328,8 @@ func visitable(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 }
 
-// spent adds the usage of a sampling request to the turn.
+// spent adds the usage of a sampling request to the reply of the turn.
 func (c *Conversation) spent(u model.Usage, cost float64) {
-	c.use(u, cost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asides.Add(u)

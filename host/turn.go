@@ -189,6 +189,9 @@ func (t *turn) ask(ctx context.Context, choice model.Choice, said string) (*mode
 	if res == nil {
 		return nil, err
 	}
+	if err != nil {
+		res.Stop = "" // it broke off
+	}
 	r.Stop, r.Text = res.Stop, res.Message.Text()
 	c.tell(Event{Kind: Answered, Text: r.Text, Usage: &res.Usage, Cost: cost, Model: res.Model, Stop: res.Stop, Took: Millis(time.Since(began))})
 	return res, err
@@ -238,7 +241,6 @@ func (t *turn) answer(ctx context.Context, a asking) (res *model.Response, cost 
 	cost = t.m.Info().Price.Of(res.Usage)
 	t.r.Usage.Add(res.Usage)
 	t.r.Cost += cost
-	c.use(res.Usage, cost)
 	return res, cost, err
 }
 
