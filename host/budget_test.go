@@ -114,8 +114,8 @@ func TestBudgetOfLostAnswers(t *testing.T) {
 	}
 }
 
-// An answer is ended when it has taken what was left of the limits, at its own price and as far as it
-// came; what it wrote until then is kept.
+// An answer is ended when it has taken what was left of the limits, and the text that came until then
+// is kept.
 func TestBudgetOfOneLongAnswer(t *testing.T) {
 	const size = 10_000 // tokens
 	ended := 0
@@ -164,8 +164,8 @@ func TestBudgetOfOneLongAnswer(t *testing.T) {
 	}
 }
 
-// Requests in progress count: completions for servers that are asked for at the same time do not each
-// take what is left.
+// Requests in progress count: several completions for a server at the same time do not each take what
+// is left.
 func TestBudgetOfCompletionsAtOnce(t *testing.T) {
 	const most = 6
 	var decided atomic.Int32

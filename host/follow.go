@@ -15,7 +15,9 @@ import (
 //		if err != nil {
 //			return err
 //		}
-//		fmt.Print(e.Text)
+//		if e.Kind == TextCame { // the pieces of the answer; other kinds have other texts
+//			fmt.Print(e.Text)
+//		}
 //	}
 //
 // The last event is of kind Ended; the error beside it is that of Send. If the turn did not begin, the error comes with
