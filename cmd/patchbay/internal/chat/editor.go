@@ -31,7 +31,7 @@ func (e *editor) set(s string) {
 }
 
 // insert inserts text at the cursor, without control characters.
-func (e *editor) insert(s string) {
+func (e *editor) insert(s string) (fits bool) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	if e.one {
 		s = strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", " ")
@@ -47,9 +47,10 @@ func (e *editor) insert(s string) {
 	head := screen.Letters(before + s)
 	all := screen.Letters(before + s + after)
 	if len(all) > maxInput {
-		return
+		return false
 	}
 	e.text, e.at = all, min(len(head), len(all))
+	return true
 }
 
 // delete removes text[from:to], and moves the cursor there.

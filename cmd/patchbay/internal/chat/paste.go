@@ -12,12 +12,16 @@ const (
 	findTime  = 200 * time.Millisecond // to find pasted paths: a network folder may not answer
 )
 
+const tooLong = "the pasted text is too long for a message and was left out"
+
 // pasteInput inserts a pasted text into the input. Paths of files become mentions, except in a command.
 func (u *ui) pasteInput(text string) {
 	defer u.menu.close()
 	before := strings.Join(u.input.text[:u.input.at], "")
 	if isCommand(strings.TrimSpace(before)) && before != "" {
-		u.input.insert(text)
+		if !u.input.insert(text) {
+			u.say(tooLong)
+		}
 		return
 	}
 	found := make(chan string, 1)
@@ -38,5 +42,7 @@ func (u *ui) pasteInput(text string) {
 		u.pasted = append(u.pasted, text)
 		u.pasted = u.pasted[max(0, len(u.pasted)-maxPasted):]
 	}
-	u.input.insert(text)
+	if !u.input.insert(text) {
+		u.say(tooLong)
+	}
 }

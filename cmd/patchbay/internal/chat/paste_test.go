@@ -73,3 +73,25 @@ func TestContext(t *testing.T) {
 		wants(t, p, "/context waits for the end of the turn")
 	})
 }
+
+// A pasted text that is too long for a message is left out with a line that says so, also if only both
+// texts together are too long.
+func TestPasteTooLong(t *testing.T) {
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		long := strings.Repeat("x\n", maxInput/4)
+		u.Update(tea.PasteMsg{Content: long})
+		if got := u.input.String(); got != long {
+			t.Fatalf("the input has %d bytes of %d", len(got), len(long))
+		}
+		u.Update(tea.PasteMsg{Content: long + "too long"})
+		wants(t, p, "too long for a message")
+		u.input.set("")
+		settle(u)
+		u.hint = ""
+		u.Update(tea.PasteMsg{Content: long + long + "x"})
+		wants(t, p, "too long for a message")
+		if got := u.input.String(); got != "" {
+			t.Errorf("the input has %d bytes", len(got))
+		}
+	})
+}

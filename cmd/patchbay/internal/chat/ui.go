@@ -406,6 +406,8 @@ func (u *ui) answer(k tea.KeyPressMsg) {
 func (u *ui) paste(text string) {
 	switch {
 	case u.viewer != nil:
+	case len(screen.Letters(text)) > maxInput:
+		u.say(tooLong)
 	case u.asking() && u.questions[0].dialog.writes():
 		u.questions[0].dialog.paste(text)
 	case u.picker != nil:
