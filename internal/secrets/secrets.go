@@ -132,6 +132,9 @@ func Of(s config.Server) []string {
 	for _, arg := range s.Args {
 		if part := Part(before, arg); part != "" {
 			out = append(out, credentials(part)...)
+			if m := variableSet().FindStringSubmatch(part); m != nil { // --credential NAME=VALUE
+				out = append(out, credentials(m[2])...)
+			}
 		}
 		out = append(out, URL(arg)...)
 		before = arg
@@ -220,8 +223,8 @@ var badUserInfo = pattern.Lazy(`://[^\s:/?#@]*:([^\s@]+)@`)
 // secretFlag matches an argument that is a flag, with or without its value.
 var secretFlag = pattern.Lazy(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
 
-// variableSet matches an argument that sets a variable, as docker run -e accepts it.
-var variableSet = pattern.Lazy(`^([A-Za-z_][A-Za-z0-9_]*)=(.+)$`)
+// variableSet matches an argument that sets a variable, as docker run -e accepts it, or a header.
+var variableSet = pattern.Lazy(`^([A-Za-z_][A-Za-z0-9_-]*)=(.+)$`)
 
 // Part returns the part of an argument that is a secret according to its name: that of the argument
 // before it, or of its own beginning. An argument with a reference to a variable has none.
