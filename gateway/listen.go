@@ -30,7 +30,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	l := &listening{g: g, ctx: ctx, wanted: wanted, uris: uris, at: map[*upstream]*following{}}
+	l := &listening{g: g, ctx: ctx, wanted: wanted, uris: uris, at: map[*upstream]*following{}, acked: make(chan struct{})}
 	defer l.wg.Wait()
 	defer cancel()
 
@@ -46,6 +46,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request) (mcp.Result, err
 	if err := forward.Notify(ctx, noteAcknowledged, listenParams(honoured)); err != nil {
 		return nil, err
 	}
+	close(l.acked)
 	for {
 		select {
 		case <-changed:
@@ -87,6 +88,7 @@ type listening struct {
 	wanted json.RawMessage
 	uris   []string // of the resources that the caller wants
 	at     map[*upstream]*following
+	acked  chan struct{} // closed when the caller has the acknowledgement
 
 	mu      sync.Mutex
 	refused map[string]bool // resources that their upstreams do not report; guarded by mu
@@ -105,6 +107,17 @@ type following struct {
 	begun  chan struct{} // closed when it listens, or cannot for now
 }
 
+// notify sends a notification to the caller of ctx, after the acknowledgement: an upstream that
+// listens already may report a change while another one does not listen yet (SUB-26-003).
+func (l *listening) notify(ctx context.Context, method string, params any) error {
+	select {
+	case <-l.acked:
+		return forward.Notify(ctx, method, params)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // listsChanged tells the caller which of the lists that it listens to have changed.
 func (l *listening) listsChanged(set changeSet) error {
 	for i, n := range listChanges {
@@ -112,7 +125,7 @@ func (l *listening) listsChanged(set changeSet) error {
 			continue
 		}
 		if on, _ := jsonx.Lookup(l.wanted, n.member); string(on) == "true" {
-			if err := forward.Notify(l.ctx, n.method, struct{}{}); err != nil {
+			if err := l.notify(l.ctx, n.method, struct{}{}); err != nil {
 				return err
 			}
 		}
@@ -369,7 +382,7 @@ func (f *following) readShared(ctx context.Context, n *subscription, again *bool
 			return err
 		}
 		for _, params := range changed {
-			if err := forward.Notify(ctx, noteUpdated, json.RawMessage(params)); err != nil {
+			if err := f.l.notify(ctx, noteUpdated, json.RawMessage(params)); err != nil {
 				return err
 			}
 		}
@@ -386,7 +399,7 @@ func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 		case "notifications/tasks":
 			params = l.g.ofTask(l.ctx, f.up, params)
 		}
-		return forward.Notify(l.ctx, method, params)
+		return l.notify(l.ctx, method, params)
 	})
 	filter := f.filter
 	if c.shared != nil { // the gateway reports changes of lists
@@ -447,7 +460,7 @@ func (f *following) resumed(ctx context.Context, again bool) error {
 		return nil
 	}
 	for _, uri := range f.uris {
-		if err := forward.Notify(ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
+		if err := f.l.notify(ctx, noteUpdated, map[string]string{"uri": uri}); err != nil {
 			return err
 		}
 	}

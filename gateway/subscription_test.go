@@ -16,6 +16,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -124,6 +125,38 @@ func TestOneSubscriptionForResources(t *testing.T) {
 		l.want(t, `["news://front"]`, 4)
 		cancel()
 		l.want(t, `[""]`, 5)
+	})
+}
+
+// SUB-26-003: a change of a server that listens already is reported after the acknowledgement, which waits for the others.
+func TestChangeWhileAnotherServerBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := func(uri string, begins time.Duration) mcp.Handler {
+			return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+				switch req.Method {
+				case "resources/list":
+					return mcp.RawResult(fmt.Sprintf(`{"resources":[{"uri":%q,"name":"page"}]}`, uri)), nil
+				case "subscriptions/listen":
+					time.Sleep(begins)
+					if err := forward.Notify(ctx, "notifications/subscriptions/acknowledged", map[string]any{"notifications": req.Param("notifications")}); err != nil {
+						return nil, err
+					}
+					if err := forward.Notify(ctx, "notifications/resources/updated", map[string]string{"uri": uri}); err != nil {
+						return nil, err
+					}
+					<-ctx.Done()
+					return mcp.RawResult(`{}`), nil
+				}
+				return nil, mcp.Errorf(jsonrpc.CodeMethodNotFound, "no method %q", req.Method)
+			})
+		}
+		g := newGateway(t, map[string]mcp.Handler{"soon": source("soon://x", 0), "later": source("later://x", time.Second)}, "soon", "later")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		l := startListening(ctx, t, connect(t, g, mcp.V2026_07_28), "soon://x", "later://x")
+		l.want("notifications/subscriptions/acknowledged")
+		l.want("notifications/resources/updated")
+		l.want("notifications/resources/updated")
 	})
 }
 

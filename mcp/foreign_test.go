@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -105,6 +107,31 @@ const (
 	updated      = "notifications/resources/updated"
 	subscribeX   = `{"jsonrpc":"2.0","id":%d,"method":"resources/subscribe","params":{"uri":"test://x"}}`
 )
+
+// SUB-26-003: a change that names no subscription is reported after the acknowledgement, even if it came before.
+func TestChangeBeforeAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back := foreign(t, &mcp.Client{Name: "c"}, func(m *jsonrpc.Message, id string, send func(string, ...any)) {
+			if m.Method == "subscriptions/listen" {
+				send(`{"jsonrpc":"2.0","method":%q,"params":{"uri":"test://x"}}`, updated)
+				time.Sleep(time.Second)
+				send(`{"jsonrpc":"2.0","method":%q,"params":{"notifications":{"resourceSubscriptions":["test://x"]},"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}`, acknowledged, id)
+			}
+		})
+		var got []string
+		for e, err := range back.Watch(t.Context(), "test://x") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, e.Method); len(got) == 2 {
+				break
+			}
+		}
+		if !slices.Equal(got, []string{acknowledged, updated}) {
+			t.Errorf("events %q", got)
+		}
+	})
+}
 
 // A server behind the handler may acknowledge more than once; the session's end waits
 // for nothing then.

@@ -130,15 +130,19 @@ func (s *Session) listen(ctx context.Context, f filter, meta json.RawMessage, e 
 func (s *Session) listenModern(ctx context.Context, f filter, meta json.RawMessage, e bridge.Envelope, ack func(filter) error, emit func(string, json.RawMessage) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	// On a pipe, some servers leave out the subscription's id. Such changes arrive outside of any
-	// call.
+	// call, and those before the acknowledgement wait for it.
 	var untagged sync.WaitGroup
+	listens := make(chan struct{})
+	unacked, acked := context.WithCancel(ctx)
 	untagged.Go(func() {
-		if err := s.feed.listen(ctx, nil, f, func() error { return nil }, emit, nil); err != nil {
+		if err := s.feed.listen(ctx, nil, f, func() error { close(listens); <-unacked.Done(); return nil }, emit, nil); err != nil {
 			cancel(err)
 		}
 	})
 	defer untagged.Wait()
+	defer acked()
 	defer cancel(nil)
+	<-listens // before the server can report a change
 	params := encode(struct {
 		Notifications filter          `json:"notifications"`
 		Meta          json.RawMessage `json:"_meta,omitempty"`
@@ -152,6 +156,7 @@ func (s *Session) listenModern(ctx context.Context, f filter, meta json.RawMessa
 			switch method {
 			case revision.NoteAcknowledged:
 				err = ack(f.and(params))
+				acked()
 			case revision.NoteCancelled: // the listen's own end, told twice on pipes (Q-01)
 			default:
 				err = emit(method, params)
