@@ -89,7 +89,7 @@ func pair(t *testing.T, rev mcp.Revision, rule breaker.Rule) (a, b *box, group *
 	a, b = newBox(t, "a"), newBox(t, "b")
 	a.kinds()
 	b.kinds()
-	group = &spread.Group{Name: "work", Logger: quiet(), Rule: rule, Replicas: []spread.Replica{a.replica(rev, nil), b.replica(rev, nil)}}
+	group = &spread.Group{Name: "work", Logger: quiet(), Rule: rule, Replicas: []spread.Replica{a.patient(rev), b.patient(rev)}}
 	_, session = through(t, group, gateway.Shared)
 	connected(t, group)
 	compared(t, session(), a, b)
@@ -198,8 +198,8 @@ func TestReplicaRefuses(t *testing.T) {
 							t.Fatalf("all refuse: %v", err)
 						}
 					}
-					if statusOf(group, "b").Breaker.Open {
-						t.Error("the last replica is taken out, although no other one answers what it refuses")
+					if open := statusOf(group, "b").Breaker; open.Open {
+						t.Errorf("the last replica is taken out, although no other one answers what it refuses: %+v", open)
 					}
 				})
 			}
