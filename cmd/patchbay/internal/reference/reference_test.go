@@ -95,7 +95,7 @@ func TestHostileMarkdown(t *testing.T) {
 			continue
 		}
 		if strings.HasPrefix(line, "```") {
-			fence = strings.TrimRight(line, "shjson")
+			fence = strings.TrimRight(line, "hjnos")
 			continue
 		}
 		if !shapes.MatchString(line) {
