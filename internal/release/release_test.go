@@ -1,0 +1,176 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repository makes a repository with one commit, in the working folder of the test.
+func repository(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
+		t.Setenv(name, os.DevNull)
+	}
+	if err := os.WriteFile("file", []byte("1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "file"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "one"}} {
+		command(t, "git", args...)
+	}
+}
+
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// A release is made from a commit with one tag and a tree without changes; a snapshot from any.
+func TestDescribe(t *testing.T) {
+	repository(t)
+	fails := func(want string) {
+		t.Helper()
+		if err := new(release).describe(false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("describe = %v, want %q", err, want)
+		}
+	}
+	fails("has no tag such as v0.1.0")
+	command(t, "git", "tag", "v0.1.0")
+	r := new(release)
+	if err := r.describe(false); err != nil || r.version != "0.1.0" {
+		t.Errorf("version %q, %v", r.version, err)
+	}
+	command(t, "git", "tag", "v0.2.0")
+	fails("has several versions: v0.1.0, v0.2.0")
+	command(t, "git", "tag", "-d", "v0.2.0")
+	if err := os.WriteFile("file", []byte("2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails("changes that are not committed")
+	if err := r.describe(true); err != nil || !strings.HasPrefix(r.version, "0.0.0-") || !strings.HasSuffix(r.version, "-changed") {
+		t.Errorf("version %q, %v", r.version, err)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	for text, want := range map[string]string{
+		"MIT License\n\nPermission is hereby granted, free of charge, to any\nperson obtaining a copy":                                   "MIT",
+		"Redistribution and use in source and binary forms, with or without\nmodification, are permitted … * Neither the name of Google": "BSD-3-Clause",
+		"Redistribution and use in source and binary forms, with or without\nmodification, are permitted":                                "BSD-2-Clause",
+		"                                 Apache License\n                           Version 2.0, January 2004":                          "Apache-2.0",
+		"All rights reserved. You may look at it.": "",
+	} {
+		if got := identify([]string{text}); got != want {
+			t.Errorf("identify(%.40q) = %q, want %q", text, got, want)
+		}
+	}
+	if got := identify(nil); got != "" {
+		t.Errorf("no text is %q", got)
+	}
+}
+
+// A text of a licence that several modules have is written once, with the names of all.
+func TestThirdParty(t *testing.T) {
+	text := string(thirdParty([]module{{path: "example.com/a", version: "v1", licence: "MIT", texts: []string{"same"}}, {path: "example.com/b", version: "v2", licence: "MIT", texts: []string{"same", "own"}}}))
+	if strings.Count(text, "\nsame\n") != 1 || !strings.Contains(text, "example.com/a v1\nexample.com/b v2\n\nsame") || !strings.Contains(text, "example.com/b v2\n\nown") {
+		t.Error(text)
+	}
+}
+
+func TestManual(t *testing.T) {
+	r := &release{root: filepath.Join("..", ".."), version: "1.2.3"}
+	pages, err := r.manual()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, p := range pages {
+		names[p.name] = string(p.content)
+	}
+	up := names["man/patchbay-up.1"]
+	for _, want := range []string{".TH PATCHBAY\\-UP 1 ", "patchbay\\-up \\- Serve all servers of mcp.json behind one endpoint", "\\-\\-http ADDR", ".EX\n", ".EE\n"} {
+		if !strings.Contains(up, want) {
+			t.Errorf("the page of up lacks %q:\n%s", want, up)
+		}
+	}
+	if all := names["man/patchbay.1"]; !strings.Contains(all, ".BR patchbay\\-config\\-model\\-add (1)") {
+		t.Errorf("the page of the program lacks a verb:\n%s", all)
+	}
+	for name, text := range names {
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, ".") && !strings.ContainsAny(line[1:2], "ABEIPST") {
+				t.Errorf("%s: %q would be taken for a macro", name, line)
+			}
+		}
+	}
+}
+
+// The signature fits the checksums, and a file that was changed is found.
+func TestSums(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(t.TempDir(), "key.pem")
+	if err := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	signer, err := readKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &release{out: t.TempDir()}
+	if err := r.add("b", []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.add("a", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.sums(signer); err != nil {
+		t.Fatal(err)
+	}
+	sums, _ := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
+	signature, _ := os.ReadFile(filepath.Join(r.out, "SHA256SUMS.sig"))
+	const want = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed  a\n3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3  b\n"
+	if string(sums) != want {
+		t.Errorf("SHA256SUMS:\n%swant\n%s", sums, want)
+	}
+	if !ed25519.Verify(public, sums, signature) {
+		t.Error("the signature does not fit")
+	}
+	sums[0] ^= 1
+	if ed25519.Verify(public, sums, signature) {
+		t.Error("the signature fits other checksums")
+	}
+	if err := os.WriteFile(key, []byte("not a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readKey(key); err == nil || !strings.Contains(err.Error(), "openssl genpkey -algorithm ed25519") {
+		t.Errorf("a bad key: %v", err)
+	}
+}
+
+// A folder with files in it is refused, because old files would look like those of the release.
+func TestFolderIsEmpty(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "old"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir, "", true); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("run = %v", err)
+	}
+}
