@@ -19,8 +19,7 @@ func on(p *browser.Person, text string) {
 // pressed moves the focus to a button and presses it with a key.
 func pressed(p *browser.Person, button string) {
 	find := `[...document.querySelectorAll("button")].find((b) => (b.ariaLabel ?? b.textContent.trim()) === ` + quoted(button) + ` && !b.disabled)`
-	p.Until(`!!` + find)
-	browser.Eval[bool](p, `(`+find+`.focus(), true)`)
+	p.Until(`((b) => !!b && (b.focus(), document.activeElement === b))(` + find + `)`) // one in a dialog takes no focus before that is shown
 	p.Keys(kb.Enter)
 }
 
