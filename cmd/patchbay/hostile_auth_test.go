@@ -259,7 +259,7 @@ func TestHostileIssuers(t *testing.T) {
 					asking.Go(func() {
 						a := attack(t, g.addr, g.with("Authorization: Bearer "+token))
 						if a.status != 503 || a.header.Get("Retry-After") == "" {
-							t.Errorf("%d %.300s, want 503", a.status, a.body)
+							t.Errorf("%d %.300s, want 503\n%s", a.status, a.body, g.stderr)
 						}
 					})
 				}
