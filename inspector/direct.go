@@ -40,6 +40,10 @@ func (d *direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	select {
 	case <-w.begun:
 	case <-ctx.Done():
+	}
+	select {
+	case <-w.begun: // the handler ends ctx too, after its answer
+	default:
 		out.CloseWithError(context.Cause(ctx))
 		cancel()
 		return nil, context.Cause(ctx)

@@ -5,8 +5,28 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// TestDirectEmpty: an answer without a body is there although its handler has ended already.
+func TestDirectEmpty(t *testing.T) {
+	client := &http.Client{Transport: &direct{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }), httptest.NewRequest("POST", "http://127.0.0.1/", nil)}}
+	var callers sync.WaitGroup
+	for range 16 { // of which some go on later than their handlers
+		callers.Go(func() {
+			for range 2000 {
+				res, err := client.Get("http://127.0.0.1/x")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				res.Body.Close()
+			}
+		})
+	}
+	callers.Wait()
+}
 
 // TestDirectPanic: a handler that panics ends its request, and not the program.
 func TestDirectPanic(t *testing.T) {
