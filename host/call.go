@@ -133,7 +133,7 @@ func (c *Conversation) prepare(call *model.Call, tools []Tool) (*pending, *model
 func (h *Host) resolve(call *model.Call, tools []Tool) (t Tool, args json.RawMessage, why, words string) {
 	switch called := calledTools(call.Name, tools); len(called) {
 	case 0:
-		return t, nil, "there is no such tool", unknownTool(call.Name, tools)
+		return t, nil, "no server has the tool", unknownTool(call.Name, tools)
 	case 1:
 		t = called[0]
 	default:

@@ -24,7 +24,7 @@ func ExampleCounters() {
 	defer s.Close()
 	s.CallTool(ctx, "search", nil)
 	s.CallTool(ctx, "search", nil)
-	s.CallTool(ctx, "buy", nil) // there is no such tool
+	s.CallTool(ctx, "buy", nil) // the server has no such tool
 
 	for _, server := range c.Read(metrics.Minute).Servers {
 		fmt.Println(server.Name, server.Calls, "calls,", server.Errors.Sum(), "failed")

@@ -166,7 +166,7 @@ func (c *Counters) points(name string, each time.Duration) (out []Point) {
 }
 
 // OfTool returns what callers got from a tool of a server in the last hour, in spans of 10 minutes with a call, the
-// oldest first. Nil: there is no such tool, or it had no calls.
+// oldest first. It is nil if the server has no such tool, or the tool had no calls.
 func (c *Counters) OfTool(server, tool string) (out []Point) {
 	s := c.known(server)
 	if s == nil {

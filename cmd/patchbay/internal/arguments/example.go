@@ -55,8 +55,8 @@ func Example(form *schema.Form, input []byte) []string {
 	return nil
 }
 
-// Call returns a command that calls a tool with an [Example] and can be pasted into a shell; other
-// makes a command of its words. It returns "" if there is no example, or if a name or value, which
+// Call returns a command that calls a tool with an [Example] and can be pasted into a shell. The function
+// other makes a command of its words. The result is empty without an example, and if a name or a value, which
 // comes from the server, could act as a flag, a variable or the end of the line.
 func Call(other func(words ...string) string, name string, form *schema.Form, input []byte) string {
 	words := Example(form, input)

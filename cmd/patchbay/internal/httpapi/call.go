@@ -202,7 +202,7 @@ func (a *answer) problem(lists func() bool) (status int, words string) {
 	case lists != nil && (a.code == jsonrpc.CodeInvalidParams || a.code == jsonrpc.CodeMethodNotFound || cause == outcome.Denial):
 		switch {
 		case !lists():
-			return http.StatusNotFound, "there is no such tool"
+			return http.StatusNotFound, "the server has no such tool"
 		case cause == outcome.Denial:
 			return http.StatusForbidden, ""
 		case a.code == jsonrpc.CodeMethodNotFound:
