@@ -4,8 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/flags"
 )
 
 var update = flag.Bool("update", false, "write the verbs into docs/command-line.md")
@@ -29,35 +32,50 @@ func TestCommandLinePage(t *testing.T) {
 	}
 }
 
-// commandLinePage returns a page with its two generated parts about verbs renewed: a table and a
-// reference.
+// commandLinePage returns a page with its generated parts renewed: a table of verbs, one of exit codes,
+// and a reference.
 func commandLinePage(t *testing.T, page string) string {
 	t.Helper()
 	var table, reference strings.Builder
 	table.WriteString("| Verb | What it does |\n|---|---|\n")
-	reference.WriteString("\n" + helpServer + "\n")
+	reference.WriteString("\n" + helpServer + "\n\n### Global flags\n" + flagBlock(parserOf(nil).Flags))
 	eachVerb(func(v *verb, path string) {
 		fmt.Fprintf(&table, "| [%s](#patchbay-%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), v.summary)
-		fmt.Fprintf(&reference, "\n### patchbay %s\n\n%s\n\n```\n%s\n\nUsage: %s\n```\n", path, v.summary, strings.Join(v.examples, "\n"), v.synopsis(path))
+		fmt.Fprintf(&reference, "\n### patchbay %s\n\n%s\n\n```text\n%s\n\nUsage: %s\n```\n", path, v.summary, strings.Join(v.examples, "\n"), v.synopsis(path))
 		if v.details != "" {
 			reference.WriteString("\n" + fenced(v.details) + "\n")
 		}
-		rows := flagRows(parserOf(v).own)
-		if len(rows) == 0 {
-			return
-		}
-		width := 0
-		for _, r := range rows {
-			width = max(width, columns(r.Name))
-		}
-		reference.WriteString("\n```\n")
-		for _, r := range rows {
-			reference.WriteString(pad(r.Name, width) + "  " + r.About + "\n")
-		}
-		reference.WriteString("```\n")
+		reference.WriteString(flagBlock(parserOf(v).own))
 	})
 	page = replaced(t, page, "verbs", table.String())
+	page = replaced(t, page, "exits", exitTable())
 	return replaced(t, page, "reference", reference.String())
+}
+
+// flagBlock returns flags as a code block, or nothing without flags.
+func flagBlock(list []*flags.Flag) string {
+	rows := flagRows(list)
+	if len(rows) == 0 {
+		return ""
+	}
+	width := 0
+	for _, r := range rows {
+		width = max(width, columns(r.Name))
+	}
+	out := "\n```text\n"
+	for _, r := range rows {
+		out += pad(r.Name, width) + "  " + r.About + "\n"
+	}
+	return out + "```\n"
+}
+
+// exitTable returns the exit codes of help as a table.
+func exitTable() string {
+	out := "| Exit code | Meaning |\n|---|---|\n"
+	for _, m := range regexp.MustCompile(`(?m)^ *(\d+)  (.*(?:\n {5}.*)*)`).FindAllStringSubmatch(helpExits, -1) {
+		out += "| `" + m[1] + "` | " + strings.Join(strings.Fields(m[2]), " ") + " |\n"
+	}
+	return out
 }
 
 // replaced replaces the text between the marks of a part of a page.
@@ -78,7 +96,7 @@ func fenced(text string) string {
 	for _, line := range strings.Split(text, "\n") {
 		if indent := strings.HasPrefix(line, "  "); indent != code {
 			if indent {
-				out = append(out, "", "```")
+				out = append(out, "", "```text")
 			} else {
 				out = append(out, "```")
 				if line != "" {

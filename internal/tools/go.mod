@@ -13,6 +13,7 @@ tool (
 require (
 	github.com/andybalholm/brotli v1.2.8
 	github.com/evanw/esbuild v0.28.2
+	github.com/yuin/goldmark v1.8.7
 )
 
 require (

@@ -1,0 +1,108 @@
+// The search. find is a function of its arguments alone, so that a test can call it without a page.
+
+// find returns the entries [title, under, url, text] that have all words of a query, the best first.
+function find(entries, query) {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const whole = words.join(" ");
+  if (!whole) return [];
+  const found = [];
+  entries.lower ??= entries.map((e) => e.map((s) => s.toLowerCase()));
+  entries.forEach((e, i) => {
+    const [title, under, , text] = entries.lower[i];
+    let score = title === whole ? 200 : title.startsWith(whole) ? 60 : title.includes(whole) ? 30 : 0;
+    const complete = words.every((w) => {
+      const points = Math.max(of(title, w) * 8, of(under, w) * 2, of(text, w));
+      score += points;
+      return points > 0;
+    });
+    if (complete) found.push([score - title.length / 100, e]);
+  });
+  return found.sort((a, b) => b[0] - a[0]).map((f) => f[1]);
+}
+
+// of says how well a text has a word: as a word, at the beginning of one, inside of one, or not at all.
+function of(text, word) {
+  let best = 0;
+  for (let i = text.indexOf(word); i >= 0 && best < 4; i = text.indexOf(word, i + 1)) {
+    const begins = i === 0 || !/[\p{L}\p{N}]/u.test(text[i - 1]) || !/^[\p{L}\p{N}]/u.test(word);
+    const ends = !/[\p{L}\p{N}]/u.test(text[i + word.length] ?? " ");
+    best = Math.max(best, begins ? (ends ? 4 : 2) : 1);
+  }
+  return best;
+}
+
+if (typeof document !== "undefined") {
+  const root = document.currentScript.dataset.root;
+  const form = document.querySelector("form");
+  const input = form.querySelector("input");
+  const results = document.getElementById("results");
+  const list = results.querySelector("ul");
+  form.hidden = false;
+
+  // The index is loaded when somebody searches. A script works from the disk, where fetch does not.
+  let index;
+  const load = () => (index ??= new Promise((done, failed) => {
+    const script = document.createElement("script");
+    script.src = root + "search-index.js";
+    script.onload = () => done(entries);
+    script.onerror = () => failed(new Error("search-index.js is missing"));
+    document.head.append(script);
+  }));
+
+  const show = async () => {
+    const query = input.value;
+    if (!query.trim()) return (results.hidden = true);
+    const status = results.querySelector("p");
+    let found;
+    try {
+      found = find(await load(), query);
+    } catch (err) {
+      results.hidden = false;
+      return (status.textContent = err.message);
+    }
+    if (query !== input.value) return; // typed on meanwhile
+    status.textContent = found.length === 1 ? "1 result" : found.length + " results";
+    list.replaceChildren(...found.slice(0, 40).map(([title, under, url, text]) => {
+      const link = document.createElement("a");
+      link.href = root + url;
+      link.append(title);
+      for (const [name, line] of [["under", under], ["text", text.slice(0, 200)]]) {
+        const small = document.createElement("small");
+        small.className = name;
+        small.textContent = line;
+        if (line && line !== title) link.append(small);
+      }
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    }));
+    results.hidden = false;
+  };
+  const close = () => {
+    results.hidden = true;
+    input.value = "";
+  };
+
+  input.addEventListener("focus", load, { once: true });
+  input.addEventListener("input", show);
+  form.addEventListener("submit", async (e) => {
+    e.preventDefault();
+    await show();
+    list.querySelector("a")?.click();
+  });
+  list.addEventListener("click", () => (results.hidden = true));
+  document.addEventListener("click", (e) => {
+    if (!results.contains(e.target) && !form.contains(e.target)) results.hidden = true;
+  });
+  document.addEventListener("keydown", (e) => {
+    const links = [...list.querySelectorAll("a")];
+    const at = links.indexOf(document.activeElement);
+    const searching = !results.hidden && (at >= 0 || document.activeElement === input);
+    if (e.key === "/" && document.activeElement !== input && !e.ctrlKey && !e.metaKey && !e.altKey) input.focus();
+    else if (e.key === "Escape" && searching) close(), input.focus();
+    else if (e.key === "ArrowDown" && searching) (links[at + 1] ?? links[0])?.focus();
+    else if (e.key === "ArrowUp" && searching) (at > 0 ? links[at - 1] : input).focus();
+    else return;
+    e.preventDefault();
+  });
+}

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// A document is a page of Markdown.
+type document struct {
+	text  []byte
+	root  ast.Node
+	ids   []string // the anchors that links may name
+	items []item
+}
+
+// An item is a link of a list.
+type item struct {
+	section, link string
+	offset        int
+}
+
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.GFM),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))),
+)
+
+// anchors makes the ids of headings as code hosts do.
+type anchors map[string]int
+
+func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
+	id := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(string(value)), "")
+	id = strings.ReplaceAll(strings.TrimSpace(id), " ", "-")
+	n := a[id]
+	a[id]++
+	if n > 0 {
+		id = fmt.Sprintf("%s-%d", id, n)
+	}
+	return []byte(id)
+}
+
+func (a anchors) Put([]byte) {}
+
+// parse reads a page, and finds the faults that need no other page.
+func (s *site) parse(p *page, source []byte) *document {
+	source = bytes.ReplaceAll(source, []byte("\r\n"), []byte("\n"))
+	d := &document{text: source}
+	if !utf8.Valid(source) {
+		s.fault(p.source, source, invalid(source), "this line is not UTF-8")
+	}
+	d.root = markdown.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
+	var remove []ast.Node
+	rows := 0
+	ast.Walk(d.root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Heading:
+			id, _ := n.AttributeString("id")
+			h := heading{n.Level, string(id.([]byte)), plain(n, source)}
+			if h.Level == 1 && p.title == "" {
+				p.title = h.Title
+			}
+			if h.ID == "" {
+				s.fault(p.source, source, n.Pos(), "this heading has no text to link to")
+			}
+			p.heads = append(p.heads, h)
+			d.ids = append(d.ids, h.ID)
+		case *ast.FencedCodeBlock:
+			s.fence(p, source, n)
+		case *ast.CodeBlock:
+			s.fault(p.source, source, n.Lines().At(0).Start, "an indented code block has no language: use ``` with one")
+		case *ast.HTMLBlock:
+			remove = append(remove, n)
+			if !bytes.HasPrefix(bytes.TrimSpace(n.Lines().Value(source)), []byte("<!--")) {
+				s.fault(p.source, source, n.Pos(), "HTML is not shown: write Markdown, or put it into backquotes")
+			}
+		case *ast.RawHTML:
+			s.fault(p.source, source, n.Segments.At(0).Start, "HTML is not shown: write Markdown, or put it into backquotes")
+		case *extast.TableRow:
+			rows++
+			n.SetAttributeString("id", fmt.Appendf(nil, "row-%d", rows))
+		case *ast.Link:
+			if in(n, ast.KindListItem) {
+				i := item{link: string(n.Destination), offset: n.Pos()}
+				if len(p.heads) > 0 {
+					i.section = p.heads[len(p.heads)-1].Title
+				}
+				d.items = append(d.items, i)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range remove {
+		n.Parent().RemoveChild(n.Parent(), n)
+	}
+	if p.title == "" {
+		s.fault(p.source, source, -1, "the page does not begin with a heading (# TITLE)")
+	}
+	return d
+}
+
+// fence sees that a code block has a language and an end.
+func (s *site) fence(p *page, source []byte, n *ast.FencedCodeBlock) {
+	if n.Info == nil || len(n.Language(source)) == 0 {
+		s.fault(p.source, source, n.Pos(), "a code block without a language; for output use ```text")
+	}
+	after := n.Pos()
+	if l := n.Lines(); l.Len() > 0 {
+		after = l.At(l.Len() - 1).Stop
+	} else if end := bytes.IndexByte(source[after:], '\n'); end >= 0 {
+		after += end + 1
+	}
+	if rest := bytes.TrimLeft(source[min(after, len(source)):], " \t>"); !bytes.HasPrefix(rest, []byte("```")) && !bytes.HasPrefix(rest, []byte("~~~")) {
+		s.fault(p.source, source, n.Pos(), "this code block has no end")
+	}
+}
+
+// resolve checks the links of a page, and points them at files of the site.
+func (s *site) resolve(p *page) {
+	d := p.doc
+	ast.Walk(d.root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Link:
+			to, err := s.follow(p, string(n.Destination))
+			if err != nil {
+				s.fault(p.source, d.text, n.Pos(), "link %s: %v", n.Destination, err)
+			}
+			n.Destination = []byte(to)
+		case *ast.Image:
+			to, err := s.follow(p, string(n.Destination))
+			if err == nil && strings.TrimSpace(plain(n, d.text)) == "" {
+				err = fmt.Errorf("the image needs a text for people who do not see it")
+			}
+			if err != nil {
+				s.fault(p.source, d.text, n.Pos(), "image %s: %v", n.Destination, err)
+			}
+			n.Destination = []byte(to)
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// follow returns the link of the site for a link of a page.
+func (s *site) follow(p *page, link string) (string, error) {
+	u, err := url.Parse(link)
+	switch {
+	case err != nil:
+		return "", err
+	case u.Scheme == "https" || u.Scheme == "http" || u.Scheme == "mailto":
+		return link, nil
+	case u.Scheme != "" || u.Host != "" || strings.HasPrefix(link, "/"):
+		return "", fmt.Errorf("only https, http, mailto and files of the repository can be linked to")
+	}
+	to := p
+	if u.Path != "" {
+		if to, err = s.find(path.Join(path.Dir(p.source), u.Path)); err != nil {
+			return "", err
+		}
+	}
+	if u.Fragment == "" {
+		return relative(p.path, to.path), nil
+	}
+	if to.doc == nil || !slices.Contains(to.doc.ids, u.Fragment) {
+		return "", fmt.Errorf("there is no heading #%s", u.Fragment)
+	}
+	return relative(p.path, to.path) + "#" + u.Fragment, nil
+}
+
+// find returns the page for a file of the repository. Sources become pages, and other files are copied.
+func (s *site) find(name string) (*page, error) {
+	if p := s.pages[name]; p != nil {
+		return p, nil
+	}
+	for _, p := range s.packages {
+		if p.dir == name {
+			return p.page, nil
+		}
+	}
+	if !fs.ValidPath(name) {
+		return nil, fmt.Errorf("it leads out of the repository")
+	}
+	info, err := fs.Stat(s.repo, name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("there is no file %s", name)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder: link to a file of it", name)
+	case path.Ext(name) == ".md":
+		return nil, fmt.Errorf("%s is not a page of the site", name)
+	}
+	data, err := fs.ReadFile(s.repo, name)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{source: name, path: target(name), title: name}
+	if path.Ext(name) != ".go" {
+		s.files[p.path] = data
+		return p, nil
+	}
+	s.pages[name] = p
+	p.body = template.HTML("<h1>"+template.HTMLEscapeString(name)+"</h1>\n"+s.siblings(name)+`<pre tabindex="0"><code>`) + template.HTML(highlight(data)) + "</code></pre>\n"
+	return p, nil
+}
+
+// siblings links the other sources of an example.
+func (s *site) siblings(name string) string {
+	var links []string
+	if dir := path.Dir(name); strings.HasPrefix(dir, "examples/") {
+		others, _ := fs.Glob(s.repo, dir+"/*.go") // the pattern is well formed
+		for _, other := range others {
+			if other == name {
+				continue
+			}
+			if p, err := s.find(other); err == nil {
+				links = append(links, fmt.Sprintf(`<a href="%s">%s</a>`, path.Base(p.path), template.HTMLEscapeString(path.Base(other))))
+			}
+		}
+	}
+	if links == nil {
+		return ""
+	}
+	return "<p>Beside it: " + strings.Join(links, ", ") + "</p>\n"
+}
+
+// render makes the HTML of a page, and what the search finds of it.
+func (s *site) render(p *page) error {
+	var out bytes.Buffer
+	if err := markdown.Renderer().Render(&out, p.doc.text, p.doc.root); err != nil {
+		return err
+	}
+	p.body = template.HTML(out.String())
+	s.index(p)
+	return nil
+}
+
+// blocks renders what must be different from goldmark's HTML: code with marks, and tables and code that scroll by the keyboard.
+type blocks struct{}
+
+func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			block := n.(*ast.FencedCodeBlock)
+			code, language := block.Lines().Value(source), string(block.Language(source))
+			fmt.Fprintf(w, `<pre tabindex="0"><code class="language-%s">%s</code></pre>`+"\n", template.HTMLEscapeString(language), colored(language, code))
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(extast.KindTable, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+		if entering {
+			w.WriteString("<div class=\"table\" tabindex=\"0\">\n<table>\n")
+		} else {
+			w.WriteString("</tbody>\n</table>\n</div>\n")
+		}
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindHeading, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		h := n.(*ast.Heading)
+		id, _ := h.AttributeString("id")
+		if entering {
+			fmt.Fprintf(w, `<h%d id="%s">`, h.Level, id)
+		} else {
+			fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to %s">#</a></h%d>`+"\n", id, template.HTMLEscapeString(plain(h, source)), h.Level)
+		}
+		return ast.WalkContinue, nil
+	})
+}
+
+// plain returns the text of a node.
+func plain(n ast.Node, source []byte) string {
+	var out strings.Builder
+	ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Text:
+			if entering {
+				out.Write(util.UnescapePunctuations(n.Segment.Value(source)))
+				if n.SoftLineBreak() || n.HardLineBreak() {
+					out.WriteByte(' ')
+				}
+			}
+		case *ast.AutoLink:
+			if entering {
+				out.Write(n.Label(source))
+			}
+		case *ast.FencedCodeBlock:
+			if entering {
+				out.Write(n.Lines().Value(source))
+			}
+		default:
+			if !entering && n.Type() == ast.TypeBlock {
+				out.WriteByte(' ')
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// in reports whether a node is inside of one of a kind.
+func in(n ast.Node, kind ast.NodeKind) bool {
+	for n = n.Parent(); n != nil; n = n.Parent() {
+		if n.Kind() == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// invalid returns the offset of the first byte that is not UTF-8.
+func invalid(source []byte) int {
+	for i := 0; i < len(source); {
+		r, n := utf8.DecodeRune(source[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+const repository = "../../.."
+
+// made is the site of this repository.
+var made = sync.OnceValues(func() (map[string][]byte, error) { return generate(os.DirFS(repository)) })
+
+func ours(t *testing.T) map[string][]byte {
+	t.Helper()
+	files, err := made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// The pages of this repository have no fault, each link of the site leads to a file and an element of it, and the same sources give the same bytes.
+func TestSite(t *testing.T) {
+	files := ours(t)
+	again, err := generate(os.DirFS(repository))
+	if err != nil || !maps.EqualFunc(files, again, bytes.Equal) {
+		t.Errorf("another build has other files: %v", err)
+	}
+	ids := map[string]bool{}
+	for name, page := range files {
+		for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllSubmatch(page, -1) {
+			if id := name + "#" + string(m[1]); ids[id] && strings.HasSuffix(name, ".html") {
+				t.Errorf("%s is there twice", id)
+			} else {
+				ids[id] = true
+			}
+		}
+	}
+	links := 0
+	for name, page := range files {
+		if !strings.HasSuffix(name, ".html") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllSubmatch(page, -1) {
+			link := string(m[1])
+			if regexp.MustCompile(`^(https?|mailto|data):`).MatchString(link) {
+				continue
+			}
+			links++
+			to, anchor, _ := strings.Cut(link, "#")
+			if to = filepath.ToSlash(filepath.Join(filepath.Dir(name), to)); strings.HasPrefix(link, "#") {
+				to = name
+			}
+			if files[to] == nil || anchor != "" && !ids[to+"#"+anchor] {
+				t.Errorf("%s: the link %s leads nowhere", name, link)
+			}
+		}
+	}
+	if links < 5000 {
+		t.Errorf("only %d links; the search is broken", links)
+	}
+}
+
+// A build takes a second where nothing else runs. The bound here leaves room for a busy machine.
+func TestFast(t *testing.T) {
+	ours(t) // the files are in the cache of the system
+	start := time.Now()
+	if _, err := generate(os.DirFS(repository)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 30*time.Second {
+		t.Errorf("a build took %v", took)
+	}
+}
+
+// search returns the best results of queries, as the script of the site finds them.
+func search(t *testing.T, queries []string) (found [][]string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		if os.Getenv("PATCHBAY_INTEROP") == "required" {
+			t.Fatal(err)
+		}
+		t.Skip("without Node the script of the search cannot run")
+	}
+	files := ours(t)
+	script := string(files["site.js"]) + string(files[mark]) + `
+let text = "";
+process.stdin.on("data", (d) => (text += d)).on("end", () =>
+  console.log(JSON.stringify(JSON.parse(text).map((q) => find(entries, q).slice(0, 10).map((e) => e[0] + "\n" + e[2])))));`
+	file := filepath.Join(t.TempDir(), "search.js")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := json.Marshal(queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), node, file)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// The search finds every exported name, verb, flag, exit code and message of an error among its first ten results.
+func TestSearchFindsEverything(t *testing.T) {
+	queries := map[string]string{} // to a part of a result
+	packages, err := filepath.Glob(repository + "/internal/layers/testdata/api/*")
+	if err != nil || len(packages) < 30 {
+		t.Fatalf("%d packages, %v", len(packages), err)
+	}
+	names := exported(t)
+	if len(names) < 1500 {
+		t.Errorf("only %d exported names; the search is broken", len(names))
+	}
+	for _, name := range names {
+		queries[name] = name + "\napi/"
+	}
+	page := read(t, "docs/command-line.md")
+	verbs := regexp.MustCompile(`(?m)^### (patchbay .*)$`).FindAllStringSubmatch(page, -1)
+	flags := regexp.MustCompile(`(?m)^(?:-\w, )?(--[\w-]+)`).FindAllStringSubmatch(page, -1)
+	exits := regexp.MustCompile("(?m)^\\| `(\\d+)` \\|").FindAllStringSubmatch(page, -1)
+	if len(verbs) < 70 || len(flags) < 150 || len(exits) < 12 {
+		t.Errorf("only %d verbs, %d flags, %d exit codes; the search is broken", len(verbs), len(flags), len(exits))
+	}
+	for _, m := range verbs {
+		queries[m[1]] = m[1] + "\ndocs/command-line.html#"
+	}
+	for _, m := range flags {
+		queries[m[1]] = m[1]
+	}
+	for _, m := range exits {
+		queries["exit code "+m[1]] = m[1] + "\ndocs/command-line.html#row-"
+	}
+	messages := 0
+	for _, name := range []string{"docs/gateway.md"} {
+		_, rows, _ := strings.Cut(read(t, name), "| Message |")
+		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(rows, -1) {
+			messages++
+			queries[m[1]] = m[1]
+		}
+	}
+	if messages < 20 {
+		t.Errorf("only %d messages; the search is broken", messages)
+	}
+	list := slices.Sorted(maps.Keys(queries))
+	for i, found := range search(t, list) {
+		if want := queries[list[i]]; !slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, want) }) {
+			t.Errorf("%q finds %q, not %q", list[i], found, want)
+		}
+	}
+}
+
+// exported returns the exported names of the public packages, such as mcp.Server and mcp.Server.Use, by go/parser alone.
+func exported(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains([]string{"internal", "cmd", "bench", "docs", "examples", "interop", "testdata"}, d.Name()) || d.Name()[0] == '.' && len(d.Name()) > 2 {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "_windows.go") || strings.HasSuffix(path, "_darwin.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		add := func(parts ...*ast.Ident) {
+			name := file.Name.Name
+			for _, p := range parts {
+				if !p.IsExported() {
+					return
+				}
+				name += "." + p.Name
+			}
+			names = append(names, name)
+		}
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil {
+					add(decl.Name)
+					continue
+				}
+				ast.Inspect(decl.Recv.List[0].Type, func(n ast.Node) bool {
+					id, ok := n.(*ast.Ident)
+					if ok && id.IsExported() && !strings.HasPrefix(id.Name, "_") && len(id.Name) > 1 {
+						add(id, decl.Name)
+					}
+					return !ok
+				})
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						add(spec.Name)
+					case *ast.ValueSpec:
+						for _, id := range spec.Names {
+							add(id)
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// small is a repository whose page docs/a.md has a text.
+func small(text string) fstest.MapFS {
+	return fstest.MapFS{
+		"README.md":      {Data: []byte("# Top\n")},
+		"docs/README.md": {Data: []byte("# Contents\n\n## Start\n\n* [Top](../README.md)\n* [A](a.md)\n")},
+		"docs/a.md":      {Data: []byte(text)},
+		"go.mod":         {Data: []byte("module x\n")},
+		"x/x.go":         {Data: []byte("// Package x has <b>nothing</b>.\npackage x\n\n// T is a type, see [F].\ntype T struct{ A int }\n\nfunc F() {}\n")},
+	}
+}
+
+// Each fault of a page ends the build with its file and line.
+func TestFaults(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"# A\n\n[x](b.md)", "docs/a.md:3: link b.md: there is no file docs/b.md"},
+		{"# A\n\nText\n[x](#b)", "docs/a.md:4: link #b: there is no heading #b"},
+		{"# A\n\n[x](README.md#nothing)", "docs/a.md:3: link README.md#nothing: there is no heading #nothing"},
+		{"# A\n\n[x](../../etc/passwd)", "docs/a.md:3: link ../../etc/passwd: it leads out of the repository"},
+		{"# A\n\n[x](/etc/passwd)", "docs/a.md:3: link /etc/passwd: only https, http, mailto and files of the repository can be linked to"},
+		{"# A\n\n[x](javascript:alert(1))", "docs/a.md:3: link javascript:alert(1): only https, http, mailto and files of the repository can be linked to"},
+		{"# A\n\n[x](../x/x.go#L3)", "docs/a.md:3: link ../x/x.go#L3: there is no heading #L3"},
+		{"# A\n\n[x](..)", "docs/a.md:3: link ..: . is a folder: link to a file of it"},
+		{"# A\n\n![](../go.mod)", "docs/a.md:3: image ../go.mod: the image needs a text for people who do not see it"},
+		{"# A\n\n![x](no.png)", "docs/a.md:3: image no.png: there is no file docs/no.png"},
+		{"# A\n\n```\nx\n```\n", "docs/a.md:3: a code block without a language; for output use ```text"},
+		{"# A\n\n* x\n\n  ```\n  x\n  ```\n", "docs/a.md:5: a code block without a language; for output use ```text"},
+		{"# A\n\n```go\nx\n", "docs/a.md:3: this code block has no end"},
+		{"# A\n\n    x\n", "docs/a.md:3: an indented code block has no language: use ``` with one"},
+		{"# A\n\n<script>alert(1)</script>\n", "docs/a.md:3: HTML is not shown: write Markdown, or put it into backquotes"},
+		{"# A\n\nx <b>y</b>\n", "docs/a.md:3: HTML is not shown: write Markdown, or put it into backquotes"},
+		{"# A\n\nx \xff\n", "docs/a.md:3: this line is not UTF-8"},
+		{"A\n", "docs/a.md:1: the page does not begin with a heading (# TITLE)"},
+		{"# A\n\n## !\n", "docs/a.md:3: this heading has no text to link to"},
+	} {
+		if _, err := generate(small(tt.text)); err == nil || !strings.Contains("\n"+err.Error()+"\n", "\n"+tt.want+"\n") {
+			t.Errorf("%q: the error is %v, want %s", tt.text, err, tt.want)
+		}
+	}
+	repo := small("# A\n")
+	repo["docs/b.md"] = &fstest.MapFile{Data: []byte("# B\n")}
+	if _, err := generate(repo); err == nil || err.Error() != "docs/b.md:1: this page is not in the contents (docs/README.md)" {
+		t.Errorf("a page outside of the contents: %v", err)
+	}
+	repo = small("# A\n")
+	repo["docs/README.md"].Data = append(repo["docs/README.md"].Data, "* [Again](a.md)\n"...)
+	if _, err := generate(repo); err == nil || err.Error() != "docs/README.md:7: docs/a.md is in the contents twice" {
+		t.Errorf("a page that is in the contents twice: %v", err)
+	}
+}
+
+// Text of pages and comments is text in the site, whatever it looks like.
+func TestHostile(t *testing.T) {
+	files, err := generate(small("# A `<script>x</script>`\n\n`</script><script>y`\n\n```text\n</code><script>z</script>\n```\n\n| x |\n|---|\n| `<img src=x onerror=w>` |\n\n[T](../x/x.go)\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range files {
+		if strings.HasSuffix(name, ".html") {
+			for _, bad := range []string{"<script>", "<img src=x", "<b>nothing"} {
+				if bytes.Contains(page, []byte(bad)) {
+					t.Errorf("%s has %s", name, bad)
+				}
+			}
+		}
+	}
+	if bytes.Contains(files[mark], []byte("</script>")) {
+		t.Errorf("the index can end its script: %s", files[mark])
+	}
+	for _, name := range []string{"docs/a.html", "x/x.go.html", "api/x.html"} {
+		if files[name] == nil {
+			t.Errorf("there is no %s in %v", name, slices.Sorted(maps.Keys(files)))
+		}
+	}
+}
+
+// Anchors are those of code hosts, also of headings that are there twice.
+func TestAnchors(t *testing.T) {
+	files, err := generate(small("# A b: `c`\n\n## Why?\n\n## Why?\n\n[1](#a-b-c) [2](#why) [3](#why-1)\n"))
+	if err != nil {
+		t.Error(err)
+	}
+	if !bytes.Contains(files["docs/a.html"], []byte(`<h2 id="why-1">`)) {
+		t.Errorf("%s", files["docs/a.html"])
+	}
+}
+
+// An earlier site is replaced, and any other folder refused.
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/old.html", "a/new.html"} {
+		if err := write(dir, map[string][]byte{mark: nil, name: []byte(name)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := filepath.Glob(dir + "/a/*"); err != nil || len(found) != 1 {
+		t.Errorf("the folder has %q, %v", found, err)
+	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "mine.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(other, nil); err == nil || err.Error() != fmt.Sprintf("%s has files and is not a site: name a new folder", other) {
+		t.Errorf("a folder of somebody: %v", err)
+	}
+}
