@@ -2,8 +2,11 @@ package otlp
 
 import (
 	"encoding/base64"
-	"encoding/json"
+	"encoding/hex"
+	"io"
 	"math"
+	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,193 +16,136 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
-// The JSON form of OTLP: ids in hex, 64-bit numbers as strings, enumerations as numbers, names in
+// The JSON form of OTLP has ids in hex, 64-bit numbers as strings, enumerations as numbers, and names in
 // lowerCamelCase.
-type (
-	traceRequest struct {
-		ResourceSpans []*resourceSpans `json:"resourceSpans"`
-	}
-	resourceSpans struct {
-		Resource   resourceJSON  `json:"resource"`
-		ScopeSpans []*scopeSpans `json:"scopeSpans"`
-		SchemaURL  string        `json:"schemaUrl,omitempty"`
-	}
-	scopeSpans struct {
-		Scope     scopeJSON  `json:"scope"`
-		Spans     []spanJSON `json:"spans"`
-		SchemaURL string     `json:"schemaUrl,omitempty"`
-	}
-	resourceJSON struct {
-		Attributes []keyValue `json:"attributes,omitempty"`
-	}
-	scopeJSON struct {
-		Name       string     `json:"name,omitempty"`
-		Version    string     `json:"version,omitempty"`
-		Attributes []keyValue `json:"attributes,omitempty"`
-	}
-	spanJSON struct {
-		TraceID           string      `json:"traceId"`
-		SpanID            string      `json:"spanId"`
-		TraceState        string      `json:"traceState,omitempty"`
-		ParentSpanID      string      `json:"parentSpanId,omitempty"`
-		Flags             uint32      `json:"flags,omitempty"`
-		Name              string      `json:"name"`
-		Kind              int         `json:"kind"`
-		Start             uint64      `json:"startTimeUnixNano,string"`
-		End               uint64      `json:"endTimeUnixNano,string"`
-		Attributes        []keyValue  `json:"attributes,omitempty"`
-		DroppedAttributes int         `json:"droppedAttributesCount,omitempty"`
-		Events            []eventJSON `json:"events,omitempty"`
-		DroppedEvents     int         `json:"droppedEventsCount,omitempty"`
-		Links             []linkJSON  `json:"links,omitempty"`
-		DroppedLinks      int         `json:"droppedLinksCount,omitempty"`
-		Status            statusJSON  `json:"status"`
-	}
-	eventJSON struct {
-		Time              uint64     `json:"timeUnixNano,string"`
-		Name              string     `json:"name"`
-		Attributes        []keyValue `json:"attributes,omitempty"`
-		DroppedAttributes int        `json:"droppedAttributesCount,omitempty"`
-	}
-	linkJSON struct {
-		TraceID           string     `json:"traceId"`
-		SpanID            string     `json:"spanId"`
-		TraceState        string     `json:"traceState,omitempty"`
-		Attributes        []keyValue `json:"attributes,omitempty"`
-		DroppedAttributes int        `json:"droppedAttributesCount,omitempty"`
-		Flags             uint32     `json:"flags,omitempty"`
-	}
-	statusJSON struct {
-		Message string `json:"message,omitempty"`
-		Code    int    `json:"code,omitempty"`
-	}
-	keyValue struct {
-		Key   string `json:"key"`
-		Value any    `json:"value"` // one of the types below
-	}
-	stringValue struct {
-		V string `json:"stringValue"`
-	}
-	boolValue struct {
-		V bool `json:"boolValue"`
-	}
-	intValue struct {
-		V int64 `json:"intValue,string"`
-	}
-	doubleValue struct {
-		V double `json:"doubleValue"`
-	}
-	bytesValue struct {
-		V string `json:"bytesValue"`
-	}
-	arrayValue struct {
-		V struct {
-			Values []any `json:"values"`
-		} `json:"arrayValue"`
-	}
-	mapValue struct {
-		V struct {
-			Values []keyValue `json:"values"`
-		} `json:"kvlistValue"`
-	}
-)
 
-// double is a number that may be infinite or none.
-type double float64
+// pieceBytes is how much of a request is encoded before other goroutines get the processor: a whole one takes
+// milliseconds, for which the calls of a busy gateway would wait.
+const pieceBytes = 64 << 10
 
-// MarshalJSON implements [json.Marshaler].
-func (d double) MarshalJSON() ([]byte, error) {
-	switch f := float64(d); {
-	case math.IsNaN(f):
-		return []byte(`"NaN"`), nil
-	case math.IsInf(f, 1):
-		return []byte(`"Infinity"`), nil
-	case math.IsInf(f, -1):
-		return []byte(`"-Infinity"`), nil
-	default:
-		return json.Marshal(f)
+// spanBytes is the number of bytes that a span of a call usually needs.
+const spanBytes = 900
+
+// writeSpans writes a request with spans, by resource and scope.
+func writeSpans(w io.Writer, spans []sdktrace.ReadOnlySpan) (err error) {
+	b := make([]byte, 0, min(pieceBytes, spanBytes*len(spans))+2*spanBytes)
+	b = append(b, `{"resourceSpans":[`...)
+	for i, g := range groups(spans) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendResource(append(b, `{"resource":`...), g.resource)
+		b = appendScope(append(b, `,"scopeSpans":[{"scope":`...), g.scope)
+		b = append(b, `,"spans":[`...)
+		for i, s := range g.spans {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if len(b) >= pieceBytes {
+				if _, err = w.Write(b); err != nil {
+					return err
+				}
+				b = b[:0]
+				runtime.Gosched()
+			}
+			b = appendSpan(b, s)
+		}
+		b = append(appendText(append(b, ']'), `,"schemaUrl":`, g.scope.SchemaURL), '}', ']')
+		b = append(appendText(b, `,"schemaUrl":`, g.resource.SchemaURL()), '}')
 	}
+	_, err = w.Write(append(b, ']', '}'))
+	return err
 }
 
-// unsigned is a 64-bit number in a list.
-type unsigned uint64
-
-// MarshalJSON implements [json.Marshaler].
-func (u unsigned) MarshalJSON() ([]byte, error) {
-	return append(strconv.AppendUint([]byte(`"`), uint64(u), 10), '"'), nil
+// group is spans of one resource and scope.
+type group struct {
+	resource *resource.Resource
+	scope    instrumentation.Scope
+	spans    []sdktrace.ReadOnlySpan
 }
 
-// encodeSpans returns the body of a request with spans.
-func encodeSpans(spans []sdktrace.ReadOnlySpan) ([]byte, error) {
-	return requestOf(spans).encode()
-}
-
-// requestOf returns a request with spans, by resource and scope.
-func requestOf(spans []sdktrace.ReadOnlySpan) *traceRequest {
-	type group struct {
-		resource attribute.Distinct
-		scope    instrumentation.Scope
-	}
-	var req traceRequest
-	resources := map[attribute.Distinct]*resourceSpans{}
-	scopes := map[group]*scopeSpans{}
+func groups(spans []sdktrace.ReadOnlySpan) (list []*group) {
 	for _, s := range spans {
-		id := s.Resource().Equivalent()
-		rs := resources[id]
-		if rs == nil {
-			rs = &resourceSpans{Resource: encodeResource(s.Resource()), SchemaURL: s.Resource().SchemaURL()}
-			resources[id] = rs
-			req.ResourceSpans = append(req.ResourceSpans, rs)
+		resource, scope := s.Resource(), s.InstrumentationScope()
+		i := slices.IndexFunc(list, func(g *group) bool { return g.resource == resource && g.scope == scope })
+		if i < 0 {
+			i, list = len(list), append(list, &group{resource: resource, scope: scope})
 		}
-		scope := s.InstrumentationScope()
-		ss := scopes[group{id, scope}]
-		if ss == nil {
-			ss = &scopeSpans{Scope: scopeJSON{scope.Name, scope.Version, encodeAttributes(scope.Attributes.ToSlice())}, SchemaURL: scope.SchemaURL}
-			scopes[group{id, scope}] = ss
-			rs.ScopeSpans = append(rs.ScopeSpans, ss)
-		}
-		ss.Spans = append(ss.Spans, encodeSpan(s))
+		list[i].spans = append(list[i].spans, s)
 	}
-	return &req
+	return list
 }
 
-func encodeSpan(s sdktrace.ReadOnlySpan) spanJSON {
-	own, parent := s.SpanContext(), s.Parent()
-	out := spanJSON{
-		TraceID: own.TraceID().String(), SpanID: own.SpanID().String(), TraceState: own.TraceState().String(),
-		Name: s.Name(), Kind: int(s.SpanKind()), Start: nanos(s.StartTime()), End: nanos(s.EndTime()), Flags: flags(own.TraceFlags(), parent.IsRemote()),
-		Attributes: encodeAttributes(s.Attributes()), DroppedAttributes: s.DroppedAttributes(), DroppedEvents: s.DroppedEvents(), DroppedLinks: s.DroppedLinks(),
-		Status: statusJSON{Message: s.Status().Description},
+func appendResource(b []byte, r *resource.Resource) []byte {
+	return append(appendAttributes(append(b, '{'), r.Attributes()), '}')
+}
+
+func appendScope(b []byte, s instrumentation.Scope) []byte {
+	b = jsonx.AppendString(append(b, `{"name":`...), s.Name)
+	b = appendText(b, `,"version":`, s.Version)
+	return append(appendAttributes(b, s.Attributes.ToSlice()), '}')
+}
+
+func appendSpan(b []byte, s sdktrace.ReadOnlySpan) []byte {
+	own, parent, status := s.SpanContext(), s.Parent(), s.Status()
+	b = appendContext(append(b, '{'), own)
+	if id := parent.SpanID(); id.IsValid() {
+		b = append(hex.AppendEncode(append(b, `,"parentSpanId":"`...), id[:]), '"')
 	}
-	if parent.SpanID().IsValid() {
-		out.ParentSpanID = parent.SpanID().String()
-	}
-	switch s.Status().Code {
+	b = appendCount(b, `,"flags":`, flags(own.TraceFlags(), parent.IsRemote()))
+	b = jsonx.AppendString(append(b, `,"name":`...), s.Name())
+	b = strconv.AppendInt(append(b, `,"kind":`...), int64(s.SpanKind()), 10)
+	b = appendTime(b, `,"startTimeUnixNano":"`, s.StartTime())
+	b = appendTime(b, `,"endTimeUnixNano":"`, s.EndTime())
+	b = appendAttributes(b, s.Attributes())
+	b = appendCount(b, `,"droppedAttributesCount":`, s.DroppedAttributes())
+	b = appendMembers(b, `,"events":[`, s.Events(), func(b []byte, e sdktrace.Event) []byte {
+		b = jsonx.AppendString(append(b, `{"name":`...), e.Name)
+		b = appendTime(b, `,"timeUnixNano":"`, e.Time)
+		return append(appendCount(appendAttributes(b, e.Attributes), `,"droppedAttributesCount":`, e.DroppedAttributeCount), '}')
+	})
+	b = appendCount(b, `,"droppedEventsCount":`, s.DroppedEvents())
+	b = appendMembers(b, `,"links":[`, s.Links(), func(b []byte, l sdktrace.Link) []byte {
+		b = appendContext(append(b, '{'), l.SpanContext)
+		b = appendCount(b, `,"flags":`, flags(l.SpanContext.TraceFlags(), l.SpanContext.IsRemote()))
+		return append(appendCount(appendAttributes(b, l.Attributes), `,"droppedAttributesCount":`, l.DroppedAttributeCount), '}')
+	})
+	b = appendCount(b, `,"droppedLinksCount":`, s.DroppedLinks())
+	switch status.Code {
 	case codes.Ok:
-		out.Status.Code = 1
+		b = append(b, `,"status":{"code":1`...)
 	case codes.Error:
-		out.Status.Code = 2
+		b = append(b, `,"status":{"code":2`...)
+	default:
+		return append(b, `,"status":{}}`...)
 	}
-	for _, e := range s.Events() {
-		out.Events = append(out.Events, eventJSON{nanos(e.Time), e.Name, encodeAttributes(e.Attributes), e.DroppedAttributeCount})
-	}
-	for _, l := range s.Links() {
-		c := l.SpanContext
-		out.Links = append(out.Links, linkJSON{c.TraceID().String(), c.SpanID().String(), c.TraceState().String(), encodeAttributes(l.Attributes), l.DroppedAttributeCount, flags(c.TraceFlags(), c.IsRemote())})
-	}
-	return out
+	return append(appendText(b, `,"message":`, status.Description), '}', '}')
+}
+
+// appendContext appends the ids and the state of a span.
+func appendContext(b []byte, c trace.SpanContext) []byte {
+	id, span := c.TraceID(), c.SpanID()
+	b = hex.AppendEncode(append(b, `"traceId":"`...), id[:])
+	b = append(hex.AppendEncode(append(b, `","spanId":"`...), span[:]), '"')
+	return appendText(b, `,"traceState":`, c.TraceState().String())
 }
 
 // flags returns the flags of W3C, and whether a context came from another process.
-func flags(f trace.TraceFlags, remote bool) uint32 {
+func flags(f trace.TraceFlags, remote bool) int {
 	const known, isRemote = 0x100, 0x200
-	out := uint32(f) | known
+	out := int(f) | known
 	if remote {
 		out |= isRemote
 	}
 	return out
+}
+
+func appendTime(b []byte, member string, t time.Time) []byte {
+	return append(strconv.AppendUint(append(b, member...), nanos(t), 10), '"')
 }
 
 func nanos(t time.Time) uint64 {
@@ -209,56 +155,103 @@ func nanos(t time.Time) uint64 {
 	return uint64(max(t.UnixNano(), 0))
 }
 
-func encodeResource(r *resource.Resource) resourceJSON {
-	return resourceJSON{encodeAttributes(r.Attributes())}
+// appendAttributes appends the member "attributes" unless there are none.
+func appendAttributes(b []byte, list []attribute.KeyValue) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return appendKeyValues(append(b, `"attributes":`...), list)
 }
 
-func encodeAttributes(attrs []attribute.KeyValue) []keyValue {
-	if len(attrs) == 0 {
-		return nil
-	}
-	out := make([]keyValue, len(attrs))
-	for i, a := range attrs {
-		out[i] = keyValue{string(a.Key), encodeValue(a.Value)}
-	}
-	return out
+func appendKeyValues(b []byte, list []attribute.KeyValue) []byte {
+	return appendList(append(b, '['), list, func(b []byte, a attribute.KeyValue) []byte {
+		b = jsonx.AppendString(append(b, `{"key":`...), string(a.Key))
+		return append(appendValue(append(b, `,"value":`...), a.Value), '}')
+	})
 }
 
-func encodeValue(v attribute.Value) any {
+func appendValue(b []byte, v attribute.Value) []byte {
 	switch v.Type() {
-	case attribute.BOOL:
-		return boolValue{v.AsBool()}
-	case attribute.INT64:
-		return intValue{v.AsInt64()}
-	case attribute.FLOAT64:
-		return doubleValue{double(v.AsFloat64())}
 	case attribute.STRING:
-		return stringValue{v.AsString()}
+		b = jsonx.AppendString(append(b, `{"stringValue":`...), v.AsString())
+	case attribute.INT64:
+		b = append(strconv.AppendInt(append(b, `{"intValue":"`...), v.AsInt64(), 10), '"')
+	case attribute.BOOL:
+		b = strconv.AppendBool(append(b, `{"boolValue":`...), v.AsBool())
+	case attribute.FLOAT64:
+		b = appendDouble(append(b, `{"doubleValue":`...), v.AsFloat64())
 	case attribute.BYTESLICE:
-		return bytesValue{base64.StdEncoding.EncodeToString(v.AsByteSlice())}
+		b = append(base64.StdEncoding.AppendEncode(append(b, `{"bytesValue":"`...), v.AsByteSlice()), '"')
 	case attribute.BOOLSLICE:
-		return encodeList(v.AsBoolSlice(), func(b bool) any { return boolValue{b} })
+		return appendArray(b, v.AsBoolSlice(), attribute.BoolValue)
 	case attribute.INT64SLICE:
-		return encodeList(v.AsInt64Slice(), func(n int64) any { return intValue{n} })
+		return appendArray(b, v.AsInt64Slice(), attribute.Int64Value)
 	case attribute.FLOAT64SLICE:
-		return encodeList(v.AsFloat64Slice(), func(f float64) any { return doubleValue{double(f)} })
+		return appendArray(b, v.AsFloat64Slice(), attribute.Float64Value)
 	case attribute.STRINGSLICE:
-		return encodeList(v.AsStringSlice(), func(s string) any { return stringValue{s} })
+		return appendArray(b, v.AsStringSlice(), attribute.StringValue)
 	case attribute.SLICE:
-		return encodeList(v.AsSlice(), encodeValue)
+		return appendArray(b, v.AsSlice(), func(v attribute.Value) attribute.Value { return v })
 	case attribute.MAP:
-		var out mapValue
-		out.V.Values = encodeAttributes(v.AsMap())
-		return out
+		b = append(appendKeyValues(append(b, `{"kvlistValue":{"values":`...), v.AsMap()), '}')
+	default: // EMPTY
+		b = append(b, '{')
 	}
-	return struct{}{} // EMPTY
+	return append(b, '}')
 }
 
-func encodeList[T any](list []T, one func(T) any) any {
-	var out arrayValue
-	out.V.Values = make([]any, len(list))
-	for i, v := range list {
-		out.V.Values[i] = one(v)
+func appendArray[T any](b []byte, list []T, value func(T) attribute.Value) []byte {
+	b = appendList(append(b, `{"arrayValue":{"values":[`...), list, func(b []byte, v T) []byte { return appendValue(b, value(v)) })
+	return append(b, '}', '}')
+}
+
+// appendDouble appends a number that may be infinite or none.
+func appendDouble(b []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(b, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		return append(b, `"-Infinity"`...)
 	}
-	return out
+	return strconv.AppendFloat(b, f, 'g', -1, 64)
+}
+
+// appendMembers appends a list behind its name, unless it is empty.
+func appendMembers[T any](b []byte, name string, list []T, one func([]byte, T) []byte) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	return appendList(append(b, name...), list, one)
+}
+
+// appendList appends the rest of a list behind its bracket.
+func appendList[T any](b []byte, list []T, one func([]byte, T) []byte) []byte {
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = one(b, v)
+	}
+	return append(b, ']')
+}
+
+// appendText appends a member unless it is empty.
+func appendText(b []byte, member, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return jsonx.AppendString(append(b, member...), value)
+}
+
+// appendCount appends a member unless it is zero.
+func appendCount(b []byte, member string, n int) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, member...), int64(n), 10)
 }

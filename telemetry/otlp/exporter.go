@@ -3,6 +3,7 @@ package otlp
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -259,7 +260,7 @@ func (e *Exporter) drain(least int, last bool) error {
 }
 
 func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
-	body, err := encodeSpans(batch)
+	body, err := e.body(func(w io.Writer) error { return writeSpans(w, batch) })
 	var rejected uint64
 	if err == nil {
 		rejected, err = e.send(spansPath, body)
@@ -301,7 +302,7 @@ func (e *Exporter) pushMetrics() {
 		}
 		var body []byte
 		if err == nil {
-			body, err = encodeMetrics(e.o.Resource, list, time.Now())
+			body, err = e.body(func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
 		}
 		if err == nil {
 			_, err = e.send(metricsPath, body)

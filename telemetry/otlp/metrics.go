@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
@@ -72,13 +75,13 @@ type (
 		ResourceMetrics []resourceMetrics `json:"resourceMetrics"`
 	}
 	resourceMetrics struct {
-		Resource     resourceJSON   `json:"resource"`
-		ScopeMetrics []scopeMetrics `json:"scopeMetrics"`
-		SchemaURL    string         `json:"schemaUrl,omitempty"`
+		Resource     json.RawMessage `json:"resource"`
+		ScopeMetrics []scopeMetrics  `json:"scopeMetrics"`
+		SchemaURL    string          `json:"schemaUrl,omitempty"`
 	}
 	scopeMetrics struct {
-		Scope   scopeJSON    `json:"scope"`
-		Metrics []metricJSON `json:"metrics"`
+		Scope   json.RawMessage `json:"scope"`
+		Metrics []metricJSON    `json:"metrics"`
 	}
 	metricJSON struct {
 		Name        string    `json:"name"`
@@ -94,16 +97,30 @@ type (
 		Monotonic   bool        `json:"isMonotonic,omitempty"`
 	}
 	pointJSON struct {
-		Attributes []keyValue `json:"attributes,omitempty"`
-		Start      uint64     `json:"startTimeUnixNano,string,omitempty"`
-		Time       uint64     `json:"timeUnixNano,string"`
-		Double     *double    `json:"asDouble,omitempty"`
-		Count      *unsigned  `json:"count,omitempty"`
-		Sum        *double    `json:"sum,omitempty"`
-		Counts     []unsigned `json:"bucketCounts,omitempty"`
-		Bounds     []double   `json:"explicitBounds,omitempty"`
+		Attributes json.RawMessage `json:"attributes,omitempty"`
+		Start      uint64          `json:"startTimeUnixNano,string,omitempty"`
+		Time       uint64          `json:"timeUnixNano,string"`
+		Double     *double         `json:"asDouble,omitempty"`
+		Count      *unsigned       `json:"count,omitempty"`
+		Sum        *double         `json:"sum,omitempty"`
+		Counts     []unsigned      `json:"bucketCounts,omitempty"`
+		Bounds     []double        `json:"explicitBounds,omitempty"`
 	}
 )
+
+// double is a number that may be infinite or none.
+type double float64
+
+// MarshalJSON implements [json.Marshaler].
+func (d double) MarshalJSON() ([]byte, error) { return appendDouble(nil, float64(d)), nil }
+
+// unsigned is a 64-bit number in a list.
+type unsigned uint64
+
+// MarshalJSON implements [json.Marshaler].
+func (u unsigned) MarshalJSON() ([]byte, error) {
+	return append(strconv.AppendUint([]byte(`"`), uint64(u), 10), '"'), nil
+}
 
 // metricsScope is the instrumentation scope of the metrics.
 const metricsScope = "github.com/patchbay-dev/patchbay/telemetry/otlp"
@@ -111,9 +128,9 @@ const metricsScope = "github.com/patchbay-dev/patchbay/telemetry/otlp"
 // cumulative is the aggregation temporality of sums that count from the start.
 const cumulative = 2
 
-// encodeMetrics returns the body of a request with metrics that check has passed.
-func encodeMetrics(r *resource.Resource, metrics []Metric, now time.Time) ([]byte, error) {
-	scope := scopeMetrics{Scope: scopeJSON{Name: metricsScope}, Metrics: make([]metricJSON, 0, len(metrics))}
+// writeMetrics writes a request with metrics that check has passed.
+func writeMetrics(w io.Writer, r *resource.Resource, metrics []Metric, now time.Time) error {
+	scope := scopeMetrics{Scope: appendScope(nil, instrumentation.Scope{Name: metricsScope}), Metrics: make([]metricJSON, 0, len(metrics))}
 	for i := range metrics {
 		m := &metrics[i]
 		out := metricJSON{Name: m.Name, Description: m.Description, Unit: m.Unit}
@@ -131,11 +148,14 @@ func encodeMetrics(r *resource.Resource, metrics []Metric, now time.Time) ([]byt
 		}
 		scope.Metrics = append(scope.Metrics, out)
 	}
-	return json.Marshal(metricsRequest{[]resourceMetrics{{encodeResource(r), []scopeMetrics{scope}, r.SchemaURL()}}})
+	return json.NewEncoder(w).Encode(metricsRequest{[]resourceMetrics{{appendResource(nil, r), []scopeMetrics{scope}, r.SchemaURL()}}})
 }
 
 func encodePoint(kind Kind, p *Point, now time.Time) pointJSON {
-	out := pointJSON{Attributes: encodeAttributes(p.Attributes), Start: nanos(p.Start), Time: nanos(now)}
+	out := pointJSON{Start: nanos(p.Start), Time: nanos(now)}
+	if len(p.Attributes) > 0 {
+		out.Attributes = appendKeyValues(nil, p.Attributes)
+	}
 	if kind != Histogram {
 		v := double(p.Value)
 		out.Double = &v

@@ -32,9 +32,6 @@ const (
 // send sends a request until the collector takes it, and returns how many spans or points it has
 // refused. It returns an error when the time for retries is over, or a retry would be of no use.
 func (e *Exporter) send(path string, body []byte) (rejected uint64, err error) {
-	if !e.o.Uncompressed {
-		body = compressed(body)
-	}
 	deadline, pause := time.Now().Add(e.o.Retry), firstPause
 	for {
 		answer, after, again, err := e.attempt(path, body)
@@ -64,15 +61,18 @@ var gzips = sync.Pool{New: func() any {
 	return w
 }}
 
-// compressed returns bytes in the form of gzip.
-func compressed(b []byte) []byte {
+// body returns the body of a request that write writes, compressed unless Options say otherwise.
+func (e *Exporter) body(write func(io.Writer) error) ([]byte, error) {
 	var out bytes.Buffer
+	if e.o.Uncompressed {
+		err := write(&out)
+		return out.Bytes(), err
+	}
 	w := gzips.Get().(*gzip.Writer)
+	defer gzips.Put(w)
 	w.Reset(&out)
-	_, _ = w.Write(b) // a bytes.Buffer takes everything
-	_ = w.Close()
-	gzips.Put(w)
-	return out.Bytes()
+	err := errors.Join(write(w), w.Close())
+	return out.Bytes(), err
 }
 
 // attempt sends a request once. If it fails, again says whether it may be repeated, and after how
