@@ -2,7 +2,9 @@ package telemetry
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
+	"net/http"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -12,23 +14,42 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-var w3c propagation.TraceContext
-
 // remote returns the span that a carrier names, which is not valid if it names none.
 func remote(c propagation.TextMapCarrier) trace.SpanContext {
-	return trace.SpanContextFromContext(w3c.Extract(context.Background(), c))
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), c))
+}
+
+// ofHeader returns the span that the header of a request names. Most name none.
+func ofHeader(h http.Header) trace.SpanContext {
+	if h.Get("Traceparent") == "" {
+		return trace.SpanContext{}
+	}
+	return remote(propagation.HeaderCarrier(h))
+}
+
+// ofMeta returns the span that _meta names. Most name none.
+func ofMeta(meta json.RawMessage) trace.SpanContext {
+	parent, ok := jsonx.Lookup(meta, "traceparent")
+	if !ok {
+		return trace.SpanContext{}
+	}
+	state, _ := jsonx.Lookup(meta, "tracestate")
+	c := propagation.MapCarrier{}
+	c["traceparent"], _ = jsonx.Unquote(parent)
+	c["tracestate"], _ = jsonx.Unquote(state)
+	return remote(c)
 }
 
 // serverParent returns a context with the parent of the span of a server, and the span of the HTTP
 // request as a link if it is not the parent.
 func serverParent(ctx context.Context, req *mcp.Request, call *engine.Call) (context.Context, []trace.Link) {
 	around := trace.SpanContextFromContext(ctx)
-	if !around.IsValid() && call != nil && call.Header != nil {
-		if around = remote(propagation.HeaderCarrier(call.Header)); around.IsValid() {
+	if !around.IsValid() && call != nil {
+		if around = ofHeader(call.Header); around.IsValid() {
 			ctx = trace.ContextWithRemoteSpanContext(ctx, around)
 		}
 	}
-	parent := remote(&metaCarrier{meta: req.Param("_meta")})
+	parent := ofMeta(req.Param("_meta"))
 	if !parent.IsValid() {
 		return ctx, nil
 	}
@@ -44,7 +65,7 @@ func clientParent(ctx context.Context, req *mcp.Request) context.Context {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx
 	}
-	if parent := remote(&metaCarrier{meta: req.Param("_meta")}); parent.IsValid() {
+	if parent := ofMeta(req.Param("_meta")); parent.IsValid() {
 		return trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
 	return ctx
@@ -69,11 +90,11 @@ func spanOf(ctx context.Context) trace.SpanContext {
 	}
 	call.While(func() {
 		if meta, ok := jsonx.Lookup(call.Params, "_meta"); ok {
-			span = remote(&metaCarrier{meta: meta})
+			span = ofMeta(meta)
 		}
 	})
-	if !span.IsValid() && call.Header != nil {
-		span = remote(propagation.HeaderCarrier(call.Header))
+	if !span.IsValid() {
+		span = ofHeader(call.Header)
 	}
 	return span
 }
@@ -81,7 +102,8 @@ func spanOf(ctx context.Context) trace.SpanContext {
 // withTrace returns the request with the span of ctx in its _meta. It is req itself if there is no
 // span, or if params or _meta is not an object.
 func withTrace(ctx context.Context, req *mcp.Request) *mcp.Request {
-	if !trace.SpanContextFromContext(ctx).IsValid() {
+	span := trace.SpanContextFromContext(ctx)
+	if !span.IsValid() {
 		return req
 	}
 	params := jsonx.OrObject(req.Params)
@@ -92,16 +114,27 @@ func withTrace(ctx context.Context, req *mcp.Request) *mcp.Request {
 	if jsonx.KindOf(params) != '{' || jsonx.KindOf(meta) != '{' {
 		return req
 	}
-	c := metaCarrier{meta: meta}
 	if _, ok := jsonx.Lookup(meta, "tracestate"); ok {
-		c.meta = jsonx.Without(nil, meta, "tracestate")
+		meta = jsonx.Without(nil, meta, "tracestate")
 	}
-	w3c.Inject(ctx, &c)
-	return &mcp.Request{Method: req.Method, Params: jsonx.With(make([]byte, 0, len(params)+len(c.meta)+room), params, "_meta", c.meta)}
+	if state := span.TraceState().String(); state != "" {
+		meta = jsonx.With(nil, meta, "tracestate", jsonx.AppendString(nil, state))
+	}
+	meta = jsonx.With(make([]byte, 0, len(meta)+room), meta, "traceparent", appendParent(make([]byte, 0, room), span))
+	return &mcp.Request{Method: req.Method, Params: jsonx.With(make([]byte, 0, len(params)+len(meta)+room), params, "_meta", meta)}
 }
 
-// room is that of the name of a member, its quotes, its colon and a comma.
-const room = 20
+// appendParent appends traceparent of W3C Trace Context, level 2, in quotes.
+func appendParent(b []byte, span trace.SpanContext) []byte {
+	id, own := span.TraceID(), span.SpanID()
+	b = hex.AppendEncode(append(b, `"00-`...), id[:])
+	b = hex.AppendEncode(append(b, '-'), own[:])
+	known := span.TraceFlags() & (trace.FlagsSampled | trace.FlagsRandom)
+	return append(hex.AppendEncode(append(b, '-'), []byte{byte(known)}), '"')
+}
+
+// room is that of a member with a traceparent.
+const room = 80
 
 // within is a context with the values of another one, which only adds values to it. Package engine sees through it by
 // the method AddsValuesTo, so that a call that waits needs no further context.
@@ -115,23 +148,3 @@ func (c *within) Value(key any) any { return c.values.Value(key) }
 
 // AddsValuesTo returns the context that c ends with.
 func (c *within) AddsValuesTo() context.Context { return c.Context }
-
-// metaCarrier carries a trace context in the JSON of _meta. It implements
-// propagation.TextMapCarrier.
-type metaCarrier struct{ meta json.RawMessage }
-
-// Get returns a member that is a string, or else an empty one.
-func (c *metaCarrier) Get(key string) string {
-	raw, _ := jsonx.Lookup(c.meta, key)
-	s, _ := jsonx.Unquote(raw)
-	return s
-}
-
-// Set sets a member.
-func (c *metaCarrier) Set(key, value string) {
-	quoted := jsonx.AppendString(make([]byte, 0, len(value)+room), value)
-	c.meta = jsonx.With(make([]byte, 0, len(c.meta)+len(quoted)+room), c.meta, key, quoted)
-}
-
-// Keys returns nil: the W3C propagator asks for members by name.
-func (c *metaCarrier) Keys() []string { return nil }

@@ -151,13 +151,17 @@ func (h *handler) begin(from context.Context, got *mcp.Request, call *engine.Cal
 		parent = clientParent(from, req)
 	}
 	method := text.Short(req.Method)
-	name, attrs := nameOf(req, make([]attribute.KeyValue, 0, len(h.fixed)+usual))
-	attrs = append(attrs, keyMethod.String(method))
+	room := rooms.Get().(*[]attribute.KeyValue)
+	name, attrs := nameOf(req, append((*room)[:0], h.fixed...))
+	attrs = h.describe(append(attrs, keyMethod.String(method)), call)
 	options := []oteltrace.SpanStartOption{h.ofKind, oteltrace.WithAttributes(attrs...)}
 	if links != nil {
 		options = append(options, oteltrace.WithLinks(links...))
 	}
-	values, span := h.tracer.Start(parent, strings.TrimSpace(method+" "+name), options...)
+	values, span := h.tracer.Start(parent, strings.TrimSpace(method+" "+name), options...) // which copies the attributes
+	clear(attrs)
+	*room = attrs
+	rooms.Put(room)
 	ctx = &within{from, values}
 	if h.kind == oteltrace.SpanKindClient {
 		req = withTrace(ctx, req)
@@ -166,13 +170,15 @@ func (h *handler) begin(from context.Context, got *mcp.Request, call *engine.Cal
 		if call != nil && call.ProgressWanted() {
 			ctx = withProgress(ctx, span)
 		}
-		span.SetAttributes(h.describe(append(attrs[len(attrs):], h.fixed...), got, call)...)
+		if h.Content != nil {
+			h.contents(span, got)
+		}
 	}
 	return ctx, req, span
 }
 
-// usual is the number of attributes of a usual span, beside the fixed ones.
-const usual = 8
+// rooms are lists of attributes for the start of a span.
+var rooms = sync.Pool{New: func() any { return new([]attribute.KeyValue) }}
 
 // none is a span that records nothing.
 var none = oteltrace.SpanFromContext(context.Background())
@@ -186,7 +192,7 @@ func (h *handler) recovered(where string) {
 	}
 }
 
-// nameOf returns the name of the tool or prompt of a request, and attrs with those that samplers see.
+// nameOf returns the name of the tool or prompt of a request, and attrs with those of it.
 func nameOf(req *mcp.Request, attrs []attribute.KeyValue) (string, []attribute.KeyValue) {
 	key := keyTool
 	switch req.Method {
@@ -208,8 +214,8 @@ func nameOf(req *mcp.Request, attrs []attribute.KeyValue) (string, []attribute.K
 	return name, attrs
 }
 
-// describe appends the attributes of a request that are known before it is served.
-func (h *handler) describe(attrs []attribute.KeyValue, req *mcp.Request, call *engine.Call) []attribute.KeyValue {
+// describe appends the attributes of a request that are known before it is served, without its content.
+func (h *handler) describe(attrs []attribute.KeyValue, call *engine.Call) []attribute.KeyValue {
 	switch {
 	case h.kind == oteltrace.SpanKindClient:
 		if h.Revision != nil {
@@ -233,21 +239,22 @@ func (h *handler) describe(attrs []attribute.KeyValue, req *mcp.Request, call *e
 			attrs = append(attrs, keyRound.Int(n))
 		}
 	}
-	if h.Content == nil {
-		return attrs
-	}
+	return attrs
+}
+
+// contents sets the attributes with the content of a request.
+func (h *handler) contents(span oteltrace.Span, req *mcp.Request) {
 	switch req.Method {
 	case "tools/call":
 		if args := req.Param("arguments"); args != nil {
-			attrs = append(attrs, keyArguments.String(h.content(args)))
+			span.SetAttributes(keyArguments.String(h.content(args)))
 		}
 	case "resources/read":
 		if uri, err := jsonx.Unquote(req.Param("uri")); err == nil {
 			f := h.Content.Frame(trace.Frame{Note: text.Short(uri)})
-			attrs = append(attrs, keyURI.String(f.Note))
+			span.SetAttributes(keyURI.String(f.Note))
 		}
 	}
-	return attrs
 }
 
 // content returns JSON without its secrets.

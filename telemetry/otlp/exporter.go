@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type Exporter struct {
 	base     string
 	header   http.Header
 	client   *http.Client
+	zip      *gzip.Writer // of sendSpans
 	queue    chan sdktrace.ReadOnlySpan
 	full     chan struct{} // the queue has a whole batch
 	flushes  chan chan error
@@ -95,6 +97,7 @@ func New(o Options) (*Exporter, error) {
 		faults: map[string]error{}, warned: map[string]bool{},
 	}
 	e.o.Headers = maps.Clone(o.Headers)
+	e.zip = e.newZip()
 	e.ctx, e.abort = context.WithCancel(context.Background())
 	e.workers.Go(e.sendSpans)
 	if o.Metrics != nil {
@@ -260,10 +263,10 @@ func (e *Exporter) drain(least int, last bool) error {
 }
 
 func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
-	body, err := e.body(func(w io.Writer) error { return writeSpans(w, batch) })
+	raw, err := body(e.zip, func(w io.Writer) error { return writeSpans(w, batch) })
 	var rejected uint64
 	if err == nil {
-		rejected, err = e.send(spansPath, body)
+		rejected, err = e.send(spansPath, raw)
 	}
 	if err != nil {
 		e.failed.Add(uint64(len(batch)))
@@ -300,12 +303,12 @@ func (e *Exporter) pushMetrics() {
 		if list = e.valid(list); err == nil && len(list) == 0 {
 			continue
 		}
-		var body []byte
+		var raw []byte
 		if err == nil {
-			body, err = e.body(func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
+			raw, err = body(e.newZip(), func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
 		}
 		if err == nil {
-			_, err = e.send(metricsPath, body)
+			_, err = e.send(metricsPath, raw)
 		}
 		if err != nil {
 			e.failedPushes.Add(1)

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/retryafter"
@@ -55,23 +54,25 @@ func (e *Exporter) send(path string, body []byte) (rejected uint64, err error) {
 	}
 }
 
-// gzips are writers, of which each has almost a megabyte.
-var gzips = sync.Pool{New: func() any {
+// newZip returns a writer for [Exporter.body]; nil: bodies are not compressed. It takes almost a megabyte with its
+// first body.
+func (e *Exporter) newZip() *gzip.Writer {
+	if e.o.Uncompressed {
+		return nil
+	}
 	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // errors only for a level that does not exist
 	return w
-}}
+}
 
-// body returns the body of a request that write writes, compressed unless Options say otherwise.
-func (e *Exporter) body(write func(io.Writer) error) ([]byte, error) {
+// body returns the body of a request that write writes.
+func body(zip *gzip.Writer, write func(io.Writer) error) ([]byte, error) {
 	var out bytes.Buffer
-	if e.o.Uncompressed {
+	if zip == nil {
 		err := write(&out)
 		return out.Bytes(), err
 	}
-	w := gzips.Get().(*gzip.Writer)
-	defer gzips.Put(w)
-	w.Reset(&out)
-	err := errors.Join(write(w), w.Close())
+	zip.Reset(&out)
+	err := errors.Join(write(zip), zip.Close())
 	return out.Bytes(), err
 }
 
