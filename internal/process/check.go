@@ -35,7 +35,11 @@ func Check(s config.Server) error {
 			list, _ := jsonx.Marshal(words[1:])
 			return &notFound{fmt.Sprintf("the command %q was not found or cannot be run; it has a space: write \"command\": %q, \"args\": %s", s.Command, words[0], list), err}
 		}
-		return &notFound{fmt.Sprintf("the command %q was not found or cannot be run", s.Command), err}
+		text := fmt.Sprintf("the command %q was not found or cannot be run", s.Command)
+		if os.Getenv("PATCHBAY_IMAGE") == "scratch" {
+			text += "; this container image has no other programs than patchbay, so it has remote and built-in servers only: use the image with Node, or one of your own"
+		}
+		return &notFound{text, err}
 	} else if err != nil {
 		return fmt.Errorf("%q is in the current folder; write %q to run it", s.Command, "."+string(filepath.Separator)+s.Command)
 	}

@@ -19,3 +19,16 @@ func TestCommandWithSpace(t *testing.T) {
 		t.Errorf("Check of a path with a space = %v", err)
 	}
 }
+
+// In the image from nothing, a command that is not there is not a mistake of the person alone: the image has no commands.
+func TestCommandInImage(t *testing.T) {
+	const words = "has remote and built-in servers only"
+	err := Check(config.Server{Command: "no-such-tool"})
+	if err == nil || strings.Contains(err.Error(), words) {
+		t.Errorf("Check = %v", err)
+	}
+	t.Setenv("PATCHBAY_IMAGE", "scratch")
+	if err := Check(config.Server{Command: "no-such-tool"}); err == nil || !strings.Contains(err.Error(), words) {
+		t.Errorf("Check in the image = %v, want %q", err, words)
+	}
+}
