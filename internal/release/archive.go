@@ -20,8 +20,8 @@ type member struct {
 
 // documents are the files that go with the program everywhere.
 func (r *release) documents() ([]member, error) {
-	list := []member{{"THIRD_PARTY_LICENSES", 0o644, r.licences}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	var list []member
+	for _, name := range []string{licencesName, "LICENSE", "README.md", "CHANGELOG.md"} {
 		content, err := os.ReadFile(filepath.Join(r.root, name))
 		if err != nil {
 			return nil, err

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,6 +88,13 @@ func (r *release) build() error {
 		env := []string{"GOOS=" + s.os, "GOARCH=" + s.arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0"}
 		if _, err := output(r.root, env, "go", "build", "-buildvcs=true", "-ldflags", "-s -w", "-o", path, "./cmd/patchbay"); err != nil {
 			return err
+		}
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(info.Settings, debug.BuildSetting{Key: "vcs.revision", Value: r.commit}) {
+			return fmt.Errorf("Go has not recorded the commit in the program for %s, so that it could not tell its version; build in a clone and not in a worktree of git", s)
 		}
 		r.programs[s] = path
 	}

@@ -46,13 +46,14 @@ func (r *release) image() error {
 		if err != nil {
 			return err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{
-			Platform:    &v1.Platform{OS: s.os, Architecture: s.arch},
-			Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
-		}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: s.os, Architecture: s.arch}}})
 	}
+	// One image by its name, of which each machine takes its own: tools refuse a layout with several.
+	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
+		Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
+	}})
 	dir := filepath.Join(r.work, "image")
-	if _, err := layout.Write(dir, index); err != nil {
+	if _, err := layout.Write(dir, named); err != nil {
 		return err
 	}
 	return r.addTar("patchbay_"+r.version+"_image.tar", dir)
@@ -82,7 +83,7 @@ func (r *release) container(s system, members []member) (v1.Image, error) {
 	file = file.DeepCopy()
 	file.OS, file.Architecture, file.Created = s.os, s.arch, v1.Time{Time: r.time}
 	file.Config = v1.Config{
-		User: user, Entrypoint: []string{"/patchbay"}, Cmd: []string{"help"}, WorkingDir: "/tmp", Env: []string{"PATH=/", "HOME=/tmp"},
+		User: user, Entrypoint: []string{"/patchbay"}, Cmd: []string{"help"}, WorkingDir: "/tmp", Env: []string{"PATH=/", "HOME=/tmp", "PATCHBAY_IMAGE=scratch"},
 		ExposedPorts: map[string]struct{}{"7420/tcp": {}},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    "patchbay",

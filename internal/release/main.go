@@ -50,7 +50,6 @@ type release struct {
 	programs map[system]string // path of each program
 	modules  []module
 	files    []string // of out that are made, by name
-	licences []byte
 }
 
 func run(out, key string, snapshot bool) (err error) {
@@ -85,7 +84,7 @@ func run(out, key string, snapshot bool) (err error) {
 		name string
 		do   func() error
 	}{
-		{"programs", r.build}, {"licences", r.collectLicences}, {"archives", r.archives}, {"packages", r.packages},
+		{"programs", r.build}, {"modules", r.collectModules}, {"archives", r.archives}, {"packages", r.packages},
 		{"image", r.image}, {"npm", r.npm}, {"Homebrew and Scoop", r.feeds}, {"contents", r.contents},
 	} {
 		t := time.Now()

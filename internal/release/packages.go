@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/apk"
@@ -18,13 +21,14 @@ import (
 )
 
 const (
-	homepage = "https://github.com/patchbay-dev/patchbay"
-	licence  = "Apache-2.0"
-	summary  = "Model Context Protocol: host, inspector, gateway and servers"
-	about    = `Patchbay connects any host of the Model Context Protocol with any server, on every
-revision of the protocol. It calls, records and debugs servers, lets a person talk
-to a model that uses them, and serves many of them behind one endpoint, with one
-policy and one audit log.`
+	homepage   = "https://github.com/patchbay-dev/patchbay"
+	licence    = "Apache-2.0"
+	maintainer = "The maintainers of Patchbay <maintainers@patchbay.dev>"
+	summary    = "Model Context Protocol: host, inspector, gateway and servers"
+	about      = `Patchbay connects any host of the Model Context Protocol with any server,
+on every revision of the protocol. It calls, records and debugs servers,
+lets a person talk to a model that uses them, and serves many of them
+behind one endpoint, with one policy and one audit log.`
 )
 
 // packages makes packages for distributions of Linux.
@@ -49,7 +53,7 @@ func (r *release) pack(s system, format string) error {
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "patchbay", Arch: s.arch, Platform: s.os, Version: r.version, VersionSchema: "semver", Section: "net", Priority: "optional",
-		Maintainer: "The maintainers of Patchbay <maintainers@patchbay.dev>", Description: summary + "\n" + about, Homepage: homepage, License: licence,
+		Maintainer: maintainer, Description: summary + "\n" + about, Homepage: homepage, License: licence,
 		MTime: r.time, DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
 			Recommends: []string{"ca-certificates"},
@@ -60,6 +64,13 @@ func (r *release) pack(s system, format string) error {
 	if format == "apk" { // it has no weak dependencies
 		info.Recommends = nil
 		info.Depends = []string{"ca-certificates"}
+	}
+	if format == "rpm" {
+		info.Changelog = filepath.Join(r.work, "changelog.yaml")
+		text := fmt.Sprintf("- semver: %q\n  date: %s\n  packager: %q\n  changes:\n    - note: The changes are in CHANGELOG.md.\n", r.version, r.time.Format(time.RFC3339), maintainer)
+		if err := os.WriteFile(info.Changelog, []byte(text), 0o644); err != nil {
+			return err
+		}
 	}
 	packager, err := nfpm.Get(format)
 	if err != nil {
@@ -86,11 +97,15 @@ func (r *release) installed(s system, format string) (files.Contents, error) {
 	if err != nil {
 		return nil, err
 	}
+	if format == "deb" {
+		documents = slices.DeleteFunc(documents, func(d member) bool { return d.name == "LICENSE" }) // copyright says where Debian has it
+		extras = append(extras, r.debian()...)
+	}
 	for _, d := range append(documents, extras...) {
-		to := "/usr/share/doc/patchbay/" + d.name
+		to, content := "/usr/share/doc/patchbay/"+d.name, d.content
 		switch dir, name := path.Split(d.name); dir {
 		case "man/":
-			to = "/usr/share/man/man1/" + name
+			to = "/usr/share/man/man1/" + name + ".gz"
 		case "completions/":
 			if to = completionPaths[path.Ext(name)]; to == "" {
 				continue
@@ -99,23 +114,66 @@ func (r *release) installed(s system, format string) (files.Contents, error) {
 			to = "/usr/lib/systemd/system/" + name
 		case "systemd/user/":
 			to = "/usr/lib/systemd/user/" + name
+		case "lintian/":
+			to = "/usr/share/lintian/overrides/" + name
+		}
+		if d.name == "CHANGELOG.md" && format == "deb" {
+			to = "/usr/share/doc/patchbay/changelog.gz"
 		}
 		if strings.HasPrefix(d.name, "systemd/") && format == "apk" { // Alpine has OpenRC
 			continue
 		}
-		if d.name == "LICENSE" && format == "deb" {
-			to = "/usr/share/doc/patchbay/copyright"
+		if strings.HasSuffix(to, ".gz") {
+			if content, err = compressed(content); err != nil {
+				return nil, err
+			}
 		}
-		from := filepath.Join(r.work, "installed", filepath.FromSlash(d.name))
+		from := filepath.Join(r.work, "installed", format, filepath.FromSlash(d.name))
 		if err := os.MkdirAll(filepath.Dir(from), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(from, d.content, 0o644); err != nil {
+		if err := os.WriteFile(from, content, 0o644); err != nil {
 			return nil, err
 		}
-		list = append(list, r.content(from, to, 0o644))
+		c := r.content(from, to, 0o644)
+		if format == "rpm" && (strings.HasPrefix(to, "/usr/share/doc/") || strings.HasPrefix(to, "/usr/share/man/")) {
+			c.Type = files.TypeRPMDoc
+		}
+		list = append(list, c)
 	}
 	return list, nil
+}
+
+// compressed compresses one file for a package.
+func compressed(content []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(content); err != nil {
+		return nil, err
+	}
+	err = z.Close()
+	return b.Bytes(), err
+}
+
+// debian are the files that only Debian wants.
+func (r *release) debian() []member {
+	changes := fmt.Sprintf("patchbay (%s) unstable; urgency=medium\n\n  * The changes are in changelog.gz.\n\n -- %s  %s\n", r.version, maintainer, r.time.Format(time.RFC1123Z))
+	const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: patchbay
+Source: ` + homepage + `
+Comment: The licences of the work of others in the program are in THIRD_PARTY_LICENSES.
+
+Files: *
+Copyright: The authors of Patchbay
+License: Apache-2.0
+ On Debian systems, the full text of the Apache License, Version 2.0 is in
+ /usr/share/common-licenses/Apache-2.0.
+`
+	const overrides = "# Go links programs so, and the same file runs on every distribution.\npatchbay: statically-linked-binary\n"
+	return []member{{"copyright", 0o644, []byte(copyright)}, {"changelog.Debian.gz", 0o644, []byte(changes)}, {"lintian/patchbay", 0o644, []byte(overrides)}}
 }
 
 // completionPaths are where distributions keep the completions of a shell, by the ending of the file in the archive.

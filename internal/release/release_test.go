@@ -62,28 +62,15 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestIdentify(t *testing.T) {
-	for text, want := range map[string]string{
-		"MIT License\n\nPermission is hereby granted, free of charge, to any\nperson obtaining a copy":                                   "MIT",
-		"Redistribution and use in source and binary forms, with or without\nmodification, are permitted … * Neither the name of Google": "BSD-3-Clause",
-		"Redistribution and use in source and binary forms, with or without\nmodification, are permitted":                                "BSD-2-Clause",
-		"                                 Apache License\n                           Version 2.0, January 2004":                          "Apache-2.0",
-		"All rights reserved. You may look at it.": "",
-	} {
-		if got := identify([]string{text}); got != want {
-			t.Errorf("identify(%.40q) = %q, want %q", text, got, want)
-		}
+// A program with a module whose licence is not in THIRD_PARTY_LICENSES ends the release.
+func TestModulesHaveLicences(t *testing.T) {
+	own, err := os.Executable() // the modules of this test are not those of the program
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := identify(nil); got != "" {
-		t.Errorf("no text is %q", got)
-	}
-}
-
-// A text of a licence that several modules have is written once, with the names of all.
-func TestThirdParty(t *testing.T) {
-	text := string(thirdParty([]module{{path: "example.com/a", version: "v1", licence: "MIT", texts: []string{"same"}}, {path: "example.com/b", version: "v2", licence: "MIT", texts: []string{"same", "own"}}}))
-	if strings.Count(text, "\nsame\n") != 1 || !strings.Contains(text, "example.com/a v1\nexample.com/b v2\n\nsame") || !strings.Contains(text, "example.com/b v2\n\nown") {
-		t.Error(text)
+	r := &release{root: filepath.Join("..", ".."), programs: map[system]string{systems[0]: own}}
+	if err := r.collectModules(); err == nil || !strings.Contains(err.Error(), "THIRD_PARTY_LICENSES does not have the licence of github.com/goreleaser/nfpm/v2 v2.") {
+		t.Errorf("collectModules = %v", err)
 	}
 }
 
