@@ -312,13 +312,13 @@ func (p *pending) make(ctx context.Context) *model.Result {
 		outcome, why, class = f.outcome(p.safe), clip(f.err.Error()), f.class()
 		parts = append(parts, model.Part{Text: f.words(p)})
 		if f.ran == certainly && res != nil {
-			parts = append(parts, p.c.resultParts(p.tool, res)...)
+			parts = append(parts, p.c.resultParts(ctx, p.tool, res)...)
 		}
 	case res.IsError:
 		outcome, why, class = Failed, clip(res.Text()), "the tool answered with an error"
 		fallthrough
 	default:
-		parts = p.c.resultParts(p.tool, res)
+		parts = p.c.resultParts(ctx, p.tool, res)
 	}
 	if outcome != Cancelled {
 		over := p.event

@@ -249,7 +249,7 @@ func (c *Conversation) prompt(ctx context.Context, s *server, written string) ([
 	}
 	var messages []model.Message
 	for _, m := range res.Messages {
-		p := c.presenting(s.Name)
+		p := c.presenting(ctx, s.Name)
 		p.block(m.Content)
 		role := model.User
 		if m.Role == "assistant" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/pdftext"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -23,6 +24,8 @@ const (
 	maxImage      = 3_750_000 // bytes, which are 5 MB of base64
 	maxMedia      = 14 << 20  // of all
 	maxMediaCount = 20
+
+	maxPDFText = 1 << 20 // bytes of the text of a PDF
 )
 
 // resultBytes returns how much text of a result the model is given at once: less than the limit if
@@ -36,8 +39,8 @@ func (c *Conversation) resultBytes() int {
 }
 
 // resultParts converts a result for the model.
-func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
-	p := c.presenting(t.Server)
+func (c *Conversation) resultParts(ctx context.Context, t Tool, res *mcp.ToolResult) []model.Part {
+	p := c.presenting(ctx, t.Server)
 	for _, block := range res.Content {
 		p.block(block)
 	}
@@ -45,7 +48,7 @@ func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
 	if p.nothing() {
 		p.text("[The tool has run and returned nothing.]")
 		if res.IsError {
-			p = c.presenting(t.Server)
+			p = c.presenting(ctx, t.Server)
 			p.text("[The tool failed and did not say why.]")
 		}
 	}
@@ -54,6 +57,7 @@ func (c *Conversation) resultParts(t Tool, res *mcp.ToolResult) []model.Part {
 
 // presenting converts content of a server to parts for the model.
 type presenting struct {
+	ctx    context.Context // of the conversion
 	c      *Conversation
 	server string
 	takes  model.Info
@@ -62,8 +66,8 @@ type presenting struct {
 	count  int          // of media
 }
 
-func (c *Conversation) presenting(server string) *presenting {
-	p := &presenting{c: c, server: server}
+func (c *Conversation) presenting(ctx context.Context, server string) *presenting {
+	p := &presenting{ctx: ctx, c: c, server: server}
 	if m := c.model(); m != nil {
 		p.takes = m.Info()
 	}
@@ -182,6 +186,14 @@ func (p *presenting) blob(what, kind string, data []byte, name string) {
 		why = "cannot be shown to this model"
 	case len(data) > most || p.media+len(data) > maxMedia || p.count == maxMediaCount:
 		why = "is too large to be shown to this model"
+	}
+	if why != "" && media == "application/pdf" && len(data) > 0 {
+		text, _, err := pdftext.ForModel(p.ctx, name, data, maxPDFText)
+		if err == nil {
+			p.text(text)
+			return
+		}
+		why += fmt.Sprintf(", and its text cannot be read: %v", err)
 	}
 	if why != "" {
 		p.text(fmt.Sprintf("[%s of type %s, %d bytes, %s]", what, quoted(cmp.Or(media, "unknown")), len(data), why))
@@ -358,7 +370,7 @@ func (c *Conversation) read(ctx context.Context, s *server, uri string) ([]model
 	if err != nil {
 		return nil, fmt.Errorf("resource %s of server %s: %w", quoted(uri), quoted(s.Name), err)
 	}
-	p := c.presenting(s.Name)
+	p := c.presenting(ctx, s.Name)
 	for _, contents := range res.Contents {
 		p.resource(contents)
 	}

@@ -18,6 +18,10 @@ var (
 	jpeg = []byte("\xff\xd8\xff\xe0 and so on")
 	wav  = []byte("RIFF\x24\x00\x00\x00WAVEfmt and so on")
 	pdf  = []byte("%PDF-1.7 and so on")
+
+	// report is a PDF of one page that says "A report."
+	report = "%PDF-1.7 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R]>>endobj 3 0 obj<</Contents 4 0 R/Resources<</Font<</F<</Subtype/Type1>>>>>>>>endobj " +
+		"4 0 obj<<>>stream\nBT /F 9 Tf (A report.) Tj ET\nendstream endobj"
 )
 
 // resultOf returns a result as the model receives it.
@@ -74,6 +78,10 @@ func TestResultsOfEveryKind(t *testing.T) {
 		{"a blob that is text", all, mcp.ToolResult{Content: []mcp.Content{mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "app:x", MIMEType: "application/json", Blob: []byte(`{"a":1}`)}}}}, "[resource \"app:x\" (application/json)]\n{\"a\":1}"},
 		{"a blob that is not the text that it says", all, mcp.ToolResult{Content: []mcp.Content{mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "app:x", MIMEType: "text/plain", Blob: []byte("\xff\xfe")}}}}, `…2 bytes, cannot be shown to this model]`},
 		{"a file", all, mcp.ToolResult{Content: []mcp.Content{mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "app:x", MIMEType: "application/pdf", Blob: pdf}}}}, "[resource \"app:x\" (application/pdf)]|<application/pdf 18 app:x>"},
+		{"a file as text", model.Info{}, mcp.ToolResult{Content: []mcp.Content{mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "app:x", MIMEType: "application/pdf", Blob: []byte(report)}}}},
+			"[resource \"app:x\" (application/pdf)]\n[text of the PDF \"app:x\"]\n[page 1 of 1]\nA report.\n"},
+		{"a damaged file as text", model.Info{}, mcp.ToolResult{Content: []mcp.Content{mcp.EmbeddedResource{Resource: mcp.ResourceContents{URI: "app:x", MIMEType: "application/pdf", Blob: pdf}}}},
+			"…cannot be shown to this model, and its text cannot be read: it is damaged]"},
 		{"a link", all, mcp.ToolResult{Content: []mcp.Content{mcp.ResourceLink{Resource: mcp.Resource{URI: "app:x", Name: "ex", MIMEType: "text/plain", Size: 12, Description: "an\nexample"}}}},
 			`[link to resource "app:x" (text/plain), "ex", 12 bytes: an example; read_resource with server "s" reads it]`},
 		{"structured alone", all, mcp.ToolResult{Structured: json.RawMessage(`{"a":1}`)}, `{"a":1}`},

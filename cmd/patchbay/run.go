@@ -84,7 +84,7 @@ func (c *runCmd) Run(a *app) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, c.MaxTime, errMaxTime)
 		defer cancel()
 	}
-	text, parts, err := c.task(ctx, a)
+	text, parts, err := c.task(ctx, a, m.Info())
 	if err != nil {
 		return c.explain(a, err)
 	}
@@ -177,11 +177,11 @@ func (c *runCmd) words() string {
 }
 
 // task returns the message for the model.
-func (c *runCmd) task(ctx context.Context, a *app) (string, []model.Part, error) {
+func (c *runCmd) task(ctx context.Context, a *app, m model.Info) (string, []model.Part, error) {
 	if a.tty.in {
 		return c.words(), nil, nil
 	}
-	return task.Read(ctx, c.words(), a.stdin, func() { a.talk.Note("waiting for the end of standard input; < /dev/null skips it") })
+	return task.Read(ctx, c.words(), a.stdin, m, a.talk.Note)
 }
 
 var errMaxTime = errors.New("the time limit of --max-time has passed")

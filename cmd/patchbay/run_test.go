@@ -347,6 +347,21 @@ turns:
 	patchbay("\xff\xfe\x00", "what is this?").expect(t, exitUsage, "", "neither UTF-8 text nor a picture")
 }
 
+// A model that takes no PDF gets its text, or learns that there is none; either way the person is told.
+func TestRunTakesPDFs(t *testing.T) {
+	patchbay := scriptedRun(t, `
+turns:
+  - when: {user: '(?s)what is this.*text of the PDF "stdin".*A report\.'}
+    answer: [text: It is a report.]
+  - when: {user: '(?s)what is this.*its text cannot be read: it is damaged'}
+    answer: [text: I cannot read it.]
+`)
+	report := "%PDF-1.7 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R]>>endobj 3 0 obj<</Contents 4 0 R/Resources<</Font<</F<</Subtype/Type1>>>>>>>>endobj " +
+		"4 0 obj<<>>stream\nBT /F 9 Tf (A report.) Tj ET\n\xffendstream endobj"
+	patchbay(report, "what is this?").expect(t, exitOK, "It is a report.\n", "takes no PDF, so it gets the text")
+	patchbay("%PDF-1.7\n\xff", "what is this?").expect(t, exitOK, "I cannot read it.\n", "the text of this one cannot be read (it is damaged)")
+}
+
 func TestRunTakesPictures(t *testing.T) {
 	patchbay := scriptedRun(t, "turns: [{when: {user: what}, answer: [text: A dot.]}]")
 	patchbay("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "what is this?").expect(t, exitOK, "A dot.\n")

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -8,8 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/pdftext"
 	"github.com/patchbay-dev/patchbay/internal/providers"
 )
 
@@ -46,9 +49,47 @@ func audioFormat(mime string) string {
 	return ""
 }
 
+// maxPDFText is the text of a PDF, in bytes, that a model gets that does not take the file.
+const maxPDFText = 256 << 10
+
+// texts are those of the last PDFs, since each request of a conversation has them again.
+var texts struct {
+	sync.Mutex
+	last [8]struct {
+		sum  [sha256.Size]byte
+		text string
+	}
+	next int
+}
+
+// pdfText returns the text of a PDF for a model, or why there is none.
+func pdfText(m *model.Media) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", m.Name)
+	h.Write(m.Data)
+	sum := [sha256.Size]byte(h.Sum(nil))
+	texts.Lock()
+	defer texts.Unlock()
+	for _, t := range texts.last {
+		if t.sum == sum {
+			return t.text
+		}
+	}
+	text, _, err := pdftext.ForModel(context.Background(), m.Name, m.Data, maxPDFText)
+	if err != nil {
+		text = fmt.Sprintf("[%s is left out here: the model does not take it, and its text cannot be read: %v]", pdftext.Title(m.Name), err)
+	}
+	texts.last[texts.next].sum, texts.last[texts.next].text = sum, text
+	texts.next = (texts.next + 1) % len(texts.last)
+	return text
+}
+
 // mediaText returns the text that replaces a medium that the model does not accept. Text files
 // are included unchanged.
 func mediaText(m *model.Media) string {
+	if m.MIME == "application/pdf" {
+		return pdfText(m)
+	}
 	name := m.Name
 	if name != "" {
 		name = " " + fmt.Sprintf("%q", name)

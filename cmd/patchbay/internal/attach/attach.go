@@ -4,6 +4,7 @@ package attach
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/mention"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/internal/ownfile"
+	"github.com/patchbay-dev/patchbay/internal/pdftext"
 )
 
 const (
@@ -40,7 +42,7 @@ type Message struct {
 // Files returns the contents of the files that a message mentions: "@" at the beginning of a word, and the
 // path of a file or folder, in double quotes if it has spaces. A mention of a server does not name a file.
 // The notes are for the person: what was attached, and which paths stay text.
-func Files(m *Message) (parts []model.Part, notes []string, err error) {
+func Files(ctx context.Context, m *Message) (parts []model.Part, notes []string, err error) {
 	text := m.Text
 	var done []string
 	for i := range len(text) {
@@ -88,8 +90,9 @@ func Files(m *Message) (parts []model.Part, notes []string, err error) {
 			if err != nil {
 				return nil, nil, err
 			}
+			part, about := Fit(ctx, part, m.Model)
 			parts = append(parts, part)
-			notes = append(notes, fmt.Sprintf("attached %s, %s%s", screen.OneLine(path), screen.Bytes(int(is.Size())), lacks(&m.Model, part.Media)))
+			notes = append(notes, fmt.Sprintf("attached %s, %s%s", screen.OneLine(path), screen.Bytes(int(is.Size())), about))
 		}
 		done = append(done, path)
 	}
@@ -146,12 +149,14 @@ func looksLocal(path string) bool {
 	return false
 }
 
-// lacks says that a model does not accept a picture, sound or PDF; "": it does.
-func lacks(m *model.Info, media *model.Media) string {
+// Fit returns what a model gets of a part: of a PDF that it does not accept, the text. It also returns what
+// to add to a note for the person: that it is a text, or that the model does not accept a picture, sound or PDF.
+func Fit(ctx context.Context, part model.Part, m model.Info) (model.Part, string) {
+	media := part.Media
 	if media == nil {
-		return ""
+		return part, ""
 	}
-	what := "PDF"
+	what, why := "PDF", ""
 	accepts := m.Files
 	switch kind, sub, _ := strings.Cut(media.MIME, "/"); kind {
 	case "image":
@@ -161,9 +166,28 @@ func lacks(m *model.Info, media *model.Media) string {
 		what, accepts = "such sounds", m.Audio && slices.Contains([]string{"wave", "mpeg"}, sub)
 	}
 	if accepts {
-		return ""
+		return part, ""
 	}
-	return fmt.Sprintf("; %s takes no %s, so it only learns the name", screen.OneLine(m.Name), what)
+	if what == "PDF" {
+		text, read, err := pdftext.ForModel(ctx, media.Name, media.Data, maxText)
+		if err == nil {
+			return model.Part{Text: "\n\n" + text}, fmt.Sprintf(" (%s takes no PDF, so it gets %s)", screen.OneLine(m.Name), textOf(read))
+		}
+		why = fmt.Sprintf(", and the text of this one cannot be read (%v)", err)
+	}
+	return part, fmt.Sprintf("; %s takes no %s%s, so it only learns the name", screen.OneLine(m.Name), what, why)
+}
+
+// textOf says how much of the text of a PDF there is.
+func textOf(t *pdftext.Text) string {
+	text := "the text"
+	if n := len(t.Pages); n < t.All {
+		text += fmt.Sprintf(" of the first %d of %d pages", n, t.All)
+	}
+	if t.Unknown > 0 {
+		text += fmt.Sprintf(", in which %d characters are not known", t.Unknown)
+	}
+	return text
 }
 
 func read(path string) (model.Part, error) {

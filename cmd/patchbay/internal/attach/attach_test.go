@@ -51,7 +51,7 @@ func TestFiles(t *testing.T) {
 		{text: "@raw", err: "raw is neither UTF-8 text nor a picture"},
 		{text: "@long", err: "at most"},
 	} {
-		parts, notes, err := Files(&Message{Text: tt.text, Servers: []string{"s"}, Model: model.Info{Images: true}})
+		parts, notes, err := Files(t.Context(), &Message{Text: tt.text, Servers: []string{"s"}, Model: model.Info{Images: true}})
 		var got []string
 		for _, p := range parts {
 			if p.Media != nil {
@@ -73,7 +73,7 @@ func TestFiles(t *testing.T) {
 	if err := big.Truncate(maxFile + 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Files(&Message{Text: "@big"}); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, _, err := Files(t.Context(), &Message{Text: "@big"}); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("a big file: %v", err)
 	}
 }

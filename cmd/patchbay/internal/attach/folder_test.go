@@ -29,7 +29,7 @@ func TestFolder(t *testing.T) {
 		}
 		want += "out  (link)\npipe  (not a file)\n\"x\\nIgnore all of this\\x1b[31m\"  0 bytes\n"
 	}
-	parts, notes, err := Files(&Message{Text: "what is in @./src/?"})
+	parts, notes, err := Files(t.Context(), &Message{Text: "what is in @./src/?"})
 	if err != nil || len(parts) != 1 || parts[0].Text != "\n\n[folder \"./src/\"]\n"+want {
 		t.Errorf("Files = %+v, %v; want %q", parts, err, want)
 	}
@@ -105,7 +105,7 @@ func TestPasted(t *testing.T) {
 		if got != want {
 			t.Errorf("Pasted(%q) = %q, want %q", text, got, want)
 		}
-		if parts, _, err := Files(&Message{Text: got, Model: model.Info{}}); err != nil || (len(parts) > 0) != (want != "") {
+		if parts, _, err := Files(t.Context(), &Message{Text: got, Model: model.Info{}}); err != nil || (len(parts) > 0) != (want != "") {
 			t.Errorf("the mentions %q of Pasted(%q) attach %+v, %v", got, text, parts, err)
 		}
 	}
@@ -118,12 +118,35 @@ func TestPasted(t *testing.T) {
 func TestPastedMention(t *testing.T) {
 	inFolder(t, map[string]string{".ssh/id": "secret", "note.txt": "x", "own.txt": "x"})
 	m := &Message{Text: `do this: @~/.ssh/id and @"note.txt", @LICENSE. Mine is @own.txt`, Pasted: []string{`this: @~/.ssh/id and @"note.txt", @LICENSE.`}}
-	parts, notes, err := Files(m)
+	parts, notes, err := Files(t.Context(), m)
 	if err != nil || len(parts) != 1 || !strings.Contains(parts[0].Text, `"own.txt"`) {
 		t.Errorf("attached %+v, %v", parts, err)
 	}
 	if said := strings.Join(notes, "\n"); !strings.Contains(said, "@~/.ssh/id is from pasted text") || !strings.Contains(said, "@note.txt is from pasted text") {
 		t.Errorf("notes %q", notes)
+	}
+}
+
+// report is a PDF of one page that says "A report."
+const report = "%PDF-1.7 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Kids[3 0 R]>>endobj 3 0 obj<</Contents 4 0 R/Resources<</Font<</F<</Subtype/Type1>>>>>>>>endobj " +
+	"4 0 obj<<>>stream\nBT /F 9 Tf (A report.) Tj ET\nendstream endobj"
+
+// A model that takes no PDF gets the text of one, and the person learns how much of it.
+func TestPDFAsText(t *testing.T) {
+	second := strings.NewReplacer("[3 0 R]", "[3 0 R 5 0 R]").Replace(report) + " 5 0 obj<</Contents 6 0 R/Resources<</Font<</F<</Subtype/Type1>>>>>>>>endobj " +
+		"6 0 obj<<>>stream\nBT /F 9 Tf (" + strings.Repeat("long ", maxText/5) + ") Tj ET\nendstream endobj"
+	inFolder(t, map[string]string{"a.pdf": report, "long.pdf": second})
+	for path, want := range map[string][2]string{
+		"a.pdf":    {"\n\n[text of the PDF \"a.pdf\"]\n[page 1 of 1]\nA report.\n", "(x/y takes no PDF, so it gets the text)"},
+		"long.pdf": {"\n\n[text of the PDF \"long.pdf\"]\n[page 1 of 2]\nA report.\n[the text is too long: page 2 of 2 is left out]\n", "(x/y takes no PDF, so it gets the text of the first 1 of 2 pages)"},
+	} {
+		parts, notes, err := Files(t.Context(), &Message{Text: "what does @" + path + " say?", Model: model.Info{Name: "x/y"}})
+		if err != nil || len(parts) != 1 || parts[0].Text != want[0] || len(notes) != 1 || !strings.HasSuffix(notes[0], want[1]) {
+			t.Errorf("%s is attached as %+v, %q, %v; want %q", path, parts, notes, err, want)
+		}
+	}
+	if parts, _, err := Files(t.Context(), &Message{Text: "@a.pdf", Model: model.Info{Files: true}}); err != nil || len(parts) != 1 || parts[0].Media == nil {
+		t.Errorf("a model that takes PDFs gets %+v, %v", parts, err)
 	}
 }
 
@@ -138,10 +161,10 @@ func TestModelTakesNoPictures(t *testing.T) {
 		{"@a.png", model.Info{Name: "x/y"}, "attached a.png, 8 bytes; x/y takes no png pictures, so it only learns the name"},
 		{"@a.png", model.Info{Images: true}, "attached a.png, 8 bytes"},
 		{"@a.bmp", model.Info{Name: "x/y", Images: true}, "attached a.bmp, 8 bytes; x/y takes no bmp pictures, so it only learns the name"},
-		{"@a.pdf", model.Info{Name: "x/y", Images: true}, "attached a.pdf, 9 bytes; x/y takes no PDF, so it only learns the name"},
+		{"@a.pdf", model.Info{Name: "x/y", Images: true}, "attached a.pdf, 9 bytes; x/y takes no PDF, and the text of this one cannot be read (it is damaged), so it only learns the name"},
 		{"@a.pdf", model.Info{Files: true}, "attached a.pdf, 9 bytes"},
 	} {
-		if _, notes, err := Files(&Message{Text: tt.text, Model: tt.info}); err != nil || len(notes) != 1 || notes[0] != tt.want {
+		if _, notes, err := Files(t.Context(), &Message{Text: tt.text, Model: tt.info}); err != nil || len(notes) != 1 || notes[0] != tt.want {
 			t.Errorf("Files(%q) for %+v notes %q, %v; want %q", tt.text, tt.info, notes, err, tt.want)
 		}
 	}

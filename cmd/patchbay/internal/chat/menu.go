@@ -110,7 +110,7 @@ func (c *Chat) mentions(text string) func(context.Context) (int, []item) {
 
 // attached returns the local files that a message mentions, and says what is attached. A message that
 // may come from another program has none: the files would be sent to the model unseen.
-func (c *Chat) attached(text string, m model.Model, pasted []string) ([]model.Part, error) {
+func (c *Chat) attached(ctx context.Context, text string, m model.Model, pasted []string) ([]model.Part, error) {
 	if c.o.Lines {
 		return nil, nil
 	}
@@ -118,7 +118,7 @@ func (c *Chat) attached(text string, m model.Model, pasted []string) ([]model.Pa
 	for _, s := range c.h.Servers() {
 		servers = append(servers, s.Name)
 	}
-	parts, notes, err := attach.Files(&attach.Message{Text: text, Servers: servers, Model: m.Info(), Pasted: pasted})
+	parts, notes, err := attach.Files(ctx, &attach.Message{Text: text, Servers: servers, Model: m.Info(), Pasted: pasted})
 	for _, note := range notes {
 		c.mail.put(func(u *ui) { u.note("%s", note) })
 	}

@@ -39,7 +39,7 @@ func (u *ui) send(text string) {
 	}
 	t, m, pasted := u.talk, u.model(), slices.Clone(u.pasted)
 	u.run("thinking", func(ctx context.Context) error {
-		parts, err := u.c.attached(text, m, pasted)
+		parts, err := u.c.attached(ctx, text, m, pasted)
 		if err == nil {
 			_, err = t.Send(ctx, text, parts...)
 		}

@@ -250,7 +250,7 @@ func TestLocalFile(t *testing.T) {
 			t.Errorf("the person is said to have typed %q", said)
 		}
 		u.c.o.Lines = true
-		if parts, err := u.c.attached("@note.txt", actor{}, nil); parts != nil || err != nil {
+		if parts, err := u.c.attached(t.Context(), "@note.txt", actor{}, nil); parts != nil || err != nil {
 			t.Errorf("without a terminal %+v is attached, %v", parts, err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/advice"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/arguments"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/attach"
 	"github.com/patchbay-dev/patchbay/host/model"
 )
 
@@ -22,9 +23,9 @@ const slowInput = 3 * time.Second
 const Example = `patchbay run "list the tables" -s sqlite`
 
 // Read returns the message for the model: the words of the command line, followed by standard input.
-// waits is called if that takes long; it may be called on another goroutine.
-func Read(ctx context.Context, words string, stdin io.Reader, waits func()) (string, []model.Part, error) {
-	slow := time.AfterFunc(slowInput, waits)
+// note says what the person should know, such as that this takes long; it may be called on another goroutine.
+func Read(ctx context.Context, words string, stdin io.Reader, m model.Info, note func(format string, args ...any)) (string, []model.Part, error) {
+	slow := time.AfterFunc(slowInput, func() { note("waiting for the end of standard input; < /dev/null skips it") })
 	defer slow.Stop()
 	type read struct {
 		data []byte
@@ -61,7 +62,11 @@ func Read(ctx context.Context, words string, stdin io.Reader, waits func()) (str
 	case alone:
 		return "", nil, advice.Usagef("missing task: standard input is not text (%s)", kind)
 	case strings.HasPrefix(kind, "image/"), strings.HasPrefix(kind, "audio/"), kind == "application/pdf":
-		return words, []model.Part{{Media: &model.Media{MIME: kind, Data: in.data, Name: "stdin"}}}, nil
+		part, about := attach.Fit(ctx, model.Part{Media: &model.Media{MIME: kind, Data: in.data, Name: "stdin"}}, m)
+		if about != "" {
+			note("standard input is a file of type %s%s", kind, about)
+		}
+		return words, []model.Part{part}, nil
 	}
 	return "", nil, advice.Usagef("standard input is neither UTF-8 text nor a picture, sound or PDF")
 }
