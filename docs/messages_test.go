@@ -12,26 +12,29 @@ import (
 	"testing"
 )
 
-// Each message that gateway.md explains is one of the program's: a constant text of its sources, in
-// which … stands for what is filled in.
-func TestMessagesOfGateway(t *testing.T) {
-	page, err := os.ReadFile("gateway.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// Each message that errors.md and gateway.md explain is one of the program's: a constant text of its
+// sources, in which … stands for what is filled in.
+func TestMessages(t *testing.T) {
 	texts := constantTexts(t)
-	_, rest, _ := strings.Cut(string(page), "\n## Troubleshoot by message")
-	section, _, _ := strings.Cut(rest, "\n## ")
-	found := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]*)` \\|").FindAllStringSubmatch(section, -1) {
-		found++
-		message := strings.TrimSuffix(strings.TrimPrefix(row[1], `{"error":"`), `"}`)
-		if !strings.Contains(texts, message) {
-			t.Errorf("nothing in the program says %q", row[1])
+	for page, least := range map[string]int{"errors.md": 40, "gateway.md": 15} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if found < 15 {
-		t.Errorf("the page has only %d messages; the search is broken", found)
+		found := 0
+		for _, table := range strings.Split(string(text), "| Message |")[1:] {
+			table, _, _ = strings.Cut(table, "\n\n")
+			for _, row := range regexp.MustCompile("(?m)^\\| `([^`]*)` \\|").FindAllStringSubmatch(table, -1) {
+				found++
+				message := strings.TrimSuffix(strings.TrimPrefix(row[1], `{"error":"`), `"}`)
+				if !strings.Contains(texts, message) {
+					t.Errorf("%s: nothing in the program says %q", page, row[1])
+				}
+			}
+		}
+		if found < least {
+			t.Errorf("%s has only %d messages; the search is broken", page, found)
+		}
 	}
 }
 
@@ -41,7 +44,7 @@ func constantTexts(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	verb := regexp.MustCompile(`%[.\d]*[svdqT]`)
-	for _, dir := range []string{"auth", "audit", "gateway", "internal", "limit", "mcp", "cmd"} {
+	for _, dir := range []string{"auth", "audit", "gateway", "internal", "jsonrpc", "launch", "limit", "mcp", "schema", "cmd"} {
 		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -42,8 +42,12 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	recipes, err := filepath.Glob("cookbook/*.md")
+	if err != nil || len(recipes) < 20 {
+		t.Fatalf("%d pages of the cookbook, %v", len(recipes), err)
+	}
 	found := 0
-	for _, page := range pages {
+	for _, page := range append(pages, recipes...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -55,8 +59,9 @@ func TestPages(t *testing.T) {
 			}
 		}
 		for _, l := range link.FindAllSubmatch(code.ReplaceAll(text, nil), -1) {
-			target, err := os.ReadFile(string(l[1]))
-			if info, _ := os.Stat(string(l[1])); err != nil && (info == nil || !info.IsDir()) {
+			file := filepath.Join(filepath.Dir(page), string(l[1]))
+			target, err := os.ReadFile(file)
+			if info, _ := os.Stat(file); err != nil && (info == nil || !info.IsDir()) {
 				t.Errorf("%s: link %s: %v", page, l[1], err)
 			} else if len(l[2]) > 0 && !slices.Contains(anchors(string(target)), string(l[2])) {
 				t.Errorf("%s: %s has no heading %s", page, l[1], l[2])
@@ -65,6 +70,46 @@ func TestPages(t *testing.T) {
 	}
 	if found < 40 {
 		t.Errorf("the pages have only %d blocks of Go; the search is broken", found)
+	}
+}
+
+// The code of a page of the cookbook is that of the program it names, whose test it names too.
+func TestCookbook(t *testing.T) {
+	pages, err := filepath.Glob("cookbook/*.md")
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program := regexp.MustCompile(`The whole program: \[main\.go\]\(../../examples/([\w-]+)/main\.go\)`).FindSubmatch(text)
+		if program == nil || !strings.Contains(string(text), "(../../examples/"+string(program[1])+"/main_test.go)") {
+			t.Errorf("%s names no program with its test", page)
+			continue
+		}
+		sources, err := filepath.Glob("../examples/" + string(program[1]) + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, source := range sources {
+			code, err := os.ReadFile(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.WriteString(unindented(string(code)))
+		}
+		blocks := regexp.MustCompile("(?s)```go\r?\n(.*?)```").FindAllSubmatch(text, -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no code", page)
+		}
+		for _, b := range blocks {
+			if !strings.Contains(all.String(), unindented(string(b[1]))) {
+				t.Errorf("%s: examples/%s has no such code:\n%s", page, program[1], b[1])
+			}
+		}
 	}
 }
 

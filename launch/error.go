@@ -26,7 +26,7 @@ func (e *Error) Error() string {
 			return e.Server + " refuses the request: " + text.Clip(rpc.Message, 2000)
 		}
 	}
-	return "cannot reach " + e.Server + ": " + e.Reason()
+	return fmt.Sprintf("cannot reach %s: %s", e.Server, e.Reason())
 }
 
 // Reason returns the text of the error without the name of the server.

@@ -155,7 +155,7 @@ func TestSearchFindsEverything(t *testing.T) {
 		queries["exit code "+m[1]] = m[1] + "\ndocs/command-line.html#row-"
 	}
 	messages := 0
-	for _, name := range []string{"docs/gateway.md"} {
+	for _, name := range []string{"docs/gateway.md", "docs/errors.md"} {
 		_, rows, _ := strings.Cut(read(t, name), "| Message |")
 		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(rows, -1) {
 			messages++
