@@ -33,7 +33,7 @@ func newShop() *mcp.Server {
 	return srv
 }
 
-// newGuests returns the shop as guests see it. What is hidden or fixed cannot be called otherwise.
+// newGuests returns the shop as guests see it. A guest cannot call a hidden tool, or change a fixed argument.
 func newGuests(shop mcp.Handler) *mcp.Server {
 	srv := &mcp.Server{Name: "shop", Version: "1.0.0", Handler: shop}
 	srv.Use(middleware.Tools(map[string]middleware.ToolChange{

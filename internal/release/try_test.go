@@ -560,7 +560,7 @@ func TestVerification(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "## Is it what was released?")
-	_, rest, _ = strings.Cut(rest, "```\n")
+	_, rest, _ = strings.Cut(rest, "```console\n")
 	block, _, _ := strings.Cut(rest, "```")
 	var script []string
 	for line := range strings.Lines(block) {
