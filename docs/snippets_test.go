@@ -19,6 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
+	"github.com/patchbay-dev/patchbay/openapi"
 	"github.com/patchbay-dev/patchbay/policy"
 	"github.com/patchbay-dev/patchbay/servers/shop"
 	"github.com/patchbay-dev/patchbay/skills"
@@ -205,6 +206,27 @@ func viewed(page string) *mcp.Server {
 
 func shopped() {
 	http.Handle("/mcp", shop.New(shop.Options{DB: "shop.db"}))
+}
+
+func anyAPI(ctx context.Context, key string) error {
+	data, source, err := openapi.Load(ctx, "https://api.example.com/openapi.json", false, nil) // a file, too
+	if err != nil {
+		return err
+	}
+	doc, err := openapi.Parse(data)
+	if err != nil {
+		return err
+	}
+	srv, err := openapi.New(doc, openapi.Options{
+		Source:      source, // a relative server of the document is relative to it
+		Exclude:     []string{"DELETE *"},
+		Credentials: map[string]string{"api_key": key},
+	})
+	if err != nil {
+		return err
+	}
+	defer srv.Shutdown(ctx) // closes idle connections
+	return http.ListenAndServe("127.0.0.1:7420", srv)
 }
 
 func guarded(mux *http.ServeMux, srv *mcp.Server) error {

@@ -132,7 +132,7 @@ func loopOf(err error) string {
 		return errDeep.Error()
 	case errors.As(err, &exit) && exit.State == fmt.Sprintf("exit status %d", process.ExitLoop):
 		return "it is this patchbay up itself, started again"
-	case errors.As(err, &status) && status.Status == http.StatusLoopDetected:
+	case errors.As(err, &status) && status.Status == http.StatusLoopDetected, errors.Is(err, hop.ErrLoop):
 		return "it is this patchbay itself, by the address where it listens"
 	}
 	return ""

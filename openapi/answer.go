@@ -52,7 +52,13 @@ func (a *api) call(ctx context.Context, o *Operation, args []byte) (*mcp.ToolRes
 		return nil, a.explain(ctx, err)
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusSwitchingProtocols { // the body is the connection, which does not end with ctx
+		return nil, errors.New("the API switches to another protocol, which nobody has asked for")
+	}
 	data, err := io.ReadAll(io.LimitReader(res.Body, a.options.MaxBytes+1))
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("the answer of the API, %s, broke off after %d bytes: %s", statusOf(res), len(data), a.hide(oneLine(err.Error(), 200)))
+	}
 	if err != nil {
 		return nil, a.explain(ctx, err)
 	}
@@ -96,10 +102,14 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 	say := func(format string, args ...any) {
 		out.Content = append(out.Content, mcp.Text(fmt.Sprintf(format, args...)))
 	}
-	isText := isJSON(mediaType) || formOf(mediaType) == textBody || mediaType == "" || utf8.Valid(data)
+	encoding := res.Header.Get("Content-Encoding") // what the transport has decoded is without it
+	if strings.EqualFold(encoding, "identity") {
+		encoding = ""
+	}
+	isText := encoding == "" && (isJSON(mediaType) || formOf(mediaType) == textBody || mediaType == "" || utf8.Valid(data))
 	switch {
 	case out.IsError:
-		say("The API answered %d %s.", res.StatusCode, http.StatusText(res.StatusCode))
+		say("The API answered %s.", statusOf(res))
 		if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
 			if why := a.missing(req.Context(), o); why != "" {
 				say("%s", why)
@@ -113,10 +123,14 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 		}
 		return out
 	case len(data) == 0:
-		say("The API answered %d %s, without content.", res.StatusCode, http.StatusText(res.StatusCode))
+		say("The API answered %s, without content.", statusOf(res))
 		if location := res.Header.Get("Location"); location != "" {
 			say("Location: %s", oneLine(a.hide(location), 2000))
 		}
+		return out
+	case encoding != "":
+		out.IsError = true
+		say("The API answered in the encoding %s, which this server has not asked for and cannot read.", quote(a.hide(encoding)))
 		return out
 	case a.onlyJSON(o) && !isJSON(mediaType) && jsonx.Valid(data, maxDepth*8) != nil && !cut:
 		out.IsError = true
@@ -137,6 +151,11 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 		say("There are more; call the tool again with %s.", next)
 	}
 	return out
+}
+
+// statusOf returns the status of an answer as "404 Not Found".
+func statusOf(res *http.Response) string {
+	return strings.TrimSpace(fmt.Sprint(res.StatusCode, " ", http.StatusText(res.StatusCode)))
 }
 
 // maxErrorText bounds the text of an answer that is an error, in bytes.

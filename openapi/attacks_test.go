@@ -132,7 +132,7 @@ paths:
 			}
 		}
 		for name := range got.header {
-			if !slices.Contains([]string{"Accept", "Accept-Encoding", "Content-Length", "Content-Type", "Cookie", "User-Agent", "X-H"}, name) {
+			if !slices.Contains([]string{"Accept", "Accept-Encoding", "Content-Length", "Content-Type", "Cookie", "Patchbay-Hops", "User-Agent", "X-H"}, name) {
 				t.Fatalf("%s sets the header %s", args, name)
 			}
 		}

@@ -28,6 +28,7 @@ paths:
 	for _, value := range []string{
 		"..", ".", "../..", "../../admin", "a/../../b", `..\admin`, `a\..\..\b`, "%2e%2e", "%2e%2e%2fadmin", "%252e%252e%252f", "%25252e%25252e", ".%2e/", "..;/admin",
 		"..;a=b/admin", "a/..;/b", "%c0%ae%c0%ae/", "%c0%ae%c0%ae%c0%afadmin", "%e0%80%ae.", "%zz/%2e%2e/", "./a", "a/.", " .. /a", "..\u0000", "a\nb", "a\r\nHost: evil", "a\u0000", "\t", "a\u007f", "a\u0085", "",
+		"..?", "..?x", "..#x", "../?", "%2e%2e%3f", "..%00", "..%00.json", "%252e%252e%2500", "%u002e%u002e%u2215admin", "%U002E.", "．．", "．．／admin", "\u2025", "․․", "..\u2215admin", "..＼admin", "%ef%bc%8e%ef%bc%8e",
 	} {
 		res := call(t, s, "one", `{"id":`+quoted(value)+`}`)
 		if got := e.take(); !res.IsError || got != nil {
@@ -47,7 +48,7 @@ paths:
 		}
 		refused++
 	}
-	for _, value := range []string{"a/b", "a?b=c", "a#b", "a;b", "a&b", "http://evil.example/", "//evil.example", "@evil.example", "é/..x", "%", "%2F", "...", "a..b", "..a"} {
+	for _, value := range []string{"a/b", "a?b=c", "a#b", "a;b", "a&b", "http://evil.example/", "//evil.example", "@evil.example", "é/..x", "%", "%2F", "...", "a..b", "..a", "…", "1．5", "a／b", "%u12", "%uzzzz", "what?", "#1"} {
 		res, got := call(t, s, "one", `{"id":`+quoted(value)+`}`), e.take()
 		segments := strings.Split(strings.TrimPrefix(got.line, "GET "), "/")
 		if text, err := url.PathUnescape(segments[3]); res.IsError || len(segments) != 5 || err != nil || text != value {
@@ -109,6 +110,15 @@ func TestAddresses(t *testing.T) {
 	doc := document(t, "3.0.0", "servers: [{url: 'https://api.example.com'}]\n"+paths)
 	if res := call(t, open(t, doc, openapi.Options{}), "other", `{}`); !res.IsError || !strings.Contains(res.Text(), "an address of this machine; this server sends requests there only if") || e.take() != nil {
 		t.Errorf("a server of one operation: %s", res.Text())
+	}
+	// The address of the base is one port of a host, and the others stay closed.
+	for _, base := range []string{"http://127.0.0.1", "http://127.0.0.1:", "http://127.0.0.1:80", "http://127.0.0.1:1"} {
+		if res := call(t, open(t, doc, openapi.Options{Base: base}), "other", `{}`); !res.IsError || !strings.Contains(res.Text(), "an address of this machine") || e.take() != nil {
+			t.Errorf("another port than that of %s: %s", base, res.Text())
+		}
+		if res := call(t, open(t, doc, openapi.Options{Base: base}), "get", `{}`); strings.Contains(res.Text(), "an address of this machine") {
+			t.Errorf("the base %s itself: %s", base, res.Text())
+		}
 	}
 	if res := call(t, open(t, document(t, "3.0.0", "servers: [{url: '"+e.url+"'}]\n"+paths), openapi.Options{Private: true}), "get", `{}`); res.IsError {
 		t.Errorf("with Private: %s", res.Text())
@@ -201,6 +211,11 @@ components:
 	res := call(t, s, "basic", `{}`)
 	if text := allText(res); strings.Contains(text, "dXNlcjp") || strings.Contains(text, "password-1") || !strings.Contains(text, "Basic [credential] [credential]") {
 		t.Errorf("the answer repeats them: %s", text)
+	}
+	for _, value := range []string{"Bearer token-of-oauth", "token of oauth", "token-of-oauth ", "token\n", ""} {
+		if _, err := openapi.New(doc, openapi.Options{Base: e.url, Credentials: map[string]string{"oauth": value}}); err == nil || strings.Contains(err.Error(), "token-of") {
+			t.Errorf("the token %q: %v", value, err)
+		}
 	}
 	res = call(t, open(t, doc, openapi.Options{Base: e.url}), "both", `{}`)
 	if text := allText(res); !res.IsError || !strings.Contains(text, "this server was started without none, or header and query.") {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/patchbay-dev/patchbay/internal/hop"
 )
 
 // parameter is a part of a request outside of its body.
@@ -190,7 +192,7 @@ var fixedHeaders = map[string]bool{"Accept": true, "Content-Type": true, "Author
 func mayBeHeader(name string) bool {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return httpguts.ValidHeaderFieldName(name) && !strings.HasPrefix(name, "Proxy-") && !strings.HasPrefix(name, "Sec-") && !slices.Contains([]string{
-		"Connection", "Content-Length", "Content-Encoding", "Cookie", "Expect", "Forwarded", "Host", "Http2-Settings", "Keep-Alive", "Origin", "Te",
+		"Connection", "Content-Length", "Content-Encoding", "Cookie", "Expect", "Forwarded", "Host", "Http2-Settings", "Keep-Alive", "Origin", hop.Header, "Te",
 		"Trailer", "Transfer-Encoding", "Upgrade", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Http-Method-Override",
 		"X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Real-Ip",
 	}, name)

@@ -17,7 +17,9 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // request makes the request of an operation with arguments, which fit its schema.
@@ -66,7 +68,16 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 			return nil, err
 		}
 	}
+	req.Header.Set(hop.Header, hop.HeaderOf(hop.Append(hopsOf(ctx), hop.Self)))
 	return req, nil
+}
+
+// hopsOf returns the programs that have forwarded the call of ctx: an API may be that of one of them.
+func hopsOf(ctx context.Context) json.RawMessage {
+	if call := mcp.CallFrom(ctx); call != nil {
+		return call.Meta[hop.Meta]
+	}
+	return nil
 }
 
 // target returns the path with its arguments, escaped. An argument stays within its segment.

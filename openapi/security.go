@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A scheme is one way to say who calls.
@@ -114,6 +115,8 @@ func (d *Document) checkCredential(name, value string) error {
 		return fmt.Errorf("the credential for %q is empty or has a control character in it", name)
 	case s.kind == "basic" && !strings.Contains(value, ":"):
 		return fmt.Errorf("the credential for %q is USER:PASSWORD", name)
+	case s.kind == "bearer" && strings.ContainsFunc(value, unicode.IsSpace):
+		return fmt.Errorf("the credential for %q has a space in it; give the token alone, without Bearer", name)
 	case s.kind == "header" && !mayBeHeader(s.name) && !fixedHeaders[http.CanonicalHeaderKey(s.name)]:
 		return fmt.Errorf("the credential for %q cannot be in the header %q", name, s.name)
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A pair is one name and value of a query, a cookie or a form, not escaped yet.
@@ -154,11 +156,15 @@ func escapeReserved(s string) string {
 }
 
 // safeSegments returns an error if a path has, decoded up to three times as servers and proxies on the way may do, a
-// segment "." or "..", which would lead to another path.
+// segment "." or "..", which would lead to another path. A segment ends for some of them where a parameter, a query or a
+// fragment begins, or at a zero.
 func safeSegments(path string) error {
 	for range 4 {
 		for _, segment := range strings.FieldsFunc(path, func(c rune) bool { return c == '/' || c == '\\' }) {
-			name, _, _ := strings.Cut(segment, ";")
+			name := segment
+			if i := strings.IndexAny(segment, ";?#\x00"); i >= 0 {
+				name = segment[:i]
+			}
 			if name = strings.TrimSpace(name); name == "." || name == ".." {
 				return fmt.Errorf("the segment %s of a path leads elsewhere", quote(segment))
 			}
@@ -172,19 +178,32 @@ func safeSegments(path string) error {
 	return nil
 }
 
-// decodePath decodes escapes as lenient servers do: what is not one stays, and . / and \ in more bytes than UTF-8 has
-// for them count.
+// decodePath decodes escapes as lenient servers do: what is not one stays, those of IIS (%u002e) count, and so do . / and \ in more
+// bytes than UTF-8 has for them, and the characters that Unicode's compatibility forms and code pages of Windows make one of them.
 func decodePath(path string) string {
 	var out []byte
 	for i := 0; i < len(path); i++ {
-		if c, err := hex.DecodeString(path[min(i+1, len(path)):min(i+3, len(path))]); path[i] == '%' && err == nil && len(c) == 1 {
+		rest := path[i+1:]
+		if path[i] != '%' {
+			out = append(out, path[i])
+			continue
+		}
+		if len(rest) >= 5 && rest[0]|0x20 == 'u' {
+			if c, err := strconv.ParseUint(rest[1:5], 16, 16); err == nil {
+				out = utf8.AppendRune(out, rune(c))
+				i += 5
+				continue
+			}
+		}
+		if c, err := hex.DecodeString(rest[:min(2, len(rest))]); err == nil && len(c) == 1 {
 			out = append(out, c[0])
 			i += 2
 			continue
 		}
-		out = append(out, path[i])
+		out = append(out, '%')
 	}
-	return overlong.Replace(string(out))
+	return lookalike.Replace(string(out))
 }
 
-var overlong = strings.NewReplacer("\xc0\xae", ".", "\xc0\xaf", "/", "\xc1\x9c", `\`, "\xe0\x80\xae", ".", "\xe0\x80\xaf", "/")
+var lookalike = strings.NewReplacer("\xc0\xae", ".", "\xc0\xaf", "/", "\xc1\x9c", `\`, "\xe0\x80\xae", ".", "\xe0\x80\xaf", "/",
+	"\u2024", ".", "\u2025", "..", "\ufe52", ".", "\uff0e", ".", "\u2044", "/", "\u2215", "/", "\uff0f", "/", "\u2216", `\`, "\ufe68", `\`, "\uff3c", `\`)

@@ -50,7 +50,7 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 	table("credential-env", "environment variable with the credential for a security scheme of the document, as `SCHEME=VARIABLE`; repeatable", func(name, value string) error {
 		text, ok := os.LookupEnv(value)
 		if !ok || text == "" {
-			return fmt.Errorf("the environment variable %s is not set", value)
+			return fmt.Errorf("the credential for %q is missing: the environment variable %s is not set", name, value)
 		}
 		o.Credentials[name] = text
 		return nil
@@ -62,8 +62,10 @@ func bindOpenAPI(fs *flag.FlagSet) func(*slog.Logger) (*mcp.Server, error) {
 	files := map[string]string{}
 	table("credential-file", "file with the credential, as `SCHEME=FILE`; read for each request, so that it may change; repeatable", func(name, value string) error {
 		files[name] = value
-		_, err := credentialIn(value)
-		return err
+		if _, err := credentialIn(value); err != nil {
+			return fmt.Errorf("the file for %q cannot be used: %w", name, err)
+		}
+		return nil
 	})
 	table("request-header", "header of each request, as `NAME=VALUE`; repeatable", func(name, value string) error {
 		o.Header.Set(name, value)

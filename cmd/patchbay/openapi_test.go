@@ -164,3 +164,45 @@ func TestUpSearchesOpenAPI(t *testing.T) {
 		t.Errorf("%v, or the log has a credential", err)
 	}
 }
+
+// A document that changes under a running gateway counts after a restart of its server. One that is faulty then makes the server
+// fail, with the place.
+func TestUpReadsDocumentAgain(t *testing.T) {
+	runtimeFolder(t)
+	api, file := newPetsAPI(t), filepath.Join(t.TempDir(), "pets.yaml")
+	write := func(paths string) {
+		if err := os.WriteFile(file, []byte("openapi: 3.0.0\ninfo: {title: Pets, version: '1'}\npaths: "+paths), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("{/old: {get: {operationId: get}}}")
+	r := startUp(t, map[string]any{"pets": map[string]any{"openapi": file, "args": []string{"--base", api.url}}})
+	s, err := (&mcp.Client{Name: "desk"}).Dial(t.Context(), r.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	get := func() string {
+		res, err := s.CallTool(t.Context(), "pets_get", nil)
+		if err != nil {
+			return err.Error()
+		}
+		return api.take() + res.Text()
+	}
+	write("{/new: {get: {operationId: get}}, /more: {get: {operationId: more}}}")
+	if got := get(); !strings.HasPrefix(got, "GET /old ") {
+		t.Errorf("before the restart: %s", got)
+	}
+	typedRun(t, "", exitOK, "restart", "pets")
+	if got := get(); !strings.HasPrefix(got, "GET /new ") {
+		t.Errorf("after the restart: %s", got)
+	}
+	if got := typedRun(t, "", exitOK, "tools", "-s", r.url); !strings.Contains(got, "pets_more(") {
+		t.Errorf("after the restart the tools are %s", got)
+	}
+	write("{/new: ")
+	typedRun(t, "", exitUnreachable, "restart", "pets")
+	if got := get(); !strings.Contains(got, "pets.yaml:") {
+		t.Errorf("with a faulty document: %s", got)
+	}
+}

@@ -96,6 +96,18 @@ func HeaderOf(list json.RawMessage) string {
 	return strings.Join(ids, ", ")
 }
 
+// FromHeader returns the list in [Header], nil without one. Elements that cannot be ids are left out.
+func FromHeader(h http.Header) (list json.RawMessage) {
+	for _, v := range h[Header] {
+		for id := range strings.SplitSeq(v, ",") {
+			if id = strings.TrimSpace(id); plain(id) && len(id) <= maxID {
+				list = Append(list, id)
+			}
+		}
+	}
+	return list
+}
+
 // plain reports whether an id is valid in a header.
 func plain(id string) bool {
 	for i := range len(id) {

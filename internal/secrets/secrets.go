@@ -221,10 +221,10 @@ func URL(text string) (out []string) {
 var badUserInfo = pattern.Lazy(`://[^\s:/?#@]*:([^\s@]+)@`)
 
 // secretFlag matches an argument that is a flag, with or without its value.
-var secretFlag = pattern.Lazy(`^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
+var secretFlag = pattern.Lazy(`(?s)^(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(?:=(.*))?$`)
 
 // variableSet matches an argument that sets a variable, as docker run -e accepts it, or a header.
-var variableSet = pattern.Lazy(`^([A-Za-z_][A-Za-z0-9_-]*)=(.+)$`)
+var variableSet = pattern.Lazy(`(?s)^([A-Za-z_][A-Za-z0-9_-]*)=(.+)$`)
 
 // Part returns the part of an argument that is a secret according to its name: that of the argument
 // before it, or of its own beginning. An argument with a reference to a variable has none.
@@ -245,7 +245,7 @@ func Part(before, arg string) string {
 		return m[2]
 	}
 	if name, value, ok := strings.Cut(arg, ":"); ok && !strings.ContainsAny(name, " /") && Header(name) {
-		return strings.TrimSpace(value)
+		return strings.TrimLeft(value, " \t")
 	}
 	return ""
 }

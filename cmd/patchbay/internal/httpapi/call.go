@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/idempotency"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/outcome"
@@ -94,6 +95,9 @@ func (c *caller) call(method, name string, params []byte) *answer {
 	meta = append(jsonx.AppendString(meta, c.api.Version), "}}"...)
 	if key := c.r.Header["Idempotency-Key"]; len(key) > 0 && name != "" {
 		meta = jsonx.With(nil, meta, idempotency.Meta, jsonx.AppendString(nil, key[0]))
+	}
+	if hops := hop.FromHeader(c.r.Header); hops != nil {
+		meta = jsonx.With(nil, meta, hop.Meta, hops)
 	}
 	message := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`), jsonx.With(nil, params, "_meta", meta)...)
 	message = append(message, '}')

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,10 +13,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -354,6 +358,15 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
+// stranger sends requests of this process as another one does, which forwards nothing.
+type stranger struct{}
+
+func (stranger) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Del(hop.Header)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // The document that the API gives makes a server again, whose calls reach the tools.
 func TestDocument(t *testing.T) {
 	url := serve(t, shop(), listen.Options{})
@@ -362,7 +375,7 @@ func TestDocument(t *testing.T) {
 	if err != nil || g.header.Get("Content-Type") != "application/json" || doc.Title != "The shop" || doc.Version != "2" || len(doc.Schemes()) > 0 {
 		t.Fatalf("%.200v: %v", g, err)
 	}
-	srv, err := openapi.New(doc, openapi.Options{Base: strings.TrimSuffix(url, "/api")})
+	srv, err := openapi.New(doc, openapi.Options{Base: strings.TrimSuffix(url, "/api"), Transport: stranger{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,6 +495,70 @@ func TestCallerLeaves(t *testing.T) {
 	case <-ended:
 	case <-time.After(30 * time.Second):
 		t.Error("the tool goes on after its caller has left")
+	}
+}
+
+// pipe is a listener with one connection.
+type pipe struct{ conns chan net.Conn }
+
+func (p pipe) Accept() (net.Conn, error) {
+	if c, ok := <-p.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipe) Close() error   { close(p.conns); return nil }
+func (p pipe) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7420} }
+
+// A body that is too slow ends with a problem, after 20 to 21 seconds.
+func TestSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := pipe{make(chan net.Conn, 1)}
+		e := listen.New(shop(), l, listen.Options{Log: slog.New(slog.DiscardHandler)})
+		(&API{Version: "1", Only: "shop"}).On(e)
+		e.Serve()
+		defer e.End(context.Background(), 10*time.Second)
+		near, far := net.Pipe()
+		defer near.Close()
+		l.conns <- far
+		begin := time.Now()
+		go io.WriteString(near, "POST /api/shop/echo HTTP/1.1\r\nHost: 127.0.0.1:7420\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		res, err := http.ReadResponse(bufio.NewReader(near), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(begin)
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &got{res.StatusCode, res.Header, string(body)}
+		if words := g.problem(t); g.status != http.StatusRequestTimeout || words != web.TooSlow || took.Round(time.Second) < 20*time.Second || took.Round(time.Second) > 21*time.Second {
+			t.Errorf("after %v: %v", took, g)
+		}
+	})
+}
+
+// A call that another program has forwarded says so to the server.
+func TestHops(t *testing.T) {
+	srv := shop()
+	var hops string
+	srv.Use(func(next mcp.Handler) mcp.Handler {
+		return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+			hops = string(mcp.CallFrom(ctx).Meta[hop.Meta])
+			return next.Handle(ctx, req)
+		})
+	})
+	url := serve(t, srv, listen.Options{})
+	for header, want := range map[string]string{"": "", "a": `["a"]`, "a, b": `["a","b"]`, `a b, x`: `["x"]`, strings.Repeat("a", 100) + ",b": `["b"]`} {
+		if g := post(t, url+"/shop/echo", "{}", hop.Header, header); g.status != 200 || hops != want {
+			t.Errorf("%q: %v with %s, want %s", header, g, hops, want)
+		}
+	}
+	for header, want := range map[string]string{hop.Self: hop.ErrLoop.Error(), "a," + hop.Self: hop.ErrLoop.Error(), strings.Repeat("a,", 8) + "a": hop.ErrFar.Error()} {
+		if g := post(t, url+"/shop/echo", "{}", hop.Header, header); g.status != http.StatusLoopDetected || !strings.Contains(g.body, want) {
+			t.Errorf("%q: %v, want %s", header, g, want)
+		}
 	}
 }
 
