@@ -143,6 +143,7 @@ var edits = []edit{
 
 // Many edits at once are all found at their places, and one alone is found without false faults.
 func TestEditsAreFound(t *testing.T) {
+	long.WithoutRace(t)
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	key := testKey(t)
 	n, count := long.Or(100_000, 2_000), long.Or(1_000, 300)

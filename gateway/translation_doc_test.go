@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // docs/translation.md names only tests that exist, and contains every rule that code and tests
 // cite.
 func TestTranslationDocument(t *testing.T) {
+	long.WithoutRace(t)
 	text, err := os.ReadFile("../docs/translation.md")
 	if err != nil {
 		t.Fatal(err)

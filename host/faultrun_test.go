@@ -17,6 +17,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/host/modeltest"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -195,9 +196,19 @@ func overAPI(t testing.TB, api string, a *agent) model.Model {
 // slowly and keep changing ends with the right answer. Actions that must happen once do not happen
 // twice, and neither a process nor a goroutine is left.
 func TestRunWithFaults(t *testing.T) {
+	agentsWithFaults(t, "", "chat")
+}
+
+func TestRunWithFaultsOverOtherAPIs(t *testing.T) {
+	long.WithoutRace(t)
+	agentsWithFaults(t, "responses", "messages", "text")
+}
+
+// agentsWithFaults runs an agent over each of some wires; the empty one is a model in this process.
+func agentsWithFaults(t *testing.T, apis ...string) {
 	mcptest.LeakCheck(t)
 	var wg sync.WaitGroup
-	for _, api := range []string{"", "chat", "responses", "messages", "text"} {
+	for _, api := range apis {
 		// The agents run in parallel, regardless of the number of processors, because they mostly
 		// wait.
 		wg.Go(func() {

@@ -160,10 +160,7 @@ func (f fixture) raw() *mcp.Server {
 	mcp.AddTool(srv, mcp.Tool{Name: "convert", Description: "Doubles a number", Annotations: &mcp.ToolAnnotations{Idempotent: ptr(true)}},
 		func(ctx context.Context, in key) (out, error) { return out{2 * in.N}, nil })
 	mcp.AddTool(srv, mcp.Tool{Name: "big", Annotations: &mcp.ToolAnnotations{ReadOnly: ptr(true)}}, func(context.Context, struct{}) (string, error) {
-		bytes := 10 << 20
-		if long.Raced() {
-			bytes = 1 << 20
-		}
+		bytes := long.OrRaced(10<<20, 1<<20)
 		return "begin " + strings.Repeat("0123456789abcde\n", bytes/16) + "end", nil
 	})
 	r, w, err := os.Pipe()

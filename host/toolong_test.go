@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/host/model"
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 	"github.com/patchbay-dev/patchbay/host/provider"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -119,6 +120,7 @@ func TestTooLongMessage(t *testing.T) {
 // A single turn goes on too: with results that are longer than the window, with more steps than fit
 // it, and with calls whose arguments are long; with summaries of it and without.
 func TestTooLongTurn(t *testing.T) {
+	long.WithoutRace(t)
 	const steps = 12
 	for name, size := range map[string]struct{ result, arguments, summariseAt int }{
 		"results": {6_000, 1, -1}, "one result": {20_000, 1, -1}, "arguments": {1, 3_000, -1},

@@ -16,10 +16,7 @@ import (
 // Trap 46: of a flood of progress some may be lost, the last is not, and what arrives is in
 // order and before the answer; to clients of each era, directly and through a session.
 func TestFloodOfProgress(t *testing.T) {
-	flood := 8000.0
-	if long.Raced() {
-		flood = 2000
-	}
+	flood := long.OrRaced(8000.0, 1000)
 	flooding := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}
 		mcp.AddTool(s, mcp.Tool{Name: "flood"}, func(ctx context.Context, _ struct{}) (string, error) {

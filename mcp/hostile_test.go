@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -175,6 +176,7 @@ var hostileResults = map[string]string{
 // With any answer of a server, the call returns, nothing panics, the session goes on, and a
 // gateway's caller of any revision gets an answer that is valid JSON.
 func TestHostileResults(t *testing.T) {
+	long.WithoutRace(t)
 	for _, rev := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		synctestRun(t, string(rev), func(t *testing.T) {
 			var result string // of the next request

@@ -18,10 +18,7 @@ import (
 // its memory is reused. None of that reaches anybody.
 func TestLeftBehind(t *testing.T) {
 	var left sync.WaitGroup
-	pause := 100 * time.Microsecond
-	if long.Raced() {
-		pause = time.Millisecond
-	}
+	pause := long.OrRaced(100*time.Microsecond, time.Millisecond)
 	var answered, stop chan struct{}
 	server := func() *mcp.Server {
 		s := &mcp.Server{Name: "s", Version: "1"}
@@ -72,7 +69,7 @@ func TestLeftBehind(t *testing.T) {
 			}
 		}
 		close(answered)
-		for i := range 100 {
+		for i := range long.OrRaced(100, 30) {
 			want := fmt.Sprint(i, strings.Repeat("x", i))
 			r, err := s.CallTool(t.Context(), "echo", map[string]any{"Text": want}, mcp.OnProgress(func(_, _ float64, message string) {
 				if message != want && s.Revision() != mcp.V2024_11_05 || message == "late" { // 2024-11-05 lacks messages

@@ -29,8 +29,17 @@ func Only(t testing.TB) {
 	}
 }
 
-// Raced reports whether a test is in its short form and the race detector makes it many times slower.
-func Raced() bool { return raced && !On() }
+// Raced reports whether the race detector makes a test many times slower, and it should do less for that. It need not with
+// PATCHBAY_LONG or PATCHBAY_RACE set and not empty: .ci/long runs every test under the detector with the second.
+func Raced() bool { return raced && !On() && os.Getenv("PATCHBAY_RACE") == "" }
+
+// OrRaced returns raced where Raced holds, and full otherwise.
+func OrRaced[T any](full, raced T) T {
+	if Raced() {
+		return raced
+	}
+	return full
+}
 
 // WithoutRace skips a test under the race detector, which makes it too slow. Scripts run the tests
 // of a file that calls it once more without the detector.
