@@ -48,18 +48,23 @@ func call(ctx context.Context, s *mcp.Session, tool, args string, w io.Writer) e
 	return nil
 }
 
+func run(ctx context.Context, tool, args string, server []string) error {
+	s, err := open(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer s.Close() // ends the command too
+	return call(ctx, s, tool, args, os.Stdout)
+}
+
 func main() {
+	log.SetFlags(0)
 	if len(os.Args) < 4 {
 		log.Fatal("usage: caller TOOL ARGUMENTS URL | COMMAND…")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s, err := open(ctx, os.Args[3:])
-	if err != nil {
+	if err := run(ctx, os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		log.Fatal(err)
-	}
-	defer s.Close() // ends the command too
-	if err := call(ctx, s, os.Args[1], os.Args[2], os.Stdout); err != nil {
-		log.Print(err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // flagLine is a line of help about a flag.
 var flagLine = regexp.MustCompile(`(?m)^((?:-\w, )?--\w[^ \n]*(?: [^ \n]+)*?)(?:  +(.*))?$`)
 
-// index adds a page to the search: each heading with the text below it, each row of a table that begins with code, and each flag of help.
+// index adds a page to the search: each heading with the text below it, each row of a table that begins with code or is in the
+// glossary, and each flag of help.
 func (s *site) index(p *page) {
 	source := p.doc.text
 	at := -1 // the entry of the heading above
@@ -46,7 +47,7 @@ func (s *site) index(p *page) {
 			switch n := n.(type) {
 			case *extast.TableRow:
 				first, ok := n.FirstChild().(*extast.TableCell)
-				if _, code := first.FirstChild().(*ast.CodeSpan); ok && code {
+				if _, code := first.FirstChild().(*ast.CodeSpan); ok && (code || p.source == "docs/glossary.md") {
 					id, _ := n.AttributeString("id")
 					add(plain(first, source), fmt.Sprintf("#%s", id), plain(n, source))
 				}

@@ -8,13 +8,14 @@ function find(entries, query) {
   const found = [];
   entries.lower ??= entries.map((e) => e.map((s) => s.toLowerCase()));
   entries.forEach((e, i) => {
-    const [title, under, , text] = entries.lower[i];
+    const [title, under, url, text] = entries.lower[i];
     let score = title === whole ? 200 : title.startsWith(whole) ? 60 : title.includes(whole) ? 30 : 0;
     const complete = words.every((w) => {
       const points = Math.max(of(title, w) * 8, of(under, w) * 2, of(text, w));
       score += points;
       return points > 0;
     });
+    if (url.startsWith("changelog")) score /= 4; // it has every word
     if (complete) found.push([score - title.length / 100, e]);
   });
   return found.sort((a, b) => b[0] - a[0]).map((f) => f[1]);
