@@ -73,6 +73,35 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The site (internal/tools/site) takes only pages that the contents name, whose blocks of code have a language.
+func TestContents(t *testing.T) {
+	contents, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("*.md")
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page != "README.md" && !strings.Contains(string(contents), "]("+page+")") {
+			t.Errorf("README.md does not list %s", page)
+		}
+		open := false
+		for i, line := range strings.Split(strings.ReplaceAll(string(text), "\r", ""), "\n") {
+			if fence := strings.TrimSpace(line); strings.HasPrefix(fence, "```") {
+				if open = !open; open && fence == "```" {
+					t.Errorf("%s:%d: the block of code has no language; for output write ```text", page, i+1)
+				}
+			}
+		}
+	}
+}
+
 // The code of a page of the cookbook is that of the program it names, whose test it names too.
 func TestCookbook(t *testing.T) {
 	pages, err := filepath.Glob("cookbook/*.md")
