@@ -187,6 +187,10 @@ func endOf(f *os.File) (e end, err error) {
 		return e, notALog(f.Name())
 	}
 	e.Head = headOf(line)
+	number, _ := jsonx.Lookup(line, "v")
+	if v, err := strconv.Atoi(string(number)); err == nil && v > version {
+		return e, fmt.Errorf("%s: the last line: %w", f.Name(), newer(v))
+	}
 	header, err := part(f, 0, min(size, maxLine), func(header []byte) bool { return bytes.IndexByte(header, '\n') >= 0 })
 	if err != nil {
 		return e, err

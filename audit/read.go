@@ -111,7 +111,15 @@ func decode(line []byte) (*Entry, error) {
 	if e.Seq <= 0 {
 		return nil, errors.New("it is not a line of an audit log")
 	}
+	if e.V > version {
+		return nil, newer(e.V)
+	}
 	return e, nil
+}
+
+// newer is the error of a line of a later format.
+func newer(v int) error {
+	return fmt.Errorf("it was written by a newer version (format %d, this one knows %d); upgrade", v, version)
 }
 
 var errLong = errors.New("it is longer than 1 MiB")

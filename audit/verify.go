@@ -265,7 +265,7 @@ func (v *verifier) scan(line []byte) (s scanned) {
 	s.at = v.current
 	v.report.Lines++
 	var hash, prev []byte
-	sorted, seen := true, false
+	sorted, seen, format := true, false, 0
 	v.body = jsonx.Filter(v.body[:0], line, func(name []byte, value json.RawMessage) bool {
 		switch string(name) {
 		case "hash":
@@ -289,12 +289,17 @@ func (v *verifier) scan(line []byte) (s scanned) {
 			s.detail = value
 		case "checkpoint":
 			s.sign = value
+		case "v":
+			format, _ = strconv.Atoi(string(value))
 		}
 		sorted = sorted && seen == (string(name) > "hash")
 		return true
 	})
 	const hashMember = len(`"hash":"",`) + hashLen
 	switch {
+	case format > version:
+		s.why = newer(format).Error()
+		return s
 	case len(hash) != hashLen+2 || len(prev) != hashLen+2 || !sorted || s.at.seq <= 0 || len(line) != len(v.body)+hashMember:
 		s.why = "it is not a line of an audit log"
 		return s

@@ -28,6 +28,9 @@
 //	raw     the bytes as a string, if they are UTF-8 but not JSON
 //	base64  the bytes in base64, if they are not UTF-8
 //
+// A later format will have the member "v", its version, in each line; a line without it has
+// version 1. A reader refuses a version that it does not know.
+//
 // At most one of msg, raw and base64 is present, and at least one of them,
 // http or kind. A reader ignores members it does not know.
 //

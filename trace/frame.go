@@ -289,6 +289,9 @@ func oneLine(msg []byte) ([]byte, bool) {
 // MarshalJSON returns the frame as [Frame.Append] writes it.
 func (f Frame) MarshalJSON() ([]byte, error) { return f.Append(nil), nil }
 
+// version is that of the format. Frames do not say it: a later format will.
+const version = 1
+
 // UnmarshalJSON reads one line of a trace. Unknown members are ignored, names
 // are exact, and a member given twice is an error.
 func (f *Frame) UnmarshalJSON(line []byte) error {
@@ -297,6 +300,10 @@ func (f *Frame) UnmarshalJSON(line []byte) error {
 	err := object(line, func(name string, value jsontext.Value) error {
 		var err error
 		switch name {
+		case "v":
+			if v, _ := number(value); v > version {
+				err = fmt.Errorf("the trace was written by a newer version (format %d, this one knows %d); upgrade", v, version)
+			}
 		case "dir":
 			var s string
 			s, err = unquote(value)

@@ -225,3 +225,17 @@ func TestServer(t *testing.T) {
 		}
 	}
 }
+
+// A line of a later format is refused in words; without a version, or with the one of today, it is read.
+func TestFrameOfALaterFormat(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"v":1,"dir":"in","raw":"x"}`: "",
+		`{"v":2,"dir":"in","raw":"x"}`: "written by a newer version (format 2, this one knows 1); upgrade",
+	} {
+		for _, err := range trace.Read(strings.NewReader(line)) {
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: %v, want %q", line, err, want)
+			}
+		}
+	}
+}

@@ -251,12 +251,26 @@ func TestRestart(t *testing.T) {
 			t.Errorf("%s: %v, %v; want a file for its owner alone", name, i, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "keys.json"), []byte("{"), 0o600); err != nil {
+	keys, err := os.ReadFile(filepath.Join(dir, "keys.json"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	bad := &issuer.Server{URL: siteURL, Resource: resourceURL, Dir: dir, Provider: issuer.Provider{Issuer: providerURL, ClientID: "gateway"}}
-	if err := bad.Check(); err == nil || !strings.Contains(err.Error(), "keys.json has no keys") {
-		t.Errorf("a broken file: %v", err)
+	for want, text := range map[string]string{
+		"":                      strings.Replace(string(keys), `"version":1,`, "", 1), // as the first version wrote it
+		"keys.json has no keys": "{",
+		"keys.json was written by a newer version (format 2, this one knows 1)": strings.Replace(string(keys), `"version":1`, `"version":2`, 1),
+	} {
+		if text == string(keys) {
+			t.Fatalf("keys.json has no version: %s", text)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "keys.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &issuer.Server{URL: siteURL, Resource: resourceURL, Dir: dir, Provider: issuer.Provider{Issuer: providerURL, ClientID: "gateway"}}
+		if err := s.Check(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("Check with %.20s…: %v, want %q", text, err, want)
+		}
+		s.Close()
 	}
 
 	memory := newWorld(t)

@@ -43,10 +43,14 @@ type ring struct {
 	keys []signingKey // the newest last, never empty; guarded by mu
 }
 
+// version is that of the formats of the folder.
+const version = 1
+
 // storedRing is the content of the file.
 type storedRing struct {
-	Secret []byte      `json:"secret"`
-	Keys   []storedKey `json:"keys"`
+	Version int         `json:"version"` // of all files of the folder
+	Secret  []byte      `json:"secret"`
+	Keys    []storedKey `json:"keys"`
 }
 
 type storedKey struct {
@@ -149,6 +153,9 @@ func (r *ring) load() error {
 	case err != nil:
 		return fmt.Errorf("keys of the issuer: %w", err)
 	}
+	if err := ownfile.Newer(r.path, raw, version); err != nil {
+		return fmt.Errorf("keys of the issuer: %w", err)
+	}
 	var stored storedRing
 	if err := jsonx.Unmarshal(raw, &stored); err != nil || len(stored.Secret) < 32 || len(stored.Keys) == 0 {
 		return fmt.Errorf("keys of the issuer: %s has no keys, or is cut off; remove it to make new ones, which ends all logins", r.path)
@@ -167,7 +174,7 @@ func (r *ring) load() error {
 }
 
 func (r *ring) save() error {
-	stored := storedRing{Secret: r.secret}
+	stored := storedRing{Version: version, Secret: r.secret}
 	for _, k := range r.keys {
 		der, err := x509.MarshalPKCS8PrivateKey(k.key)
 		if err != nil {

@@ -20,15 +20,18 @@ import (
 
 // keyFile says where the key of a vault is, and holds the key if its Kind is inFile.
 type keyFile struct {
-	Kind  string `json:"kind"` // inKeyring, inFile or ofPassphrase
-	ID    string `json:"id,omitempty"`
-	Key   []byte `json:"key,omitempty"`
-	Salt  []byte `json:"salt,omitempty"`
-	Iter  int    `json:"iterations,omitempty"`
-	Check []byte `json:"check"` // tells a wrong key from a damaged file
+	Version int    `json:"version"` // of the whole vault
+	Kind    string `json:"kind"`    // inKeyring, inFile or ofPassphrase
+	ID      string `json:"id,omitempty"`
+	Key     []byte `json:"key,omitempty"`
+	Salt    []byte `json:"salt,omitempty"`
+	Iter    int    `json:"iterations,omitempty"`
+	Check   []byte `json:"check"` // tells a wrong key from a damaged file
 }
 
 const (
+	version = 1
+
 	inKeyring    = "keyring"
 	inFile       = "file"
 	ofPassphrase = "passphrase"
@@ -87,6 +90,9 @@ func (v *Vault) readKey() (k []byte, kind string, err error) {
 	if content == nil {
 		return nil, "", fmt.Errorf("%s: %w", v.dir, errNoKey)
 	}
+	if err := ownfile.Newer(path, content, version); err != nil {
+		return nil, "", err
+	}
 	var f keyFile
 	if json.Unmarshal(content, &f) != nil { // its text may hold the key
 		return nil, "", fmt.Errorf("%s is damaged; move %s away and log in again", path, v.dir)
@@ -124,7 +130,7 @@ func (v *Vault) readKey() (k []byte, kind string, err error) {
 
 // makeKey makes the key of a new vault.
 func (v *Vault) makeKey() (k []byte, kind string, err error) {
-	f := keyFile{Kind: inFile}
+	f := keyFile{Version: version, Kind: inFile}
 	k = make([]byte, keySize)
 	rand.Read(k) // it never fails
 	switch {

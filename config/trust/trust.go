@@ -39,6 +39,7 @@ func (s *Store) Path() string { return s.path }
 
 // Bounds of a store.
 const (
+	version     = 1 // of the file's format
 	maxBytes    = 4 << 20
 	maxContents = 32 // contents of one file; the oldest is dropped
 	lockTime    = 10 * time.Second
@@ -46,6 +47,7 @@ const (
 
 // content is the JSON form of the store: hashes by path, the newest last.
 type content struct {
+	Version int                 `json:"version"`
 	Trusted map[string][]string `json:"trusted"`
 }
 
@@ -53,6 +55,9 @@ func (s *Store) read() (*content, error) {
 	c := new(content)
 	raw, err := ownfile.Read(s.path, maxBytes)
 	if err == nil && raw != nil {
+		if err := ownfile.Newer(s.path, raw, version); err != nil {
+			return nil, fmt.Errorf("the list of trusted files: %w", err)
+		}
 		err = json.Unmarshal(raw, c)
 	}
 	if err != nil {
@@ -115,6 +120,7 @@ func (s *Store) change(ctx context.Context, f func(*content)) error {
 		c.Trusted = map[string][]string{}
 	}
 	f(c)
+	c.Version = version
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err

@@ -73,12 +73,12 @@ func (f *File) read() ([]Approval, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil
 	}
+	if err := ownfile.Newer(f.path, data, version); err != nil {
+		return nil, fmt.Errorf("approvals: %w", err)
+	}
 	var k kept
 	if err := json.Unmarshal(data, &k); err != nil {
 		return nil, fmt.Errorf("approvals: %s is damaged (%w); correct it or move it away", f.path, err)
-	}
-	if k.Version > version {
-		return nil, fmt.Errorf("approvals: %s was written by a newer version (format %d, this one knows %d); upgrade", f.path, k.Version, version)
 	}
 	return k.Approvals, nil
 }

@@ -57,7 +57,7 @@ func (c *Check) Verify() (*audit.Report, error) {
 	}
 	r, err := audit.Verify(files, o)
 	if err == nil && r.Lines > 0 && !c.readable(files) {
-		return nil, fmt.Errorf("%s is not an audit log: none of its %d lines is one", c.path, r.Lines)
+		return nil, fmt.Errorf("%s is not an audit log: none of its %d lines is one; the first: %s", c.path, r.Lines, r.Faults[0].Text)
 	}
 	return r, err
 }

@@ -142,13 +142,17 @@ func (e *ByHand) Unwrap() error { return e.Err }
 // Nothing reports whether the file has the server already.
 func (c *Change) Nothing() bool { return c.Before != nil && bytes.Equal(c.Before, c.After) }
 
+// version is that of the format of records.
+const version = 1
+
 // record is what is kept of a change.
 type record struct {
-	Path   string `json:"path"`
-	Name   string `json:"name"`
-	New    bool   `json:"new,omitempty"` // there was no file
-	Before []byte `json:"before"`
-	After  string `json:"after"` // SHA-256 of the file as it was written
+	Version int    `json:"version"`
+	Path    string `json:"path"`
+	Name    string `json:"name"`
+	New     bool   `json:"new,omitempty"` // there was no file
+	Before  []byte `json:"before"`
+	After   string `json:"after"` // SHA-256 of the file as it was written
 }
 
 func digest(data []byte) string {
@@ -170,7 +174,7 @@ func (c *Change) Write() error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(record{c.Path, c.Name, c.Before == nil, c.Before, digest(c.After)})
+	raw, err := json.Marshal(record{version, c.Path, c.Name, c.Before == nil, c.Before, digest(c.After)})
 	if err != nil {
 		return err
 	}
@@ -223,6 +227,9 @@ func Undo(t *Target, name string) (exact bool, err error) {
 	}
 	var was record
 	kept, err := ownfile.Read(place, 2*maxBytes)
+	if err == nil {
+		err = ownfile.Newer(place, kept, version)
+	}
 	if err != nil {
 		return false, err
 	}
