@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,6 +27,12 @@ type file interface {
 	Close() error
 }
 
+// near is a file whose calls are short, see nearOf.
+type near interface {
+	io.WriterAt
+	size() (int64, error)
+}
+
 // chain is the end of a log, to which lines are added. It is used by one goroutine at a time.
 type chain struct {
 	path  string
@@ -33,8 +40,9 @@ type chain struct {
 	file  file
 	disk  disk
 	sync  func() error                // of file
-	start func() bool                 // asks for a sync of file, for which disk.wait waits; false: the kernel refuses
+	start func(lone bool) bool        // asks for a sync of file, for which disk.wait waits; false: the kernel refuses
 	stat  func() (os.FileInfo, error) // of file
+	near  near                        // file, with short calls; nil: they may last
 	end
 	before   string    // name of the rotated file before an empty file
 	unsigned int       // lines since the last checkpoint
@@ -51,6 +59,10 @@ const lookTime = time.Second
 // gone reports whether the open file was cut, or removed, renamed or replaced; for the latter it looks
 // at most once in lookTime, unless now.
 func (c *chain) gone(now bool) bool {
+	if c.near != nil && !now && time.Since(c.looked) < lookTime {
+		size, err := c.near.size()
+		return err == nil && size < c.size
+	}
 	own, err := c.stat()
 	if err != nil {
 		return false
@@ -125,8 +137,8 @@ func (c *chain) recover() (detail map[string]any, err error) {
 
 // use makes f the file of the chain.
 func (c *chain) use(f *os.File) {
-	c.file, c.stat, c.looked = f, f.Stat, time.Now()
-	c.sync, c.start = func() error { return c.disk.sync(f) }, func() bool { return c.disk.start(f) }
+	c.file, c.stat, c.near, c.looked = f, f.Stat, nearOf(f), time.Now()
+	c.sync, c.start = func() error { return c.disk.sync(f) }, func(lone bool) bool { return c.disk.start(f, lone) }
 }
 
 // after finds the end of the log in the last rotated file.
@@ -252,20 +264,20 @@ func (c *chain) checkpoint() error {
 
 // write writes the group after the last whole line. After an error the chain is as it was at m.
 func (c *chain) write(m mark, wait bool) error {
-	err := c.put()
+	err := c.put(c.file)
 	if err == nil && wait {
 		err = c.sync()
 	}
 	return c.wrote(m, err)
 }
 
-// put writes the group into the file. wrote must follow.
-func (c *chain) put() error {
+// put writes the group into the file, by calls of its own or of near. wrote must follow.
+func (c *chain) put(file io.WriterAt) error {
 	if err := c.mend(); err != nil {
 		return err
 	}
 	c.torn = true
-	_, err := c.file.WriteAt(c.buf, c.size)
+	_, err := file.WriteAt(c.buf, c.size)
 	return err
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // opened returns a log whose goroutine has not begun, although callers can lead.
@@ -41,6 +43,7 @@ func TestLead(t *testing.T) {
 	for name, sync := range map[string]Sync{"group": SyncGroup, "none": SyncNone} {
 		t.Run(name, func(t *testing.T) {
 			w := opened(t, Options{Sync: sync})
+			w.several = false // a lone caller gives its lines to the goroutine, which has not begun, after holdTime
 			if sync == SyncGroup && !w.disk.ready() {
 				finished(t, w, 0) // Windows does not remove an open file
 				t.Skip("the kernel does not take requests: " + runtime.GOOS)
@@ -63,37 +66,83 @@ func TestLead(t *testing.T) {
 
 // A caller does not wait for a slow disk longer than its context lasts, and its line is written later.
 func TestLeadSlowDisk(t *testing.T) {
+	for name, lag := range map[string]time.Duration{"slow before": time.Second, "quick before": 1} {
+		t.Run(name, func(t *testing.T) {
+			w := opened(t, Options{})
+			if !w.disk.ready() {
+				finished(t, w, 0)
+				t.Skip("the kernel does not take requests: " + runtime.GOOS)
+			}
+			w.several = true
+			w.lag.Store(int64(lag))
+			ask := w.start
+			asked := make(chan bool, 1)
+			w.start = func(lone bool) bool { asked <- lone; return true } // and the disk does not answer
+			ctx, cancel := context.WithCancelCause(t.Context())
+			gone := errors.New("the client is gone")
+			got := make(chan error)
+			go func() { got <- w.Write(ctx, Entry{Kind: CallBegin, Call: "a"}) }()
+			lone := <-asked
+			if lone != (lag == 1 && w.near != nil) {
+				t.Errorf("a caller waits alone: %v", lone)
+			}
+			cancel(gone)
+			if err := <-got; !errors.Is(err, gone) {
+				t.Errorf("Write: %v, want %v", err, gone)
+			}
+			if !ask(lone) { // now it answers
+				t.Fatal("the kernel refuses")
+			}
+			w.start = ask
+			finished(t, w, 1)
+		})
+	}
+}
+
+// A caller keeps its thread only for a disk that was quick, only if nobody waits with it, and only if others can run.
+func TestLone(t *testing.T) {
 	w := opened(t, Options{})
-	if !w.disk.ready() {
-		finished(t, w, 0)
-		t.Skip("the kernel does not take requests: " + runtime.GOOS)
+	defer finished(t, w, 0)
+	if w.near == nil {
+		t.Skip("calls to the file may last: " + runtime.GOOS)
 	}
-	ask := w.start
-	asked := make(chan struct{})
-	w.start = func() bool { close(asked); return true } // and the disk does not answer
-	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("the client is gone")
-	got := make(chan error)
-	go func() { got <- w.Write(ctx, Entry{Kind: CallBegin, Call: "a"}) }()
-	<-asked
-	cancel(gone)
-	if err := <-got; !errors.Is(err, gone) {
-		t.Errorf("Write: %v, want %v", err, gone)
+	own, add := queued{waiter: new(waiter)}, queued{}
+	for _, tt := range []struct {
+		name    string
+		lag     time.Duration
+		several bool
+		sync    Sync
+		group   []queued
+		want    bool
+	}{
+		{"quick disk", holdTime, true, SyncGroup, []queued{add, own}, true},
+		{"slow disk", holdTime + 1, true, SyncGroup, []queued{add, own}, false},
+		{"unknown disk", 0, true, SyncGroup, []queued{own}, false},
+		{"another caller", holdTime, true, SyncGroup, []queued{own, own}, false},
+		{"one processor", holdTime, false, SyncGroup, []queued{own}, false},
+		{"no wait for the disk", holdTime, true, SyncNone, []queued{own}, false},
+	} {
+		w.lag.Store(int64(tt.lag))
+		w.several, w.options.Sync = tt.several, tt.sync
+		if got := w.lone(tt.group); got != tt.want {
+			t.Errorf("%s: lone is %v, want %v", tt.name, got, tt.want)
+		}
 	}
-	if !ask() { // now it answers
-		t.Fatal("the kernel refuses")
-	}
-	w.start = ask
-	finished(t, w, 1)
+	w.options.Sync = SyncGroup
 }
 
 // Callers, lines of Add and the goroutine take turns, and no line is lost.
 func TestLeadTogether(t *testing.T) {
+	for _, callers := range []int{1, 2, 16} {
+		t.Run(strconv.Itoa(callers), func(t *testing.T) { leadTogether(t, callers, 320/callers) })
+	}
+}
+
+func leadTogether(t *testing.T, callers, calls int) {
 	l, err := Open(filepath.Join(t.TempDir(), "audit.jsonl"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const callers, calls = 16, 50
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
@@ -109,7 +158,7 @@ func TestLeadTogether(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Verify([]string{l.path}, nil); err != nil || !r.Whole() || r.Lines != 2*callers*calls+2 {
+	if r, err := Verify([]string{l.path}, nil); err != nil || !r.Whole() || r.Lines != int64(2*callers*calls+2) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -80,6 +80,7 @@ const (
 	groupTime  = 10 * time.Millisecond // lines of Add wait for others as long
 	retryTime  = time.Second           // between attempts to write lines of Add
 	leadTime   = 50 * time.Millisecond // a caller waits as long for the disk before the goroutine of the log does
+	holdTime   = 2 * time.Millisecond  // a lone caller keeps its thread as long for the disk
 	rotateTime = time.Minute           // between attempts to rotate
 	lockTime   = 5 * time.Second       // wait for the lock of a shared log
 	maxQueued  = 1 << 16

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -52,7 +53,7 @@ const (
 
 // sync waits until the content of a file is on disk.
 func (d *disk) sync(f *os.File) error {
-	if d.open() && d.start(f) {
+	if d.open() && d.start(f, false) {
 		for {
 			if there, err := d.wait(); there {
 				return err
@@ -99,10 +100,14 @@ func (d *disk) open() bool {
 // ready reports whether start may be called.
 func (d *disk) ready() bool { return d.events != nil && !d.blocked }
 
-// start makes the request for a file. If it reports true, wait must follow. Its call and that of wait do not block, so
-// the scheduler does not learn of them: otherwise each line would wake its monitor, see package nonblock.
-func (d *disk) start(f *os.File) bool {
-	d.file, d.request.file = f, uint32(f.Fd())
+// start makes the request for a file. If it reports true, wait must follow, and may follow hold. Its call and that of
+// wait do not block, so the scheduler does not learn of them: otherwise each line would wake its monitor, see package
+// nonblock. The answer to a request of a lone caller does not wake the poller.
+func (d *disk) start(f *os.File, lone bool) bool {
+	d.file, d.request.file, d.request.flags = f, uint32(f.Fd()), withEventfd
+	if lone {
+		d.request.flags = 0
+	}
 	list := [1]*request{&d.request}
 	for {
 		n, _, number := syscall.RawSyscall(unix.SYS_IO_SUBMIT, d.context, 1, uintptr(unsafe.Pointer(&list)))
@@ -112,17 +117,49 @@ func (d *disk) start(f *os.File) bool {
 	}
 }
 
+// hold waits for the answer to a lone caller's request for holdTime. The thread keeps its place in the scheduler, which
+// would look for other work on each core, find none, and do so again after the answer. Signals end the wait, such as
+// that of the scheduler when it needs the thread. If hold reports false, wait must follow.
+func (d *disk) hold() (there bool, err error) {
+	most := unix.NsecToTimespec(int64(holdTime))
+	n, _, number := syscall.RawSyscall6(unix.SYS_IO_GETEVENTS, d.context, 1, 1, uintptr(unsafe.Pointer(&d.answer)), uintptr(unsafe.Pointer(&most)), 0)
+	if number != 0 || n != 1 {
+		return false, nil
+	}
+	return true, d.outcome()
+}
+
 // wait waits for the answer to the request. If it reports false, another wait must follow.
 func (d *disk) wait() (there bool, err error) {
-	if err := d.conn.Read(d.look); errors.Is(err, os.ErrDeadlineExceeded) {
+	if d.request.flags != withEventfd {
+		err = d.block()
+	} else if err = d.conn.Read(d.look); errors.Is(err, os.ErrDeadlineExceeded) {
 		return false, nil
-	} else if err != nil || d.answers != 1 {
+	}
+	if err != nil || d.answers != 1 {
 		return true, errors.Join(d.close(), waitFor(d.file)) // close waits for the request
 	}
-	if d.answer.result < 0 {
-		return true, os.NewSyscallError("fdatasync", syscall.Errno(-d.answer.result))
+	return true, d.outcome()
+}
+
+// block waits in a thread for the answer to a lone caller's request.
+func (d *disk) block() error {
+	for {
+		n, _, number := syscall.Syscall6(unix.SYS_IO_GETEVENTS, d.context, 1, 1, uintptr(unsafe.Pointer(&d.answer)), 0, 0)
+		if d.answers = int(n); number == 0 {
+			return nil
+		} else if number != unix.EINTR {
+			return number
+		}
 	}
-	return true, nil
+}
+
+// outcome returns the error of the answer.
+func (d *disk) outcome() error {
+	if d.answer.result < 0 {
+		return os.NewSyscallError("fdatasync", syscall.Errno(-d.answer.result))
+	}
+	return nil
 }
 
 // answered takes the answer, and reports false if there is none yet. The eventfd is not read: each answer
@@ -158,4 +195,49 @@ func (d *disk) close() error {
 		return os.NewSyscallError("io_destroy", number)
 	}
 	return err
+}
+
+// nearFile is a file whose calls take no longer than a copy of their bytes, since its file system is of this machine. So
+// they are made like those of package nonblock.
+type nearFile uintptr
+
+// nearOf returns f with such calls. It is nil if its file system has a server, which may be away and does not answer, and
+// for offsets that need two registers.
+func nearOf(f *os.File) near {
+	var s unix.Statfs_t
+	if unsafe.Sizeof(uintptr(0)) < 8 || unix.Fstatfs(int(f.Fd()), &s) != nil {
+		return nil
+	}
+	switch int64(s.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return nearFile(f.Fd())
+	}
+	return nil
+}
+
+// WriteAt implements [io.WriterAt].
+func (f nearFile) WriteAt(b []byte, offset int64) (int, error) {
+	for done := 0; ; {
+		n, _, number := syscall.RawSyscall6(unix.SYS_PWRITE64, uintptr(f), uintptr(unsafe.Pointer(&b[done])), uintptr(len(b)-done), uintptr(offset)+uintptr(done), 0, 0)
+		switch {
+		case number == unix.EINTR:
+		case number != 0:
+			return done, os.NewSyscallError("pwrite", number)
+		default:
+			if done += int(n); n == 0 {
+				return done, io.ErrShortWrite
+			} else if done == len(b) {
+				return done, nil
+			}
+		}
+	}
+}
+
+// size returns the size of the file.
+func (f nearFile) size() (int64, error) {
+	n, _, number := syscall.RawSyscall(unix.SYS_LSEEK, uintptr(f), 0, io.SeekEnd)
+	if number != 0 {
+		return 0, os.NewSyscallError("lseek", number)
+	}
+	return int64(n), nil
 }

@@ -49,3 +49,88 @@ func TestDisk(t *testing.T) {
 		})
 	}
 }
+
+// The answer to a lone caller comes to its thread, or else to the one that waits next.
+func TestDiskAlone(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	d := new(disk)
+	defer d.close()
+	if !d.open() {
+		t.Skip("the kernel does not take requests")
+	}
+	if there, err := d.hold(); there || err != nil {
+		t.Errorf("without a request: %v, %v", there, err)
+	}
+	held := 0
+	for range 100 {
+		if _, err := f.WriteString("line\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !d.start(f, true) {
+			t.Fatal("the kernel refuses")
+		}
+		there, err := d.hold()
+		if there {
+			held++
+		} else {
+			there, err = d.wait()
+		}
+		if !there || err != nil {
+			t.Fatalf("the answer is there: %v, %v", there, err)
+		}
+	}
+	if held == 0 {
+		t.Log("the disk was slow each time")
+	}
+	if !d.start(f, true) {
+		t.Fatal("the kernel refuses")
+	}
+	if there, err := d.wait(); !there || err != nil {
+		t.Errorf("in a thread: %v, %v", there, err)
+	}
+	if err := d.sync(f); err != nil {
+		t.Errorf("after lone callers: %v", err)
+	}
+}
+
+// A near file is written and measured as others are; one of another machine, or of none, is not near.
+func TestNearFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	near := nearOf(f)
+	if near == nil {
+		t.Skip("the file system of temporary files is not known")
+	}
+	if n, err := near.WriteAt([]byte("line\n"), 3); n != 5 || err != nil {
+		t.Errorf("WriteAt: %d, %v", n, err)
+	}
+	if n, err := near.size(); n != 8 || err != nil {
+		t.Errorf("size: %d, %v", n, err)
+	}
+	if data, err := os.ReadFile(f.Name()); string(data) != "\x00\x00\x00line\n" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	readOnly, err := os.Open(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer readOnly.Close()
+	if n, err := nearOf(readOnly).WriteAt([]byte("x"), 0); n != 0 || !errors.Is(err, syscall.EBADF) {
+		t.Errorf("WriteAt of a file to read: %d, %v", n, err)
+	}
+	proc, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer proc.Close()
+	if nearOf(proc) != nil {
+		t.Error("a file of the kernel is near")
+	}
+}

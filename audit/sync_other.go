@@ -12,7 +12,9 @@ func (*disk) sync(f *os.File) error { return f.Sync() }
 
 func (*disk) ready() bool { return false }
 
-func (*disk) start(*os.File) bool { return false }
+func (*disk) start(*os.File, bool) bool { return false }
+
+func (*disk) hold() (bool, error) { return false, nil }
 
 func (*disk) wait() (bool, error) { return true, nil }
 
@@ -21,3 +23,5 @@ func (*disk) patient() {}
 func hurry(*os.File) {}
 
 func (*disk) close() error { return nil }
+
+func nearOf(*os.File) near { return nil }

@@ -23,7 +23,8 @@ type writer struct {
 
 	taken []queued // room for the next group; nil: a group is being written; guarded by mu
 
-	handed chan *flight // from a caller that has led, to the goroutine, which is busy then
+	handed  chan *flight // from a caller that has led, to the goroutine, which is busy then
+	several bool         // other goroutines run while a caller keeps its thread
 }
 
 // open begins to write.
@@ -247,7 +248,7 @@ func (w *writer) settle(group []queued, begun time.Time, err error) error {
 // leave closes a file that is gone, so that the next group opens the log again.
 func (w *writer) leave() {
 	_ = w.file.Close() // its lines are written
-	w.file = nil
+	w.file, w.near = nil, nil
 }
 
 func (w *writer) tryCommit(group []queued, due, last bool) (err error) {
