@@ -98,7 +98,6 @@ type apiPage struct {
 func (s *site) renderPackages() {
 	for _, p := range s.packages {
 		a := &apiPage{pkg: p, site: s, text: p.doc.Parser(), html: p.doc.Printer()}
-		a.html.HeadingLevel = 3
 		a.html.DocLinkURL = a.link
 		seen := map[string]int{}
 		a.html.HeadingID = func(h *comment.Heading) string { // several comments of a page may have the same heading
@@ -149,8 +148,8 @@ func (a *apiPage) write() {
 	d := a.doc
 	fmt.Fprintf(&a.out, "<h1>package %s</h1>\n<pre tabindex=\"0\"><code>import %q</code></pre>\n", d.Name, d.ImportPath)
 	a.entry("package "+d.Name, "", d.Doc)
-	a.comment(d.Doc)
-	a.examples(d.Examples)
+	a.comment(1, d.Doc)
+	a.examples(2, d.Examples)
 	a.values("Constants", d.Consts)
 	a.values("Variables", d.Vars)
 	if len(d.Funcs) > 0 {
@@ -163,8 +162,8 @@ func (a *apiPage) write() {
 	for _, t := range d.Types {
 		a.symbol(3, "type", t.Name, t.Doc)
 		a.code(t.Decl, a.members(t)...)
-		a.comment(t.Doc)
-		a.examples(t.Examples)
+		a.comment(3, t.Doc)
+		a.examples(4, t.Examples)
 		a.values("", t.Consts)
 		a.values("", t.Vars)
 		a.funcs(4, t.Funcs)
@@ -181,8 +180,8 @@ func (a *apiPage) funcs(level int, funcs []*doc.Func) {
 		}
 		a.symbol(level, "func", name, f.Doc)
 		a.code(f.Decl)
-		a.comment(f.Doc)
-		a.examples(f.Examples)
+		a.comment(level, f.Doc)
+		a.examples(level+1, f.Examples)
 	}
 }
 
@@ -198,7 +197,7 @@ func (a *apiPage) values(title string, values []*doc.Value) {
 			}
 		}
 		a.code(v.Decl)
-		a.comment(v.Doc)
+		a.comment(3, v.Doc)
 	}
 }
 
@@ -243,7 +242,11 @@ func (a *apiPage) entry(title, anchor, text string) {
 	a.site.entries = append(a.site.entries, entry{title, a.doc.ImportPath, a.page.path + anchor, a.doc.Synopsis(text)})
 }
 
-func (a *apiPage) comment(text string) { a.out.Write(a.html.HTML(a.text.Parse(text))) }
+// comment writes a doc comment below a heading of a level. Its code scrolls by the keyboard.
+func (a *apiPage) comment(level int, text string) {
+	a.html.HeadingLevel = level + 1
+	a.out.Write(bytes.ReplaceAll(a.html.HTML(a.text.Parse(text)), []byte("<pre>"), []byte(`<pre tabindex="0">`)))
+}
 
 // code writes a declaration. Links lead to its members, which are on lines of their own.
 func (a *apiPage) code(node ast.Node, members ...string) {
@@ -271,14 +274,14 @@ func (a *apiPage) code(node ast.Node, members ...string) {
 	fmt.Fprintf(&a.out, `<pre tabindex="0"><code>%s</code></pre>`+"\n", code)
 }
 
-func (a *apiPage) examples(examples []*doc.Example) {
+func (a *apiPage) examples(level int, examples []*doc.Example) {
 	for _, x := range examples {
 		title := "Example"
 		if x.Suffix != "" {
 			title += " (" + strings.ReplaceAll(x.Suffix, "_", " ") + ")"
 		}
 		fmt.Fprintf(&a.out, "<details><summary>%s</summary>\n", title)
-		a.comment(x.Doc)
+		a.comment(level, x.Doc)
 		var text bytes.Buffer
 		var node any = &printer.CommentedNode{Node: x.Code, Comments: x.Comments}
 		if x.Play != nil {
