@@ -21,6 +21,9 @@ import (
 // user is the user and group of containers, the "nonroot" of distroless images.
 const user = "65532:65532"
 
+// published is where images are published.
+const published = "ghcr.io/patchbay-dev/patchbay"
+
 // image makes a container image for Linux from nothing: the program, the certificates of authorities, and a temporary folder. It
 // is an OCI layout in a tar file, as "docker load" and "skopeo copy oci-archive:FILE …" take it.
 func (r *release) image() error {
@@ -48,9 +51,10 @@ func (r *release) image() error {
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: s.os, Architecture: s.arch}}})
 	}
+	name := published + ":" + r.version
 	// One image by its name, of which each machine takes its own: tools refuse a layout with several.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
-		Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
+		Annotations: map[string]string{"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name},
 	}})
 	dir := filepath.Join(r.work, "image")
 	if _, err := layout.Write(dir, named); err != nil {

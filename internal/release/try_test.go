@@ -406,8 +406,14 @@ func ready(t *testing.T, address string) {
 // The layout of the image is valid for two tools. Unpacked and read-only, as its user, it calls a tool, serves, and refuses a
 // command, which it does not have, in words.
 func TestImage(t *testing.T) {
-	work := t.TempDir()
-	command(t, "tar", "-xf", made(t, "patchbay_*_image.tar"), "-C", work)
+	work, file := t.TempDir(), made(t, "patchbay_*_image.tar")
+	store := t.TempDir()
+	_, version, _ := strings.Cut(strings.TrimSuffix(file, "_image.tar"), "patchbay_")
+	loaded := command(t, "podman", "--root", filepath.Join(store, "root"), "--runroot", filepath.Join(store, "run"), "--storage-driver", "vfs", "load", "-i", file)
+	if want := "Loaded image: " + published + ":" + version + "\n"; !strings.HasSuffix(loaded, want) {
+		t.Errorf("podman load says\n%swant %s", loaded, want)
+	}
+	command(t, "tar", "-xf", file, "-C", work)
 	for _, arch := range architectures {
 		var config struct {
 			Config struct {
