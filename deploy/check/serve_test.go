@@ -33,10 +33,13 @@ func TestChartServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := mounted(t, map[string]string{"keys.jsonl": string(entry)})
-	http1, metrics := free(t), free(t)
+	address, metrics := free(t), free(t)
 	files := map[string]string{}
-	for name, text := range r.config.Data { // other programs may use the ports of the chart
-		files[name] = strings.NewReplacer("0.0.0.0:7420", "0.0.0.0:"+http1, "0.0.0.0:9090", "0.0.0.0:"+metrics).Replace(text)
+	for name, text := range r.config.Data { // a test listens for this machine alone
+		files[name] = strings.NewReplacer("0.0.0.0:7420", address, "0.0.0.0:9090", metrics).Replace(text)
+	}
+	if !strings.Contains(files["gateway.yaml"], address) || !strings.Contains(files["gateway.yaml"], metrics) {
+		t.Fatalf("gateway.yaml does not listen at 0.0.0.0:7420 and 0.0.0.0:9090:\n%s", r.config.Data["gateway.yaml"])
 	}
 	config := mounted(t, files)
 	modules, err := filepath.EvalSymlinks("../../interop/npm/node_modules")
@@ -70,7 +73,7 @@ func TestChartServes(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- up.Wait() }()
-	url := "http://127.0.0.1:" + http1
+	url := "http://" + address
 	for status := 0; status != http.StatusOK; {
 		if res, err := http.Get(url + box.ReadinessProbe.HTTPGet.Path); err == nil {
 			status = res.StatusCode
@@ -97,7 +100,7 @@ func TestChartServes(t *testing.T) {
 			t.Errorf("%s: %s", tool, out)
 		}
 	}
-	res, err := http.Get("http://127.0.0.1:" + metrics + "/metrics")
+	res, err := http.Get("http://" + metrics + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,17 +143,13 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// free returns a port that nobody listens at.
+// free returns an address on loopback that nobody listens at.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "0.0.0.0:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return l.Addr().String()
 }

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"text/template"
 )
@@ -99,4 +101,36 @@ func (r *release) sum(name string) (string, error) {
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// chartVersion matches the lines of Chart.yaml with the version of the chart and of the program.
+var chartVersion = regexp.MustCompile(`(?m)^(version|appVersion): .*$`)
+
+// chart makes the chart of Helm, whose version is that of the release, so that it takes the images of the release.
+func (r *release) chart() error {
+	var members []member
+	dir := filepath.Join(r.root, "deploy", "helm", "patchbay")
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if name == "Chart.yaml" {
+			content = chartVersion.ReplaceAll(content, []byte("$1: "+r.version))
+		}
+		members = append(members, member{filepath.ToSlash(name), 0o644, content})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	content, err := tarred(members, "patchbay/", r.time)
+	if err != nil {
+		return err
+	}
+	return r.add("patchbay-"+r.version+"-helm.tgz", content)
 }

@@ -4,7 +4,7 @@
 //	go -C internal/release run . --snapshot --out DIR   from any commit, to try
 //
 // It builds the program for each system, and makes archives, packages for Linux (deb, rpm, apk), a container
-// image, packages for npm, files for Homebrew and Scoop, a list of what is inside (CycloneDX), and checksums, which
+// image, packages for npm, files for Homebrew and Scoop, a chart of Helm, a list of what is inside (CycloneDX), and checksums, which
 // it signs with --key. It needs Go and git, and no network beyond that of Go modules. The same commit and the same
 // version of Go give the same bytes.
 package main
@@ -85,7 +85,7 @@ func run(out, key string, snapshot bool) (err error) {
 		do   func() error
 	}{
 		{"programs", r.build}, {"modules", r.collectModules}, {"archives", r.archives}, {"packages", r.packages},
-		{"image", r.image}, {"npm", r.npm}, {"Homebrew and Scoop", r.feeds}, {"contents", r.contents},
+		{"image", r.image}, {"npm", r.npm}, {"Homebrew and Scoop", r.feeds}, {"chart", r.chart}, {"contents", r.contents},
 	} {
 		t := time.Now()
 		if err := step.do(); err != nil {

@@ -74,6 +74,24 @@ func TestModulesHaveLicences(t *testing.T) {
 	}
 }
 
+// The chart of a release has its version, in front of everything that helm needs.
+func TestChart(t *testing.T) {
+	r := &release{root: filepath.Join("..", ".."), out: t.TempDir(), version: "1.2.3-rc.1"}
+	if err := r.chart(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	command(t, "tar", "-xzf", filepath.Join(r.out, "patchbay-1.2.3-rc.1-helm.tgz"), "-C", dir)
+	text, err := os.ReadFile(filepath.Join(dir, "patchbay", "Chart.yaml"))
+	if err != nil || strings.Count(string(text), "ersion: 1.2.3-rc.1\n") != 2 {
+		t.Errorf("Chart.yaml: %v\n%s", err, text)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "own"), os.DirFS(filepath.Join(r.root, "deploy", "helm", "patchbay"))); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "diff", "-r", "-x", "Chart.yaml", filepath.Join(dir, "patchbay"), filepath.Join(dir, "own"))
+}
+
 func TestManual(t *testing.T) {
 	r := &release{root: filepath.Join("..", ".."), version: "1.2.3"}
 	pages, err := r.manual()

@@ -222,6 +222,7 @@ func TestDeb(t *testing.T) {
 		present(t, root, installedFiles...)
 		present(t, root, "usr/lib/systemd/system/patchbay.service", "usr/lib/systemd/user/patchbay.service", "usr/share/doc/patchbay/copyright")
 		command(t, "dpkg", append(dpkg, "--audit")...)
+		systemd(t, root)
 		command(t, "dpkg", append(dpkg, "--install", file)...) // as an upgrade does
 		present(t, root, "etc/patchbay/mcp.json")
 		command(t, "dpkg", append(dpkg, "--purge", "patchbay")...)
@@ -233,6 +234,20 @@ func TestDeb(t *testing.T) {
 	if out := command(t, "lintian", "--allow-root", "--fail-on", "error", made(t, "patchbay_*_amd64.deb")); strings.Contains(out, "E: ") {
 		t.Error(out)
 	}
+}
+
+// systemd sees that the unit is right, and that the service has few rights.
+func systemd(t *testing.T, root string) {
+	t.Helper()
+	targets, err := filepath.Glob("/usr/lib/systemd/system/*.target")
+	if err != nil || len(targets) == 0 {
+		t.Fatalf("systemd is not installed: %v", err)
+	}
+	for _, path := range targets {
+		copyFile(t, path, filepath.Join(root, path))
+	}
+	command(t, "systemd-analyze", "verify", "--man=no", "--root="+root, "patchbay.service")
+	command(t, "systemd-analyze", "security", "--offline=yes", "--root="+root, "--threshold=20", "patchbay.service") // 2.0
 }
 
 // installedFiles are in each package.
