@@ -127,7 +127,7 @@ func (c *Conversation) Permit(ctx context.Context, tools, when string, answer An
 	case len(named) == 0:
 		return nil, fmt.Errorf("no tool that is available now matches %q", tools)
 	case len(covered) == 0:
-		return nil, fmt.Errorf("%s allows no call: %w", ruleText("", tools, when)[1:], why)
+		return nil, fmt.Errorf("`%s` allows no call: %w", ruleText("", tools, when)[1:], why)
 	}
 	byServer := map[*server][]*mcp.Tool{}
 	for _, t := range covered {

@@ -49,13 +49,21 @@ func (a *approval) show(l *look) sheet {
 	return s
 }
 
-// changes shows what has changed in a tool since it was allowed, if that is known.
+// changes shows what has changed in a tool since it was allowed, if that is known. The rest of a long line is
+// indented, as it could look like a line of its own.
 func (l *look) changes(a *host.Approval) (out []string) {
 	if a.Before == nil {
 		return nil
 	}
+	first := *l
+	first.width -= 4
 	for _, line := range allow.Diff(a.Before, a.Tool) {
-		out = append(out, l.wrapped(line.String(), "", line.Style())...)
+		for i, part := range first.wrapped(line.String(), "", line.Style()) {
+			if i > 0 {
+				part = "    " + part
+			}
+			out = append(out, part)
+		}
 	}
 	return append(out, "", l.paint("The call now:", bold))
 }

@@ -38,6 +38,7 @@ type sheet struct {
 	cursor bool // there is a cursor: in the foot at y, or in the body, which scrolls to show it
 	inBody bool
 	x, y   int
+	end    int // the body scrolls to show what is above this line too, if there is room
 }
 
 // question is a dialog, and the channel for its answer.
@@ -115,6 +116,7 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 	s.body = append(moved, s.body...)
 	if s.inBody {
 		s.y += len(moved)
+		s.end += len(moved)
 	}
 	room = max(1, rows-len(s.head)-len(s.foot))
 	if len(s.body) > room {
@@ -122,7 +124,7 @@ func (q *question) view(l *look, rows, others int, armed bool) (lines []string, 
 	}
 	q.page = room
 	if s.inBody {
-		q.top = min(q.top, s.y)
+		q.top = min(max(q.top, s.end-room), s.y)
 		q.top = max(q.top, s.y-room+1)
 	}
 	q.top = max(0, min(q.top, len(s.body)-room))

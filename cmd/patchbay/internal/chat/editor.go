@@ -42,14 +42,22 @@ func (e *editor) insert(s string) (fits bool) {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\ufffd"))
-	before, after := strings.Join(e.text[:e.at], ""), strings.Join(e.text[e.at:], "")
-	// Typed characters may combine with the letter before them.
-	head := screen.Letters(before + s)
-	all := screen.Letters(before + s + after)
-	if len(all) > maxInput {
+	// Typed characters may combine with the letters beside them, but no others: a long text is not split again.
+	from, to := max(0, e.at-1), min(e.at+1, len(e.text))
+	before := strings.Join(e.text[from:e.at], "") + s
+	letters := screen.Letters(before + strings.Join(e.text[e.at:to], ""))
+	if from+len(letters)+len(e.text)-to > maxInput {
 		return false
 	}
-	e.text, e.at = all, min(len(head), len(all))
+	if len(e.text) == 0 {
+		e.text = letters
+	} else {
+		e.text = slices.Replace(e.text, from, to, letters...)
+	}
+	e.at = from
+	for size := 0; size < len(before); e.at++ {
+		size += len(e.text[e.at])
+	}
 	return true
 }
 
@@ -57,7 +65,7 @@ func (e *editor) insert(s string) (fits bool) {
 func (e *editor) delete(from, to int) {
 	from, to = max(0, from), min(to, len(e.text))
 	if from < to {
-		e.text = slices.Delete(slices.Clone(e.text), from, to)
+		e.text = slices.Delete(e.text, from, to)
 	}
 	e.at = min(from, len(e.text))
 }

@@ -46,6 +46,25 @@ func TestEditor(t *testing.T) {
 	}
 }
 
+// A key costs little in a long text, which is not split into letters again.
+func TestEditorLongText(t *testing.T) {
+	var e editor
+	e.insert(strings.Repeat("a long line of text\n", 40_000))
+	e.insert("e") // makes room for more letters
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	e.insert("\u0301")
+	e.insert("x")
+	e.key(keyOf("backspace"))
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("two letters and a backspace allocate %d bytes", n)
+	}
+	if got := e.text[len(e.text)-1]; got != "e\u0301" || e.at != len(e.text) {
+		t.Errorf("the last letter is %q with the cursor at %d of %d", got, e.at, len(e.text))
+	}
+}
+
 func TestEditorPaste(t *testing.T) {
 	var e editor
 	e.insert("a\r\nb\x1b[31m\x00\tc\xff")

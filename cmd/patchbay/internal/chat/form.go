@@ -360,6 +360,9 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 		s.inBody, s.y = true, len(s.body) // keep it visible
 	}
 	s.body = append(s.body, l.paint(label, style)+need+" "+value)
+	if e.problem != "" {
+		s.body = append(s.body, l.wrapped("! "+screen.Visible(e.problem), "  ", red)...)
+	}
 	if active {
 		indent := strings.Repeat(" ", min(wide+2, l.width/4))
 		if e.Kind == schema.MultiEnum {
@@ -374,9 +377,7 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 		if text := hint(e); text != "" {
 			s.body = append(s.body, l.wrapped("("+text+")", indent, dim)...)
 		}
-	}
-	if e.problem != "" {
-		s.body = append(s.body, l.wrapped("! "+screen.Visible(e.problem), "  ", red)...)
+		s.end = len(s.body)
 	}
 }
 

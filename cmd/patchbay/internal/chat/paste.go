@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"context"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -12,6 +14,25 @@ const (
 	findTime  = 200 * time.Millisecond // to find pasted paths: a network folder may not answer
 )
 
+// largePaste is the size of a paste, in bytes, whose memory is given back to the system at once: reading it takes up
+// to fifty times as much, and an idle program would keep that for minutes.
+const largePaste = 256 << 10
+
+// release gives the memory of a large paste back, once it has been sent or left out.
+func (u *ui) release() {
+	if !u.large || u.turn != nil || len(u.input.text) > largePaste {
+		return
+	}
+	u.large = false
+	u.c.start(func(ctx context.Context) {
+		select {
+		case <-time.After(time.Second): // the event is still in use
+			debug.FreeOSMemory()
+		case <-ctx.Done():
+		}
+	})
+}
+
 const tooLong = "the pasted text is too long for a message and was left out"
 
 // pasteInput inserts a pasted text into the input. Paths of files become mentions, except in a command.
@@ -20,7 +41,7 @@ func (u *ui) pasteInput(text string) {
 	before := strings.Join(u.input.text[:u.input.at], "")
 	if isCommand(strings.TrimSpace(before)) && before != "" {
 		if !u.input.insert(text) {
-			u.say(tooLong)
+			u.note("%s", tooLong)
 		}
 		return
 	}
@@ -43,6 +64,6 @@ func (u *ui) pasteInput(text string) {
 		u.pasted = u.pasted[max(0, len(u.pasted)-maxPasted):]
 	}
 	if !u.input.insert(text) {
-		u.say(tooLong)
+		u.note("%s", tooLong)
 	}
 }

@@ -3,8 +3,10 @@ package chat
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -71,6 +73,29 @@ func TestContext(t *testing.T) {
 		press(u, "enter")
 		settle(u)
 		wants(t, p, "/context waits for the end of the turn")
+	})
+}
+
+// The memory of a large paste goes back to the system when its text has left the input.
+func TestPasteIsReleased(t *testing.T) {
+	forced := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumForcedGC
+	}
+	onStage(t, func(t *testing.T, u *ui, p *paper) {
+		before := forced()
+		u.Update(tea.PasteMsg{Content: strings.Repeat("long\n", largePaste/4)})
+		settle(u)
+		if !u.large || forced() != before {
+			t.Error("memory is released while the text is in the input")
+		}
+		press(u, "ctrl+c")
+		settle(u)
+		time.Sleep(2 * time.Second) // of the test's clock
+		if u.large || forced() == before {
+			t.Error("memory is not released when the text has left the input")
+		}
 	})
 }
 

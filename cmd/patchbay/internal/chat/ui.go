@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -58,6 +59,7 @@ type ui struct {
 
 	input     editor
 	pasted    []string // texts with an @, the newest last
+	large     bool     // memory of a large paste is to be released
 	history   history
 	menu      menu
 	picker    *picker // in place of the input; nil: closed
@@ -241,6 +243,7 @@ func (u *ui) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		return u, nil
 	}
 	u.draw()
+	u.release()
 	return u, cmd
 }
 
@@ -404,10 +407,11 @@ func (u *ui) answer(k tea.KeyPressMsg) {
 }
 
 func (u *ui) paste(text string) {
+	u.large = u.large || len(text) > largePaste
 	switch {
 	case u.viewer != nil:
-	case len(screen.Letters(text)) > maxInput:
-		u.say(tooLong)
+	case utf8.RuneCountInString(text) > maxInput: // split into letters it would take sixteen bytes for each
+		u.note("%s", tooLong)
 	case u.asking() && u.questions[0].dialog.writes():
 		u.questions[0].dialog.paste(text)
 	case u.picker != nil:

@@ -1,9 +1,14 @@
 package screen
 
+import "unicode/utf8"
+
 // Letters splits a text into units that a cursor moves over in one step: a letter with the
 // characters joined to it, such as accents or the parts of an emoji.
 func Letters(s string) []string {
-	var out []string
+	if s == "" {
+		return nil
+	}
+	out := make([]string, 0, utf8.RuneCountInString(s))
 	from := 0
 	var last rune
 	flag := false // the letter is half of a flag
@@ -18,8 +23,5 @@ func Letters(s string) []string {
 		flag = half && !joined
 		last = r
 	}
-	if from < len(s) {
-		out = append(out, s[from:])
-	}
-	return out
+	return append(out, s[from:])
 }
