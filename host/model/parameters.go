@@ -59,7 +59,8 @@ var names = map[string]string{
 
 // Set sets a parameter by its name: "effort", "temperature", "topP", "maxTokens", or an extra member of
 // the request, whose value is JSON or else a text. An empty value, or "default", removes the
-// parameter. A name that looks like a misspelt one is an error, as is a value that does not fit.
+// parameter. A name that looks like a misspelt one is an error, as is a value that does not fit: after
+// an error the parameters are as before.
 func (p *Parameters) Set(name, value string) error {
 	known, is := names[name]
 	if !is {
@@ -71,6 +72,7 @@ func (p *Parameters) Set(name, value string) error {
 	if value == "default" {
 		value = ""
 	}
+	before := *p
 	var err error
 	switch known {
 	case "effort":
@@ -89,6 +91,9 @@ func (p *Parameters) Set(name, value string) error {
 		}
 	default:
 		err = p.extra(known, value)
+	}
+	if err != nil {
+		*p = before
 	}
 	return err
 }

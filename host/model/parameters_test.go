@@ -6,6 +6,25 @@ import (
 	"testing"
 )
 
+// A value that does not fit changes nothing.
+func TestParametersSetFails(t *testing.T) {
+	var p Parameters
+	for _, set := range [][2]string{{"effort", "high"}, {"temperature", "0.5"}, {"topP", "0.9"}, {"maxTokens", "100"}, {"seed", "7"}} {
+		if err := p.Set(set[0], set[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := p.List()
+	for _, set := range [][2]string{{"effort", "bogus"}, {"temperature", "hot"}, {"topP", "2"}, {"maxTokens", "-1"}, {"messages", "[]"}} {
+		if err := p.Set(set[0], set[1]); err == nil {
+			t.Errorf("%s=%s is accepted", set[0], set[1])
+		}
+		if got := p.List(); !slices.Equal(got, want) {
+			t.Errorf("after %s=%s the parameters are %q, want %q", set[0], set[1], got, want)
+		}
+	}
+}
+
 func TestParametersSet(t *testing.T) {
 	for _, tt := range []struct {
 		set  string // NAME=VALUE, in order
