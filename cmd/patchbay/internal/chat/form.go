@@ -285,7 +285,11 @@ func (f *form) show(l *look) sheet {
 			if ok {
 				text = e.shown(v)
 			}
-			label := screen.Pad(screen.Cut(e.label(), wide), wide)
+			label := screen.Pad(e.label(), wide)
+			if screen.Columns(label) > wide { // it may be the question, so all of it is shown
+				s.body = append(s.body, l.wrapped(label, "", dim)...)
+				label = strings.Repeat(" ", wide)
+			}
 			for i, line := range screen.Fold(text, max(8, l.width-wide-2)) {
 				if i > 0 {
 					label = strings.Repeat(" ", wide)
@@ -365,11 +369,14 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 	}
 	if active {
 		indent := strings.Repeat(" ", min(wide+2, l.width/4))
+		if screen.Columns(e.label()) > wide {
+			s.body = append(s.body, l.wrapped(e.label(), indent, bold)...)
+		}
 		if e.Kind == schema.MultiEnum {
 			s.body = append(s.body, e.list(l, indent)...)
 		}
 		if e.Kind == schema.Enum && len(e.Options) > 2 {
-			s.body = append(s.body, l.wrapped("one of "+strings.Join(e.options(), ", "), indent, dim)...)
+			s.body = append(s.body, l.wrapped(e.near(), indent, dim)...)
 		}
 		if text := screen.OneLine(e.Description); text != "" {
 			s.body = append(s.body, l.wrapped(text, indent, dim)...)
@@ -379,6 +386,17 @@ func (f *form) showField(l *look, s *sheet, e *entry, wide int, active bool) {
 		}
 		s.end = len(s.body)
 	}
+}
+
+// near names the options around the chosen one, or all if they are few.
+func (e *entry) near() string {
+	const most = 9
+	options := e.options()
+	if len(options) <= most {
+		return "one of " + strings.Join(options, ", ")
+	}
+	first := max(0, min(e.choice-most/2, len(options)-most))
+	return fmt.Sprintf("%d to %d of %d: %s", first+1, first+most, len(options), strings.Join(options[first:first+most], ", "))
 }
 
 // list shows the options of a field with several choices.

@@ -288,28 +288,6 @@ func TestForm(t *testing.T) {
 	})
 }
 
-// A form scrolls to the choices of a field.
-func TestFormScrolls(t *testing.T) {
-	onStage(t, func(t *testing.T, u *ui, p *paper) {
-		resize(u, 60, 13)
-		typed(u, "call book")
-		press(u, "enter")
-		settle(u)
-		press(u, "c")
-		settle(u)
-		typed(u, "Ada")
-		press(u, "tab")
-		typed(u, "ada@example.com")
-		press(u, "tab", "tab", "tab", "tab")
-		text := p.frameText()
-		for _, want := range []string{"snack", "[ ] ice", "[ ] wine", "space selects"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("the form does not show %q:\n%s", want, text)
-			}
-		}
-	})
-}
-
 func TestFormIsLeft(t *testing.T) {
 	for key, want := range map[string]string{"d": "declined", "c": "dismissed"} {
 		onStage(t, func(t *testing.T, u *ui, p *paper) {
