@@ -39,7 +39,8 @@ func (o *Operation) acceptHeader() string {
 func (a *api) call(ctx context.Context, o *Operation, args []byte) (*mcp.ToolResult, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.options.Timeout, fmt.Errorf("the API has not answered within %v", a.options.Timeout))
 	defer cancel()
-	req, err := a.request(ctx, o, args)
+	x := &exchange{api: a}
+	req, err := x.request(ctx, o, args)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (a *api) call(ctx context.Context, o *Operation, args []byte) (*mcp.ToolRes
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, a.explain(ctx, err)
+		return nil, x.explain(ctx, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusSwitchingProtocols { // the body is the connection, which does not end with ctx
@@ -57,19 +58,19 @@ func (a *api) call(ctx context.Context, o *Operation, args []byte) (*mcp.ToolRes
 	}
 	data, err := io.ReadAll(io.LimitReader(res.Body, a.options.MaxBytes+1))
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("the answer of the API, %s, broke off after %d bytes: %s", statusOf(res), len(data), a.hide(oneLine(err.Error(), 200)))
+		return nil, fmt.Errorf("the answer of the API, %s, broke off after %d bytes: %s", statusOf(res), len(data), x.hide(oneLine(err.Error(), 200)))
 	}
 	if err != nil {
-		return nil, a.explain(ctx, err)
+		return nil, x.explain(ctx, err)
 	}
 	if location := res.Header.Get("Location"); res.StatusCode >= 300 && res.StatusCode < 400 && location != "" {
-		return nil, fmt.Errorf("the API redirects to %s, which was not followed: only a GET is, and only to the same host", quote(a.hide(location)))
+		return nil, fmt.Errorf("the API redirects to %s, which was not followed: only a GET is, and only to the same host", quote(x.hide(location)))
 	}
-	return a.result(o, req, res, data), nil
+	return x.result(o, req, res, data), nil
 }
 
 // explain turns an error of the HTTP client into one with the next step.
-func (a *api) explain(ctx context.Context, err error) error {
+func (x *exchange) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -82,22 +83,22 @@ func (a *api) explain(ctx context.Context, err error) error {
 	}
 	var refused *net.OpError
 	if errors.As(err, &refused) && refused.Op == "dial" {
-		return fmt.Errorf("the API at %s cannot be reached: %s", a.base.Host, oneLine(refused.Err.Error(), 200))
+		return fmt.Errorf("the API at %s cannot be reached: %s", x.base.Host, oneLine(refused.Err.Error(), 200))
 	}
 	var in *url.Error
 	if errors.As(err, &in) {
 		err = in.Err
 	}
-	return fmt.Errorf("the API did not answer: %s", a.hide(oneLine(err.Error(), 1000)))
+	return fmt.Errorf("the API did not answer: %s", x.hide(oneLine(err.Error(), 1000)))
 }
 
 // result makes the result of a tool of an answer.
-func (a *api) result(o *Operation, req *http.Request, res *http.Response, data []byte) *mcp.ToolResult {
-	cut := int64(len(data)) > a.options.MaxBytes
+func (x *exchange) result(o *Operation, req *http.Request, res *http.Response, data []byte) *mcp.ToolResult {
+	cut := int64(len(data)) > x.options.MaxBytes
 	if cut {
-		data = data[:a.options.MaxBytes]
+		data = data[:x.options.MaxBytes]
 	}
-	mediaType, _, _ := mime.ParseMediaType(a.hide(res.Header.Get("Content-Type")))
+	mediaType, _, _ := mime.ParseMediaType(x.hide(res.Header.Get("Content-Type")))
 	out := &mcp.ToolResult{IsError: res.StatusCode >= 400}
 	say := func(format string, args ...any) {
 		out.Content = append(out.Content, mcp.Text(fmt.Sprintf(format, args...)))
@@ -111,43 +112,43 @@ func (a *api) result(o *Operation, req *http.Request, res *http.Response, data [
 	case out.IsError:
 		say("The API answered %s.", statusOf(res))
 		if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
-			if why := a.missing(req.Context(), o); why != "" {
+			if why := x.missing(req.Context(), o); why != "" {
 				say("%s", why)
 			}
 		}
 		if after := res.Header.Get("Retry-After"); after != "" {
-			say("It asks to wait: Retry-After: %s.", oneLine(a.hide(after), 100))
+			say("It asks to wait: Retry-After: %s.", oneLine(x.hide(after), 100))
 		}
 		if isText && len(data) > 0 {
-			say("%s", text.Clip(strings.ToValidUTF8(a.hide(string(data)), "\ufffd"), maxErrorText))
+			say("%s", text.Clip(strings.ToValidUTF8(x.hide(string(data)), "\ufffd"), maxErrorText))
 		}
 		return out
 	case len(data) == 0:
 		say("The API answered %s, without content.", statusOf(res))
 		if location := res.Header.Get("Location"); location != "" {
-			say("Location: %s", oneLine(a.hide(location), 2000))
+			say("Location: %s", oneLine(x.hide(location), 2000))
 		}
 		return out
 	case encoding != "":
 		out.IsError = true
-		say("The API answered in the encoding %s, which this server has not asked for and cannot read.", quote(a.hide(encoding)))
+		say("The API answered in the encoding %s, which this server has not asked for and cannot read.", quote(x.hide(encoding)))
 		return out
-	case a.onlyJSON(o) && !isJSON(mediaType) && jsonx.Valid(data, maxDepth*8) != nil && !cut:
+	case x.onlyJSON(o) && !isJSON(mediaType) && jsonx.Valid(data, maxDepth*8) != nil && !cut:
 		out.IsError = true
 		say("The API answered %s where its document has JSON. The beginning of the answer follows.", quote(mediaType))
 		if isText {
-			say("%s", text.Clip(strings.ToValidUTF8(a.hide(string(data)), "\ufffd"), 1000))
+			say("%s", text.Clip(strings.ToValidUTF8(x.hide(string(data)), "\ufffd"), 1000))
 		}
 		return out
 	case !isText:
-		out.Content = a.binary(mediaType, []byte(a.hide(string(data))), cut)
+		out.Content = x.binary(mediaType, []byte(x.hide(string(data))), cut)
 		return out
 	}
-	say("%s", strings.ToValidUTF8(a.hide(string(data)), "\ufffd"))
+	say("%s", strings.ToValidUTF8(x.hide(string(data)), "\ufffd"))
 	if cut {
 		say("The answer is longer; only its first %d bytes are here. Ask for less, by a filter or a smaller page, if the API can do that.", len(data))
 	}
-	if next := a.next(o, req, res.Header); next != "" {
+	if next := x.next(o, req, res.Header); next != "" {
 		say("There are more; call the tool again with %s.", next)
 	}
 	return out
@@ -181,7 +182,7 @@ func (a *api) binary(mediaType string, data []byte, cut bool) []mcp.Content {
 
 // next returns the arguments of the next page, from a link with rel="next" to the same path (RFC 8288): those that
 // differ.
-func (a *api) next(o *Operation, req *http.Request, h http.Header) string {
+func (x *exchange) next(o *Operation, req *http.Request, h http.Header) string {
 	for _, link := range strings.Split(strings.Join(h.Values("Link"), ","), ",") {
 		target, params, _ := strings.Cut(link, ">")
 		target = strings.TrimLeft(target, " <")
@@ -197,7 +198,7 @@ func (a *api) next(o *Operation, req *http.Request, h http.Header) string {
 		for _, name := range slices.Sorted(maps.Keys(fresh)) {
 			for _, p := range o.parameters {
 				if p.in == "query" && p.name == name && !slices.Equal(old[name], fresh[name]) {
-					out = append(out, p.argument+"="+string(jsonx.AppendString(nil, text.Clip(a.hide(fresh.Get(name)), 1000))))
+					out = append(out, p.argument+"="+string(jsonx.AppendString(nil, text.Clip(x.hide(fresh.Get(name)), 1000))))
 				}
 			}
 		}
@@ -207,10 +208,11 @@ func (a *api) next(o *Operation, req *http.Request, h http.Header) string {
 }
 
 // hide removes credentials from text of the API, which may repeat a request.
-func (a *api) hide(s string) string {
-	a.mu.Lock()
-	secrets := a.secrets
-	a.mu.Unlock()
+func (x *exchange) hide(s string) string {
+	x.mu.Lock()
+	secrets := slices.Concat(x.secrets, x.own)
+	x.mu.Unlock()
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may be the beginning of another
 	for _, secret := range secrets {
 		s = strings.ReplaceAll(s, secret, "[credential]")
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/openapi"
@@ -283,4 +284,54 @@ func TestLoad(t *testing.T) {
 	if _, _, err := openapi.Load(t.Context(), e.url+"/api/self", true, nil); !errors.Is(err, hop.ErrLoop) {
 		t.Errorf("a loop: %v", err)
 	}
+}
+
+// people accepts the name of a person as a bearer token.
+type people struct{}
+
+func (people) Verify(r *http.Request) (*auth.Principal, error) {
+	who, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return nil, auth.ErrNoCredential
+	}
+	return &auth.Principal{ID: who}, nil
+}
+
+// Each person has a credential of their own, and nobody sees any, however many call at the same time.
+func TestCredentialOfEachPerson(t *testing.T) {
+	const callers = 40
+	var all sync.WaitGroup
+	all.Add(callers)
+	e := newEcho(t)
+	e.answer = func(w http.ResponseWriter, r *http.Request) {
+		all.Done()
+		all.Wait() // all credentials are known to the server now
+		fmt.Fprintf(w, "%s has %s", r.Header.Get("X-Who"), r.Header.Get("Authorization"))
+	}
+	doc := document(t, "3.0.0", "paths: {/x: {get: {operationId: get, parameters: [{name: X-Who, in: header, schema: {type: string}}]}}}\ncomponents: {securitySchemes: {login: {type: oauth2, flows: {}}}}\nsecurity: [{login: []}]")
+	srv, err := openapi.New(doc, openapi.Options{Base: e.url, Credential: func(ctx context.Context, scheme string) (string, error) {
+		return scheme + "-token-of-" + auth.From(ctx).ID, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer((&auth.Guard{Verifiers: []auth.Verifier{people{}}}).Protect(srv))
+	defer front.Close()
+	var calls sync.WaitGroup
+	for i := range callers {
+		calls.Go(func() {
+			who := fmt.Sprint("person", i)
+			s, err := (&mcp.Client{Header: http.Header{"Authorization": {"Bearer " + who}}}).Dial(t.Context(), front.URL)
+			if err != nil {
+				t.Error(err)
+				all.Done()
+				return
+			}
+			defer s.Close()
+			if res, err := s.CallTool(t.Context(), "get", map[string]string{"X-Who": who}); err != nil || res.Text() != who+" has Bearer [credential]" {
+				t.Errorf("%s: %v, %v", who, res, err)
+			}
+		})
+	}
+	calls.Wait()
 }

@@ -23,12 +23,12 @@ import (
 )
 
 // request makes the request of an operation with arguments, which fit its schema.
-func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (*http.Request, error) {
+func (x *exchange) request(ctx context.Context, o *Operation, args json.RawMessage) (*http.Request, error) {
 	values, err := parseJSON(args)
 	if err != nil {
 		return nil, err
 	}
-	base := a.baseOf(o)
+	base := x.baseOf(o)
 	path, err := o.target(values)
 	if err != nil {
 		return nil, err
@@ -43,18 +43,18 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	for name, list := range a.options.Header {
-		if a.owns(o) {
+	for name, list := range x.options.Header {
+		if x.owns(o) {
 			req.Header[http.CanonicalHeaderKey(name)] = slices.Clone(list)
 		}
 	}
-	req.Header.Set("User-Agent", a.options.UserAgent)
+	req.Header.Set("User-Agent", x.options.UserAgent)
 	req.Header.Set("Accept", o.acceptHeader())
-	if err := a.fill(req, o, values); err != nil {
+	if err := x.fill(req, o, values); err != nil {
 		return nil, err
 	}
-	for name, list := range a.options.Header { // no argument replaces one
-		if name = http.CanonicalHeaderKey(name); a.owns(o) && name != "Cookie" {
+	for name, list := range x.options.Header { // no argument replaces one
+		if name = http.CanonicalHeaderKey(name); x.owns(o) && name != "Cookie" {
 			req.Header[name] = list
 		}
 	}
@@ -63,8 +63,8 @@ func (a *api) request(ctx context.Context, o *Operation, args json.RawMessage) (
 			return nil, err
 		}
 	}
-	if a.owns(o) {
-		if err := a.authorize(req, o); err != nil {
+	if x.owns(o) {
+		if err := x.authorize(req, o); err != nil {
 			return nil, err
 		}
 	}

@@ -131,18 +131,18 @@ func orNone(names []string) string {
 }
 
 // held returns the credentials for the schemes of a requirement, nil if one is missing.
-func (a *api) held(ctx context.Context, need requirement) ([]string, error) {
+func (x *exchange) held(ctx context.Context, need requirement) ([]string, error) {
 	var values []string
 	for _, name := range need {
-		value := a.options.Credentials[name]
-		if value == "" && a.options.Credential != nil && a.doc.schemes[name] != nil {
+		value := x.options.Credentials[name]
+		if value == "" && x.options.Credential != nil && x.doc.schemes[name] != nil {
 			var err error
-			if value, err = a.options.Credential(ctx, name); err == nil && value != "" {
-				a.learnCredential(value)
-				err = a.doc.checkCredential(name, value)
+			if value, err = x.options.Credential(ctx, name); err == nil && value != "" {
+				x.own = append(x.own, x.learnCredential(value)...)
+				err = x.doc.checkCredential(name, value)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("this server cannot use its credential for %q: %s", name, a.hide(err.Error()))
+				return nil, fmt.Errorf("this server cannot use its credential for %q: %s", name, x.hide(err.Error()))
 			}
 		}
 		if value == "" {
@@ -154,14 +154,14 @@ func (a *api) held(ctx context.Context, need requirement) ([]string, error) {
 }
 
 // authorize adds the credentials of the first alternative that has all of its own.
-func (a *api) authorize(req *http.Request, o *Operation) error {
+func (x *exchange) authorize(req *http.Request, o *Operation) error {
 	for _, need := range o.security {
-		values, err := a.held(req.Context(), need)
+		values, err := x.held(req.Context(), need)
 		if err != nil {
 			return err
 		}
 		for i, value := range values {
-			switch s := a.doc.schemes[need[i]]; s.kind {
+			switch s := x.doc.schemes[need[i]]; s.kind {
 			case "bearer":
 				req.Header.Set("Authorization", "Bearer "+value)
 			case "basic":
@@ -182,10 +182,10 @@ func (a *api) authorize(req *http.Request, o *Operation) error {
 }
 
 // missing says which credential would let an operation pass that was refused.
-func (a *api) missing(ctx context.Context, o *Operation) string {
+func (x *exchange) missing(ctx context.Context, o *Operation) string {
 	var ways []string
 	for _, need := range o.security {
-		if values, err := a.held(ctx, need); len(need) == 0 || values != nil || err != nil {
+		if values, err := x.held(ctx, need); len(need) == 0 || values != nil || err != nil {
 			return ""
 		}
 		ways = append(ways, strings.Join(need, " and "))

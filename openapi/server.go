@@ -55,7 +55,8 @@ type Options struct {
 	Credentials map[string]string
 
 	// Credential returns the credential for a scheme that Credentials does not have, empty without one. It is called for each
-	// request that needs the scheme, so that a credential may change. Nil: there are no others.
+	// request that needs the scheme, with the context of its call, so that a credential may change, and each person have their
+	// own. Nil: there are no others.
 	Credential func(ctx context.Context, scheme string) (string, error)
 
 	// Header is sent with each request to the host of Base.
@@ -97,6 +98,12 @@ type api struct {
 	mu      sync.Mutex
 	secrets []string // as they look in text; guarded by mu
 	fixed   int      // those of Options, which are first in secrets; the others are the latest that Credential has returned
+}
+
+// exchange is one call: a request with its answer.
+type exchange struct {
+	*api
+	own []string // credentials of the request that Credential has returned, as they look in text
 }
 
 // New returns a server whose tools are the operations of a document. It does not send a request. The Shutdown of the server closes
@@ -215,27 +222,28 @@ func (a *api) check() error {
 	return nil
 }
 
-func (a *api) learnCredential(value string) {
-	a.learn(value)
-	a.learn(base64.StdEncoding.EncodeToString([]byte(value)))
+func (a *api) learnCredential(value string) (forms []string) {
+	forms = append(a.learn(value), a.learn(base64.StdEncoding.EncodeToString([]byte(value)))...)
 	if _, password, found := strings.Cut(value, ":"); found {
-		a.learn(password)
+		forms = append(forms, a.learn(password)...)
 	}
+	return forms
 }
 
 // maxRotated bounds the forms of credentials that have changed since the start; a credential has up to 20.
 const maxRotated = 200
 
-// learn notes a secret, and how it looks in a URL and in JSON. A short one would hide words that happen to contain it.
-func (a *api) learn(secret string) {
+// learn notes a secret, and returns how it looks in text, in a URL and in JSON. A short one would hide words that happen to contain it.
+func (a *api) learn(secret string) (forms []string) {
 	if len(secret) < 8 {
-		return
+		return nil
 	}
 	inJSON := string(jsonx.AppendString(nil, secret))
 	standard, _ := json.Marshal(secret)
+	forms = []string{secret, url.QueryEscape(secret), escapeSegment(secret), url.PathEscape(secret), inJSON[1 : len(inJSON)-1], string(standard[1 : len(standard)-1])}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, form := range []string{secret, url.QueryEscape(secret), escapeSegment(secret), url.PathEscape(secret), inJSON[1 : len(inJSON)-1], string(standard[1 : len(standard)-1])} {
+	for _, form := range forms {
 		if !slices.Contains(a.secrets, form) {
 			a.secrets = append(a.secrets, form)
 		}
@@ -243,6 +251,7 @@ func (a *api) learn(secret string) {
 	if a.client != nil && len(a.secrets) > a.fixed+maxRotated { // a copy, since others read the old one
 		a.secrets = slices.Concat(a.secrets[:a.fixed], a.secrets[len(a.secrets)-maxRotated/2:])
 	}
+	return forms
 }
 
 // baseOf returns the URL to which the path of an operation is appended.
