@@ -21,6 +21,17 @@ type Guard struct {
 	// AllowedOrigins are accepted in Origin besides that of the server itself, in full
 	// ("https://app.example.com"); "*" is any.
 	AllowedOrigins []string
+
+	// Fail answers a request that is refused, with 403. Nil: the answer is an error of JSON-RPC.
+	Fail func(w http.ResponseWriter, why string)
+}
+
+func (g *Guard) refuse(w http.ResponseWriter, why string) {
+	if g.Fail != nil {
+		g.Fail(w, why)
+		return
+	}
+	Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, why)
 }
 
 // Check returns an error for names and origins that no request can have.
@@ -48,7 +59,7 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 	}
 	origin, refusal := g.checkOrigin(r)
 	if refusal != "" {
-		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+		g.refuse(w, refusal)
 		return false
 	}
 	if origin != "" {
@@ -65,7 +76,7 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 func (g *Guard) AdmitHost(w http.ResponseWriter, r *http.Request) bool {
 	refusal := g.checkHost(r)
 	if refusal != "" {
-		Refuse(w, http.StatusForbidden, jsonrpc.CodeInvalidRequest, refusal)
+		g.refuse(w, refusal)
 	}
 	return refusal == ""
 }

@@ -89,7 +89,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pace := a.pacer.Begin(w, r)
 	defer pace.End()
 	front := a.server("")
-	guard := web.Guard{AllowedHosts: front.HTTP.AllowedHosts, AllowedOrigins: front.HTTP.AllowedOrigins}
+	guard := web.Guard{
+		AllowedHosts: front.HTTP.AllowedHosts, AllowedOrigins: front.HTTP.AllowedOrigins,
+		Fail: func(w http.ResponseWriter, why string) { fail(w, http.StatusForbidden, "%s", why) },
+	}
 	path, tool, ok := listen.APITarget(r)
 	method := http.MethodGet
 	if tool != "" {

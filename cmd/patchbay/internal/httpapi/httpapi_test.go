@@ -297,6 +297,9 @@ func TestRequests(t *testing.T) {
 		if g.status != tt.status {
 			t.Errorf("%s %s %v: %.200v, want %d", tt.method, tt.path, tt.header, g, tt.status)
 		}
+		if g.status >= 400 && g.problem(t) == "" {
+			t.Errorf("%s %s %v: %.200v, which says nothing", tt.method, tt.path, tt.header, g)
+		}
 		if allow := g.header.Get("Allow"); (g.status == 405) != (allow != "") {
 			t.Errorf("%s %s: Allow is %q", tt.method, tt.path, allow)
 		}

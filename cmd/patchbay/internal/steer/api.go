@@ -149,16 +149,6 @@ func write(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }
 
-// silent takes the refusal of a guard.
-type silent struct {
-	header http.Header
-	body   bytes.Buffer
-}
-
-func (s *silent) Header() http.Header         { return s.header }
-func (s *silent) WriteHeader(int)             {}
-func (s *silent) Write(p []byte) (int, error) { return s.body.Write(p) }
-
 // hosts returns the guard for the address of a request. On other addresses than those of loopback, a guard
 // with hosts would refuse all others.
 func (a *api) hosts(r *http.Request) *web.Guard {
@@ -174,14 +164,10 @@ func (a *api) admit(r *http.Request) (by string, err error) {
 	if !a.guarded { // over the socket there is no other host, and no page reaches it
 		by = a.local
 	}
-	refusal := &silent{header: http.Header{}}
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || !a.hosts(r).Admit(refusal, r, "GET, POST") {
-		why, _ := jsonx.LookupPath(refusal.body.Bytes(), "error", "message")
-		text, _ := jsonx.Unquote(why)
-		if text == "" {
-			text = "requests of pages from other sites are refused here"
-		}
-		return "", fail(http.StatusForbidden, "%s", text)
+	refusal, guard := "requests of pages from other sites are refused here", *a.hosts(r)
+	guard.Fail = func(_ http.ResponseWriter, why string) { refusal = why }
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" || !guard.Admit(nil, r, "GET, POST") {
+		return "", fail(http.StatusForbidden, "%s", refusal)
 	}
 	if !a.guarded {
 		return by, nil
