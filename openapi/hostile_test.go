@@ -111,6 +111,10 @@ func TestAddresses(t *testing.T) {
 	if res := call(t, open(t, doc, openapi.Options{}), "other", `{}`); !res.IsError || !strings.Contains(res.Text(), "an address of this machine; this server sends requests there only if") || e.take() != nil {
 		t.Errorf("a server of one operation: %s", res.Text())
 	}
+	// A server without a scheme, of a document in a file, is one of https.
+	if res := call(t, open(t, document(t, "3.0.0", "servers: [{url: '//"+strings.TrimPrefix(e.url, "http://")+"'}]\n"+paths), openapi.Options{Private: true}), "get", `{}`); !strings.Contains(res.Text(), "HTTP response to HTTPS client") {
+		t.Errorf("without a scheme: %s", res.Text())
+	}
 	// The address of the base is one port of a host, and the others stay closed.
 	for _, base := range []string{"http://127.0.0.1", "http://127.0.0.1:", "http://127.0.0.1:80", "http://127.0.0.1:1"} {
 		if res := call(t, open(t, doc, openapi.Options{Base: base}), "other", `{}`); !res.IsError || !strings.Contains(res.Text(), "an address of this machine") || e.take() != nil {

@@ -335,3 +335,33 @@ func TestCredentialOfEachPerson(t *testing.T) {
 	}
 	calls.Wait()
 }
+
+// A header that the server sends itself is not an argument, even of operations that require it, and those at other hosts keep it.
+func TestHeaderOfServer(t *testing.T) {
+	e, other := newEcho(t), newEcho(t)
+	parameters := "parameters: [{name: apiKey, in: header, required: true, schema: {type: string}}, {name: id, in: query, required: true, schema: {type: string}}]"
+	doc := document(t, "3.0.0", "paths: {/x: {get: {operationId: get, "+parameters+"}}, /y: {get: {operationId: other, servers: [{url: '"+other.url+"'}], "+parameters+"}}}")
+	s := open(t, doc, openapi.Options{Base: e.url, Header: http.Header{"Apikey": {"secret-of-the-server"}}, Private: true})
+	schemas := map[string]string{}
+	for tool, err := range s.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemas[tool.Name] = string(tool.InputSchema)
+	}
+	if got := schemas["get"]; strings.Contains(got, "apiKey") || !strings.Contains(got, `"required":["id"]`) {
+		t.Errorf("the schema is %s", got)
+	}
+	if got := schemas["other"]; !strings.Contains(got, `"required":["apiKey","id"]`) {
+		t.Errorf("the schema of the other host is %s", got)
+	}
+	if res, got := call(t, s, "get", `{"id":"7"}`), e.take(); res.IsError || got.header.Get("apiKey") != "secret-of-the-server" {
+		t.Errorf("%s: %+v", res.Text(), got)
+	}
+	if res := call(t, s, "get", `{"id":"7","apiKey":"mine"}`); !res.IsError || e.take() != nil {
+		t.Errorf("an argument of that name: %s", res.Text())
+	}
+	if res, got := call(t, s, "other", `{"id":"7","apiKey":"mine"}`), other.take(); res.IsError || got.header.Get("apiKey") != "mine" {
+		t.Errorf("%s: %+v", res.Text(), got)
+	}
+}

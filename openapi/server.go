@@ -145,6 +145,9 @@ func New(doc *Document, o Options) (*mcp.Server, error) {
 		if !o.serves(op) {
 			continue
 		}
+		if a.owns(op) {
+			op = op.without(o.Header)
+		}
 		t := op.tool(cmp.Or(o.Names[op.Name], op.Name))
 		if srv.HasTool(t.Name) {
 			return nil, fmt.Errorf("two tools would be named %q", t.Name)
@@ -199,6 +202,9 @@ func (a *api) check() error {
 		return errors.New("the base has a user name or password in it; give it as a credential")
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("the base %s has a ? or # in it", quote(server))
+	}
+	if u.Scheme == "" {
+		u.Scheme = "https" // of //api.example.com in a file
 	}
 	a.base = u
 	for name, list := range o.Header {
@@ -334,6 +340,32 @@ func (op *Operation) tool(name string) mcp.Tool {
 		t.Annotations.ReadOnly = new(false)
 	}
 	return t
+}
+
+// without returns the operation without the arguments that are headers of this server, which no argument replaces.
+func (op *Operation) without(own http.Header) *Operation {
+	left := *op
+	left.parameters = nil
+	var names []string
+	for _, p := range op.parameters {
+		if p.in == "header" && own.Get(p.name) != "" {
+			names = append(names, p.argument)
+		} else {
+			left.parameters = append(left.parameters, p)
+		}
+	}
+	if names == nil {
+		return op
+	}
+	properties, _ := jsonx.Lookup(op.Input, "properties")
+	left.Input = jsonx.With(nil, op.Input, "properties", jsonx.Without(nil, properties, names...))
+	required := []string{}
+	if list, ok := jsonx.Lookup(op.Input, "required"); ok && json.Unmarshal(list, &required) == nil {
+		required = slices.DeleteFunc(required, func(name string) bool { return slices.Contains(names, name) })
+		list, _ = json.Marshal(required)
+		left.Input = jsonx.With(nil, left.Input, "required", list)
+	}
+	return &left
 }
 
 // optional returns the arguments that may be left out and may not be null.

@@ -78,7 +78,7 @@ func Age(t, now time.Time) string {
 func About(name, title, description string) string {
 	title, description = strings.TrimSpace(title), strings.TrimSpace(description)
 	switch {
-	case title == "" || SameWords(title, name):
+	case title == "" || SameWords(title, name), strings.HasPrefix(description, title):
 		return description
 	case description == "":
 		return title

@@ -22,3 +22,18 @@ func TestDidYouMean(t *testing.T) {
 		}
 	}
 }
+
+func TestAbout(t *testing.T) {
+	for _, tt := range []struct{ name, title, description, want string }{
+		{"get", "", "Gets it.", "Gets it."},
+		{"get_pet", "Get pet", "Gets it.", "Gets it."},
+		{"get", "A pet", "", "A pet"},
+		{"get", "A pet", "Gets it.", "A pet: Gets it."},
+		{"get", "Get a pet", "Get a pet\n\nby its id.", "Get a pet\n\nby its id."}, // as openapi makes it of a summary
+		{"get", "Get a pet", "Get a pet", "Get a pet"},
+	} {
+		if got := About(tt.name, tt.title, tt.description); got != tt.want {
+			t.Errorf("About(%q, %q, %q) = %q, want %q", tt.name, tt.title, tt.description, got, tt.want)
+		}
+	}
+}
