@@ -40,6 +40,9 @@ func (s *site) readPackages() error {
 		case slices.Contains([]string{"bench", "cmd", "docs", "examples", "interop", "internal", "testdata", "node_modules"}, base), base != "." && base[0] == '.':
 			return fs.SkipDir
 		}
+		if _, err := fs.Stat(s.repo, path.Join(dir, "go.mod")); err == nil && dir != "." {
+			return fs.SkipDir // another module
+		}
 		return s.readPackage(dir)
 	})
 }

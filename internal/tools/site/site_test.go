@@ -18,7 +18,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 )
 
 const repository = "../../.."
@@ -77,15 +76,12 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// A build takes a second where nothing else runs. The bound here leaves room for a busy machine.
-func TestFast(t *testing.T) {
-	ours(t) // the files are in the cache of the system
-	start := time.Now()
-	if _, err := generate(os.DirFS(repository)); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(start); took > 30*time.Second {
-		t.Errorf("a build took %v", took)
+// A build takes less than a second.
+func BenchmarkSite(b *testing.B) {
+	for b.Loop() {
+		if _, err := generate(os.DirFS(repository)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -127,10 +123,6 @@ process.stdin.on("data", (d) => (text += d)).on("end", () =>
 // The search finds every exported name, verb, flag, exit code and message of an error among its first ten results.
 func TestSearchFindsEverything(t *testing.T) {
 	queries := map[string]string{} // to a part of a result
-	packages, err := filepath.Glob(repository + "/internal/layers/testdata/api/*")
-	if err != nil || len(packages) < 30 {
-		t.Fatalf("%d packages, %v", len(packages), err)
-	}
 	names := exported(t)
 	if len(names) < 1500 {
 		t.Errorf("only %d exported names; the search is broken", len(names))
@@ -183,6 +175,9 @@ func exported(t *testing.T) (names []string) {
 		if d.IsDir() {
 			if slices.Contains([]string{"internal", "cmd", "bench", "docs", "examples", "interop", "testdata"}, d.Name()) || d.Name()[0] == '.' && len(d.Name()) > 2 {
 				return fs.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != repository {
+				return fs.SkipDir // another module
 			}
 			return nil
 		}
