@@ -42,11 +42,13 @@ var markdown = goldmark.New(
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))),
 )
 
+var notInAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
+
 // anchors makes the ids of headings as code hosts do.
 type anchors map[string]int
 
 func (a anchors) Generate(value []byte, _ ast.NodeKind) []byte {
-	id := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(string(value)), "")
+	id := notInAnchor.ReplaceAllString(strings.ToLower(string(value)), "")
 	id = strings.ReplaceAll(strings.TrimSpace(id), " ", "-")
 	n := a[id]
 	a[id]++

@@ -16,7 +16,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var layout = template.Must(template.ParseFS(assets, "assets/page.html"))
+var layouts = template.Must(template.ParseFS(assets, "assets/page.html", "assets/nav.html"))
 
 const (
 	contents      = "docs/README.md"
@@ -32,6 +32,7 @@ type site struct {
 	packages []*pkg
 	entries  []entry
 	faults   []error
+	navs     map[string]string // see navigation
 }
 
 // A page is one HTML file of the site.
@@ -83,7 +84,7 @@ func (f *fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line,
 
 // generate returns the files of the site of a repository, or all faults of its pages.
 func generate(repo fs.FS) (map[string][]byte, error) {
-	s := &site{repo: repo, pages: map[string]*page{}, files: map[string][]byte{}}
+	s := &site{repo: repo, pages: map[string]*page{}, files: map[string][]byte{}, navs: map[string]string{}}
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -233,23 +234,41 @@ func (s *site) finish(order []*page) error {
 
 // frame writes a page with its header, navigation and footer.
 func (s *site) frame(p, before, after *page) error {
-	sections := s.sections
-	if p.section == packagesTitle { // other pages name only the list of packages
-		sections = slices.Clone(sections)
-		last := &sections[len(sections)-1]
-		last.Pages = slices.Clone(last.Pages)
-		for _, other := range s.packages {
-			last.Pages = append(last.Pages, other.page)
-		}
+	root := strings.Repeat("../", strings.Count(p.path, "/"))
+	nav, err := s.navigation(p, root)
+	if err != nil {
+		return err
 	}
 	var out bytes.Buffer
-	err := layout.Execute(&out, map[string]any{
-		"Title": p.title, "Body": p.body, "Section": p.section, "Sections": sections, "Page": p, "Before": before, "After": after,
+	err = layouts.ExecuteTemplate(&out, "page.html", map[string]any{
+		"Title": p.title, "Body": p.body, "Nav": template.HTML(nav), "Before": before, "After": after,
 		"Heads": slices.DeleteFunc(slices.Clone(p.heads), func(h heading) bool { return h.Level == 1 || h.Level > 3 }),
-		"Root":  strings.Repeat("../", strings.Count(p.path, "/")),
+		"Root":  root,
 	})
 	s.files[p.path] = out.Bytes()
 	return err
+}
+
+// navigation returns the table of contents for a page. It is made once for each depth of folders, since it is most of a small page.
+func (s *site) navigation(p *page, root string) (string, error) {
+	key, sections := root, s.sections
+	if p.section == packagesTitle { // other pages name only the list of packages
+		key += packagesTitle
+		list := section{Title: packagesTitle, Pages: slices.Clone(sections[len(sections)-1].Pages)}
+		for _, other := range s.packages {
+			list.Pages = append(list.Pages, other.page)
+		}
+		sections = append(slices.Clone(sections[:len(sections)-1]), list)
+	}
+	if s.navs[key] == "" {
+		var out strings.Builder
+		if err := layouts.ExecuteTemplate(&out, "nav.html", map[string]any{"Root": root, "Sections": sections}); err != nil {
+			return "", err
+		}
+		s.navs[key] = out.String()
+	}
+	nav := strings.Replace(s.navs[key], `<a href="`+root+p.path+`">`, `<a href="`+root+p.path+`" aria-current="page">`, 1)
+	return strings.Replace(nav, "<details><summary>"+template.HTMLEscapeString(p.section)+"<", "<details open><summary>"+template.HTMLEscapeString(p.section)+"<", 1), nil
 }
 
 // Title and Path are for the template.
