@@ -94,7 +94,7 @@ func (r *release) build() error {
 			return err
 		}
 		if !slices.Contains(info.Settings, debug.BuildSetting{Key: "vcs.revision", Value: r.commit}) {
-			return fmt.Errorf("Go has not recorded the commit in the program for %s, so that it could not tell its version; build in a clone and not in a worktree of git", s)
+			return fmt.Errorf("the program for %s does not have its commit, so that it could not tell its version; build in a clone, and not in a worktree of git", s)
 		}
 		r.programs[s] = path
 	}
