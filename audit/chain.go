@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,12 +26,6 @@ type file interface {
 	Close() error
 }
 
-// near is a file whose calls are short, see nearOf.
-type near interface {
-	io.WriterAt
-	size() (int64, error)
-}
-
 // chain is the end of a log, to which lines are added. It is used by one goroutine at a time.
 type chain struct {
 	path  string
@@ -42,7 +35,6 @@ type chain struct {
 	sync  func() error                // of file
 	start func(lone bool) bool        // asks for a sync of file, for which disk.wait waits; false: the kernel refuses
 	stat  func() (os.FileInfo, error) // of file
-	near  near                        // file, with short calls; nil: they may last
 	end
 	before   string    // name of the rotated file before an empty file
 	unsigned int       // lines since the last checkpoint
@@ -59,10 +51,6 @@ const lookTime = time.Second
 // gone reports whether the open file was cut, or removed, renamed or replaced; for the latter it looks
 // at most once in lookTime, unless now.
 func (c *chain) gone(now bool) bool {
-	if c.near != nil && !now && time.Since(c.looked) < lookTime {
-		size, err := c.near.size()
-		return err == nil && size < c.size
-	}
 	own, err := c.stat()
 	if err != nil {
 		return false
@@ -137,7 +125,7 @@ func (c *chain) recover() (detail map[string]any, err error) {
 
 // use makes f the file of the chain.
 func (c *chain) use(f *os.File) {
-	c.file, c.stat, c.near, c.looked = f, f.Stat, nearOf(f), time.Now()
+	c.file, c.stat, c.looked = f, f.Stat, time.Now()
 	c.sync, c.start = func() error { return c.disk.sync(f) }, func(lone bool) bool { return c.disk.start(f, lone) }
 }
 
@@ -264,20 +252,20 @@ func (c *chain) checkpoint() error {
 
 // write writes the group after the last whole line. After an error the chain is as it was at m.
 func (c *chain) write(m mark, wait bool) error {
-	err := c.put(c.file)
+	err := c.put()
 	if err == nil && wait {
 		err = c.sync()
 	}
 	return c.wrote(m, err)
 }
 
-// put writes the group into the file, by calls of its own or of near. wrote must follow.
-func (c *chain) put(file io.WriterAt) error {
+// put writes the group into the file. wrote must follow.
+func (c *chain) put() error {
 	if err := c.mend(); err != nil {
 		return err
 	}
 	c.torn = true
-	_, err := file.WriteAt(c.buf, c.size)
+	_, err := c.file.WriteAt(c.buf, c.size)
 	return err
 }
 

@@ -30,14 +30,6 @@ func (n *narrow) WriteAt(b []byte, offset int64) (int, error) {
 	return written, syscall.ENOSPC
 }
 
-func (n *narrow) size() (int64, error) {
-	info, err := n.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
-
 // On a full disk Write is an error with the next step, and nothing of its line stays. Lines of Add
 // are written when there is room again, and the chain is whole.
 func TestFullDisk(t *testing.T) {
@@ -50,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	disk := &narrow{File: w.file.(*os.File)}
 	disk.room.Store(w.size + 700) // room for one line and a part of the next
-	w.file, w.near = disk, disk
+	w.file = disk
 	go w.run()
 	if err := l.Write(t.Context(), Entry{Kind: CallBegin, Call: "a"}); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"io"
 	"runtime"
 	"slices"
 	"time"
@@ -45,12 +44,8 @@ func (w *writer) lead() {
 		}
 	}
 	lone := w.lone(group)
-	file := io.WriterAt(w.file)
-	if lone {
-		file = w.near
-	}
 	if err == nil {
-		err = w.put(file)
+		err = w.put()
 	}
 	if err == nil && w.options.Sync == SyncGroup {
 		if w.start(lone) {
@@ -78,9 +73,9 @@ func (w *writer) lead() {
 }
 
 // lone reports whether the caller that leads waits alone for a disk that was quick the last time. It then keeps its thread
-// until its lines are on disk. The write that comes first is short: it follows an answer of the disk.
+// until its lines are on disk.
 func (w *writer) lone(group []queued) bool {
-	if lag := time.Duration(w.lag.Load()); lag <= 0 || lag > holdTime || w.near == nil || !w.several || w.options.Sync != SyncGroup {
+	if lag := time.Duration(w.lag.Load()); lag <= 0 || lag > holdTime || !w.several || w.options.Sync != SyncGroup {
 		return false
 	}
 	waiting := 0

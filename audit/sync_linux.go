@@ -2,7 +2,6 @@ package audit
 
 import (
 	"errors"
-	"io"
 	"os"
 	"syscall"
 	"time"
@@ -195,49 +194,4 @@ func (d *disk) close() error {
 		return os.NewSyscallError("io_destroy", number)
 	}
 	return err
-}
-
-// nearFile is a file whose calls take no longer than a copy of their bytes, since its file system is of this machine. So
-// they are made like those of package nonblock.
-type nearFile uintptr
-
-// nearOf returns f with such calls. It is nil if its file system has a server, which may be away and does not answer, and
-// for offsets that need two registers.
-func nearOf(f *os.File) near {
-	var s unix.Statfs_t
-	if unsafe.Sizeof(uintptr(0)) < 8 || unix.Fstatfs(int(f.Fd()), &s) != nil {
-		return nil
-	}
-	switch int64(s.Type) {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
-		return nearFile(f.Fd())
-	}
-	return nil
-}
-
-// WriteAt implements [io.WriterAt].
-func (f nearFile) WriteAt(b []byte, offset int64) (int, error) {
-	for done := 0; ; {
-		n, _, number := syscall.RawSyscall6(unix.SYS_PWRITE64, uintptr(f), uintptr(unsafe.Pointer(&b[done])), uintptr(len(b)-done), uintptr(offset)+uintptr(done), 0, 0)
-		switch {
-		case number == unix.EINTR:
-		case number != 0:
-			return done, os.NewSyscallError("pwrite", number)
-		default:
-			if done += int(n); n == 0 {
-				return done, io.ErrShortWrite
-			} else if done == len(b) {
-				return done, nil
-			}
-		}
-	}
-}
-
-// size returns the size of the file.
-func (f nearFile) size() (int64, error) {
-	n, _, number := syscall.RawSyscall(unix.SYS_LSEEK, uintptr(f), 0, io.SeekEnd)
-	if number != 0 {
-		return 0, os.NewSyscallError("lseek", number)
-	}
-	return int64(n), nil
 }

@@ -248,7 +248,7 @@ func (w *writer) settle(group []queued, begun time.Time, err error) error {
 // leave closes a file that is gone, so that the next group opens the log again.
 func (w *writer) leave() {
 	_ = w.file.Close() // its lines are written
-	w.file, w.near = nil, nil
+	w.file = nil
 }
 
 func (w *writer) tryCommit(group []queued, due, last bool) (err error) {

@@ -303,7 +303,7 @@ func replayed(t *testing.T, newServer func() *mcp.Server) {
 
 // These need a browser, an issuer, the address or the file of the page. The examples auth-* and login,
 // and TestRecorded, run the same calls.
-var _ = []any{guarded, loggedIn, registered, replayed}
+var _ = []any{anyAPI, guarded, loggedIn, registered, replayed}
 
 // The server of auth.md for people who log in elsewhere serves its metadata.
 func TestPeopleLogIn(t *testing.T) {
