@@ -122,7 +122,7 @@ func TestTrialVerb(t *testing.T) {
 		patchbay(t, complete.Verb, "fish", "tri"):           {"trial\tPrint a word.\n"},
 		patchbay(t, complete.Verb, "fish", "trial", "--tw"): {"--twice\tPrint it twice.\n"},
 		patchbay(t, complete.Verb, "fish", "help", "tri"):   {"trial\tPrint a word.\n"},
-		commandLinePage(t, "<!-- verbs -->\n<!-- end -->\n<!-- reference -->\n<!-- end -->\n"): {
+		commandLinePage(t, "<!-- verbs -->\n<!-- end -->\n<!-- exits -->\n<!-- end -->\n<!-- reference -->\n<!-- end -->\n"): {
 			"| [trial](#patchbay-trial) | Print a word. |", "### patchbay trial\n", "patchbay trial hello --twice\n", "--twice  Print it twice.",
 		},
 	} {
