@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -209,16 +210,22 @@ func (c *Client) Close() error {
 func (c *Client) deleteSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
-	req, _, err := c.request(ctx, http.MethodDelete, nil, "")
-	if err != nil {
-		return
+	for again := true; ; again = false {
+		req, _, err := c.request(ctx, http.MethodDelete, nil, "")
+		if err != nil {
+			return
+		}
+		res, err := c.http.Do(req)
+		if err == nil {
+			res.Body.Close()
+			return
+		}
+		// Close has ended a request whose answer was just there, and net/http closes its connection, which may be this one's.
+		if !again || !errors.Is(err, jsonrpc.ErrClosed) {
+			c.opts.Logger.Debug("session not ended", "err", err)
+			return
+		}
 	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		c.opts.Logger.Debug("session not ended", "err", err)
-		return
-	}
-	res.Body.Close()
 }
 
 // request makes a request with the common headers, and returns the negotiated revision, nil before

@@ -339,6 +339,25 @@ func TestLegacyCancel(t *testing.T) {
 	}
 }
 
+// TestDeleteAgain: SHTTP-25-040. The end of the session reaches the server although its connection was that of a request
+// that Close has ended.
+func TestDeleteAgain(t *testing.T) {
+	s := &legacyStub{}
+	lost := 0
+	c := startLegacy(t, s, streamable.ClientOptions{HTTP: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodDelete && lost < 1 {
+			lost++
+			return nil, jsonrpc.ErrClosed // as net/http does, which gives the cause for which the other request was ended
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}})
+	s.wait(1) // GET
+	c.Close()
+	if got := s.wait(1); got[1] != "DELETE" || lost != 1 {
+		t.Errorf("saw %q, want DELETE at the end", got)
+	}
+}
+
 // TestModernCancel: the end of ctx only closes the response.
 func TestModernCancel(t *testing.T) {
 	left := make(chan struct{})
@@ -497,3 +516,7 @@ func (i callInbox) Note(method string, params json.RawMessage) { i.note(method, 
 func (i callInbox) Question(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	return i.question(), nil
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
