@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,8 +208,9 @@ func echo(client *http.Client, origin string) error {
 	return nil
 }
 
-// BenchmarkGateway measures the CPU time of the gateway for a call of 50 connections: without a page, with a page that
-// nobody has open, and with the wire screen in a browser. Each iteration measures all three, in an order that rotates, and
+// BenchmarkGateway measures the CPU time of the gateway for a call, of one connection and of 50, as bench/gateway does: without
+// a page, with a page that nobody has open, with a program that reads what the wire screen reads, and with that screen in a
+// browser, which takes cores and caches from the gateway. Each iteration measures all of them, in an order that rotates, and
 // the ratios are taken within an iteration.
 func BenchmarkGateway(b *testing.B) {
 	path, err := program()
@@ -225,7 +227,7 @@ func BenchmarkGateway(b *testing.B) {
 		b.Setenv(name, b.TempDir())
 	}
 	p := browser.New(b)
-	measure := func(way string) float64 {
+	measure := func(b *testing.B, way string, conns int) float64 {
 		o := setup.Options{Program: path, Server: []string{server, "stdio"}, Dir: b.TempDir()}
 		if way == "none" {
 			o.Args = []string{"--no-page"}
@@ -234,19 +236,24 @@ func BenchmarkGateway(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if way == "open" {
+		at := ""
+		if way == "read" || way == "open" {
 			said, err := exec.Command(path, "page", "--print").CombinedOutput()
-			at := link.FindString(string(said))
-			if err != nil || at == "" {
+			if at = link.FindString(string(said)); err != nil || at == "" {
 				b.Fatalf("patchbay page: %v\n%s", err, said)
 			}
+		}
+		switch way {
+		case "read":
+			defer readWire(b, at, "http://"+g.Addr)()
+		case "open":
 			p.GoTo(at)
 			p.Until(`!!document.querySelector("[data-ready]")`)
 			p.GoTo("http://" + g.Addr + "/wire")
 			p.Until(`!!document.querySelector("[data-rows]")`)
 			defer p.GoTo("about:blank")
 		}
-		sample, err := g.Echo(g.Tool, load.Text(100), 50, time.Second, time.Second)
+		sample, err := g.Echo(g.Tool, load.Text(100), conns, time.Second, time.Second)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -255,20 +262,74 @@ func BenchmarkGateway(b *testing.B) {
 		}
 		return milli(sample.CPUPerCall()) * 1000
 	}
-	ways := []string{"none", "shut", "open"}
-	values := map[string][]float64{}
-	for round := 0; b.Loop(); round++ {
-		now := map[string]float64{}
-		for i := range ways {
-			way := ways[(i+round)%len(ways)]
-			now[way] = measure(way)
-		}
-		values["none-µs"] = append(values["none-µs"], now["none"])
-		values["shut/none"] = append(values["shut/none"], now["shut"]/now["none"])
-		values["open/none"] = append(values["open/none"], now["open"]/now["none"])
+	ways := []string{"none", "shut", "read", "open"}
+	for name, conns := range map[string]int{"one": 1, "many": 50} {
+		b.Run(name, func(b *testing.B) {
+			values := map[string][]float64{}
+			for round := 0; b.Loop(); round++ {
+				now := map[string]float64{}
+				for i := range ways {
+					way := ways[(i+round)%len(ways)]
+					now[way] = measure(b, way, conns)
+				}
+				values["none-µs"] = append(values["none-µs"], now["none"])
+				values["shut/none"] = append(values["shut/none"], now["shut"]/now["none"])
+				values["read/none"] = append(values["read/none"], now["read"]/now["none"])
+				values["open/none"] = append(values["open/none"], now["open"]/now["none"])
+			}
+			b.ReportMetric(0, "ns/op")
+			for name, v := range values {
+				b.ReportMetric(load.Median(v), name)
+			}
+		})
 	}
-	b.ReportMetric(0, "ns/op")
-	for name, v := range values {
-		b.ReportMetric(load.Median(v), name)
+}
+
+// readWire signs in by a link, and reads the events of the wire screen until the end is called.
+func readWire(b *testing.B, at, origin string) (end func()) {
+	b.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	ctx, cancel := context.WithCancel(b.Context())
+	ask := func(method, path, body string) *http.Response {
+		req, err := http.NewRequestWithContext(ctx, method, origin+path, strings.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Patchbay-Page", "1")
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+		res, err := client.Do(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if res.StatusCode != http.StatusOK {
+			said, _ := io.ReadAll(res.Body)
+			b.Fatalf("%s: %s: %s", path, res.Status, said)
+		}
+		return res
+	}
+	_, code, _ := strings.Cut(at, "#in=")
+	ask(http.MethodPost, "/ui/in", `{"code":"`+code+`"}`).Body.Close()
+	res := ask(http.MethodGet, "/ui/events?want=rows&q=&after=", "")
+	first := make([]byte, 1) // it has begun
+	if _, err := io.ReadFull(res.Body, first); err != nil {
+		b.Fatal(err)
+	}
+	read := make(chan int64)
+	go func() {
+		n, _ := io.Copy(io.Discard, res.Body)
+		read <- n
+	}()
+	return func() {
+		cancel()
+		if n := <-read; n < 100_000 {
+			b.Errorf("the wire screen was sent %d bytes", n)
+		}
+		res.Body.Close()
+		client.CloseIdleConnections()
 	}
 }
