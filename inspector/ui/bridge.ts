@@ -108,9 +108,11 @@ export class Bridge {
 	show(frame: HTMLIFrameElement): () => void {
 		this.#frame = frame;
 		const take = (e: MessageEvent) => {
-			if (e.source === frame.contentWindow && e.origin === this.p.origin && typeof e.data === "string") return this.#take(e.data);
-			if (e.source === window || this.#ended) return;
-			if (++this.#stray > maxStray) this.#end(`it sent more than ${maxStray} messages past its sandbox`);
+			const from = e.source as Window | null;
+			if (from === frame.contentWindow && e.origin === this.p.origin && typeof e.data === "string") return this.#take(e.data);
+			// Many messages of the view before may come only now. Their window is gone.
+			if (from === window || !from?.parent || this.#ended) return;
+			if (++this.#stray > maxStray) this.#end(`it sent more than ${maxStray} messages to the page`);
 		};
 		addEventListener("message", take);
 		return () => {
