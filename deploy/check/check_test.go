@@ -137,7 +137,7 @@ func TestChart(t *testing.T) {
 	}
 	for _, m := range box.VolumeMounts {
 		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
-			t.Errorf("there is no volume %s", m.Name)
+			t.Errorf("the volume %s does not exist", m.Name)
 		}
 	}
 

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// What the chart gives to its container makes a gateway that calls a built-in server and one of Node. The container has a read-only root and
+// The arguments and files that the chart gives to its container make a gateway that calls a built-in server and one of Node. The container has a read-only root and
 // the files of this machine in place of those of deploy/Containerfile; what the chart mounts is laid out as Kubernetes does.
 func TestChartServes(t *testing.T) {
 	r, err := render(values)

@@ -116,7 +116,7 @@ func copyFile(t *testing.T, from, to string) {
 
 var architectures = []string{"amd64", "arm64"}
 
-// What is downloaded is at most 20 MB, but the image and the packages for npm, of which each system takes one part.
+// A download has at most 20 MB, except the image and the packages for npm, of which each system takes one part.
 func TestDownloadsAreSmall(t *testing.T) {
 	files, err := os.ReadDir(filepath.Dir(made(t, "SHA256SUMS")))
 	if err != nil {

@@ -356,6 +356,25 @@ func TestHostileViews(t *testing.T) {
 		})
 	}
 
+	t.Run("after a flood", func(t *testing.T) {
+		v.show("calm", apps.Needs{}, `begun.then(() => report({calm: true}));`)
+		if got := v.reported(); got["calm"] != true {
+			t.Fatalf("the view reports %v", got)
+		}
+		// The browser delivers what a view has sent before its window was removed.
+		browser.Eval[bool](v.p, `(() => {
+			const frame = document.createElement("iframe");
+			document.body.append(frame);
+			const gone = frame.contentWindow;
+			frame.remove();
+			for (let i = 0; i < 2000; i++) dispatchEvent(new MessageEvent("message", {data: "x", source: i % 2 ? gone : null}));
+			return true;
+		})()`)
+		if got := v.p.Sees(); strings.Contains(got, "was stopped") {
+			t.Errorf("the view is stopped for messages of another one: %s", got)
+		}
+	})
+
 	t.Run("asks", func(t *testing.T) {
 		v.show("asks", apps.Needs{}, there+`begun.then(async () => {
 			const first = ask("ui/open-link", {url: beacon + "/link"});

@@ -185,7 +185,7 @@ func (s *site) follow(p *page, link string) (string, error) {
 		return relative(p.path, to.path), nil
 	}
 	if to.doc == nil || !slices.Contains(to.doc.ids, u.Fragment) {
-		return "", fmt.Errorf("there is no heading #%s", u.Fragment)
+		return "", fmt.Errorf("the heading #%s does not exist", u.Fragment)
 	}
 	return relative(p.path, to.path) + "#" + u.Fragment, nil
 }
@@ -206,7 +206,7 @@ func (s *site) find(name string) (*page, error) {
 	info, err := fs.Stat(s.repo, name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("there is no file %s", name)
+		return nil, fmt.Errorf("the file %s does not exist", name)
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a folder: link to a file of it", name)
 	case path.Ext(name) == ".md":

@@ -256,16 +256,16 @@ func small(text string) fstest.MapFS {
 // Each fault of a page ends the build with its file and line.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"# A\n\n[x](b.md)", "docs/a.md:3: link b.md: there is no file docs/b.md"},
-		{"# A\n\nText\n[x](#b)", "docs/a.md:4: link #b: there is no heading #b"},
-		{"# A\n\n[x](README.md#nothing)", "docs/a.md:3: link README.md#nothing: there is no heading #nothing"},
+		{"# A\n\n[x](b.md)", "docs/a.md:3: link b.md: the file docs/b.md does not exist"},
+		{"# A\n\nText\n[x](#b)", "docs/a.md:4: link #b: the heading #b does not exist"},
+		{"# A\n\n[x](README.md#nothing)", "docs/a.md:3: link README.md#nothing: the heading #nothing does not exist"},
 		{"# A\n\n[x](../../etc/passwd)", "docs/a.md:3: link ../../etc/passwd: it leads out of the repository"},
 		{"# A\n\n[x](/etc/passwd)", "docs/a.md:3: link /etc/passwd: only https, http, mailto and files of the repository can be linked to"},
 		{"# A\n\n[x](javascript:alert(1))", "docs/a.md:3: link javascript:alert(1): only https, http, mailto and files of the repository can be linked to"},
-		{"# A\n\n[x](../x/x.go#L3)", "docs/a.md:3: link ../x/x.go#L3: there is no heading #L3"},
+		{"# A\n\n[x](../x/x.go#L3)", "docs/a.md:3: link ../x/x.go#L3: the heading #L3 does not exist"},
 		{"# A\n\n[x](..)", "docs/a.md:3: link ..: . is a folder: link to a file of it"},
 		{"# A\n\n![](../go.mod)", "docs/a.md:3: image ../go.mod: the image needs a text for people who do not see it"},
-		{"# A\n\n![x](no.png)", "docs/a.md:3: image no.png: there is no file docs/no.png"},
+		{"# A\n\n![x](no.png)", "docs/a.md:3: image no.png: the file docs/no.png does not exist"},
 		{"# A\n\n```\nx\n```\n", "docs/a.md:3: a code block without a language; for output use ```text"},
 		{"# A\n\n* x\n\n  ```\n  x\n  ```\n", "docs/a.md:5: a code block without a language; for output use ```text"},
 		{"# A\n\n```go\nx\n", "docs/a.md:3: this code block has no end"},
@@ -312,7 +312,7 @@ func TestHostile(t *testing.T) {
 	}
 	for _, name := range []string{"docs/a.html", "x/x.go.html", "api/x.html"} {
 		if files[name] == nil {
-			t.Errorf("there is no %s in %v", name, slices.Sorted(maps.Keys(files)))
+			t.Errorf("%s is missing in %v", name, slices.Sorted(maps.Keys(files)))
 		}
 	}
 }

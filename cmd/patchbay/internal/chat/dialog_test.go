@@ -160,7 +160,7 @@ func TestChangesCannotBeForged(t *testing.T) {
 				t.Errorf("the rest of a line is %q, want it indented", line)
 			}
 		}
-		t.Errorf("there is no line of the call:\n%s", p.frameText())
+		t.Errorf("the line of the call is missing:\n%s", p.frameText())
 	})
 }
 
