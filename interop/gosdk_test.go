@@ -218,9 +218,7 @@ func askGoSDK(ctx context.Context, to target) (report, error) {
 			p.Meta[mcp.MetaKeyLogLevel] = "debug"
 		}
 		if f != nil {
-			token, stop := progress.watch(f)
-			defer stop()
-			p.SetProgressToken(token)
+			p.SetProgressToken(progress.watch(f))
 		}
 		r, err := s.CallTool(ctx, p)
 		if err != nil {

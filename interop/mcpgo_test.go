@@ -242,9 +242,7 @@ func askMCPGo(ctx context.Context, to target) (report, error) {
 		req := mcp.CallToolRequest{}
 		req.Params.Name, req.Params.Arguments = tool, args
 		if f != nil {
-			token, stop := progress.watch(f)
-			defer stop()
-			req.Params.Meta = &mcp.Meta{ProgressToken: token}
+			req.Params.Meta = &mcp.Meta{ProgressToken: progress.watch(f)}
 		}
 		r, err := cl.CallTool(ctx, req)
 		if err != nil {

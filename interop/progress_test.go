@@ -13,8 +13,9 @@ type progressBoard struct {
 	watchers map[string]func(float64) // guarded by mu
 }
 
-// watch returns a new token whose reports go to f until stop is called.
-func (b *progressBoard) watch(f func(float64)) (token string, stop func()) {
+// watch returns a new token whose reports go to f, also after the call has ended: an SDK may
+// deliver the result before the last reports.
+func (b *progressBoard) watch(f func(float64)) (token string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last++
@@ -23,11 +24,7 @@ func (b *progressBoard) watch(f func(float64)) (token string, stop func()) {
 		b.watchers = map[string]func(float64){}
 	}
 	b.watchers[token] = f
-	return token, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.watchers, token)
-	}
+	return token
 }
 
 // report passes p to the watcher of token.
