@@ -2,6 +2,7 @@
 package docs_test
 
 import (
+	"encoding/xml"
 	"go/ast"
 	"go/format"
 	"go/parser"
@@ -98,6 +99,56 @@ func TestContents(t *testing.T) {
 					t.Errorf("%s:%d: the block of code has no language; for output write ```text", page, i+1)
 				}
 			}
+		}
+	}
+}
+
+// Each picture of the pages exists, is described for people who do not see it, and is small; each that exists is in a page. Drawings
+// are described by themselves too, and load nothing.
+func TestImages(t *testing.T) {
+	shown := map[string]bool{}
+	for _, pattern := range []string{"../README.md", "*.md", "cookbook/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(pages), err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, image := range regexp.MustCompile(`!\[([^\]]*)\]\(([^)]+)\)`).FindAllSubmatch(text, -1) {
+				path := filepath.Join(filepath.Dir(page), filepath.FromSlash(string(image[2])))
+				if info, err := os.Stat(path); err != nil || info.Size() > 150_000 {
+					t.Errorf("%s: the picture %s does not exist, or has more than 150 kB: %v", page, image[2], err)
+				}
+				if len(strings.Fields(string(image[1]))) < 4 {
+					t.Errorf("%s: the picture %s needs a text for people who do not see it, and has %q", page, image[2], image[1])
+				}
+				shown[filepath.Base(path)] = true
+			}
+		}
+	}
+	images, err := os.ReadDir("images")
+	if err != nil || len(images) < 7 {
+		t.Fatalf("%d pictures, %v", len(images), err)
+	}
+	for _, image := range images {
+		if !shown[image.Name()] {
+			t.Errorf("no page shows images/%s", image.Name())
+		}
+		if !strings.HasSuffix(image.Name(), ".svg") {
+			continue
+		}
+		drawing, err := os.ReadFile("images/" + image.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`<svg [^>]*role="img" aria-label="[^"]{20,}"`).Match(drawing) || regexp.MustCompile(`href|url\(|<script|@import`).Match(drawing) {
+			t.Errorf("images/%s has no description, or loads something", image.Name())
+		}
+		if err := xml.Unmarshal(drawing, new(struct{})); err != nil {
+			t.Errorf("images/%s: %v", image.Name(), err)
 		}
 	}
 }

@@ -2,13 +2,12 @@ package top
 
 import (
 	"flag"
-	"fmt"
-	"html"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/tmux"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/metrics"
 )
@@ -20,7 +19,11 @@ const picturePath = "../../../../docs/images/top.svg"
 // The picture in docs/gateway.md is what Lines returns.
 func TestPicture(t *testing.T) {
 	now := time.Now()
-	got := picture(Lines(pictured(now), 112, 30, now, plain))
+	bold := func(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
+	got, err := tmux.Picture(strings.Join(Lines(pictured(now), 112, 30, now, bold), "\n"), "patchbay top: calls, errors and latencies of three servers")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if *update {
 		if err := os.WriteFile(picturePath, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -64,30 +67,4 @@ func pictured(now time.Time) []health.Found {
 			{Name: "mail", State: "needs login", Reason: "patchbay login mail"},
 		},
 	}}}
-}
-
-// picture draws lines as a terminal shows them.
-func picture(lines []string) string {
-	const column, row = 7.8, 19
-	width := 0
-	for _, l := range lines {
-		width = max(width, len([]rune(l)))
-	}
-	var b strings.Builder
-	w, h := int(float64(width)*column)+32, len(lines)*row+28
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" aria-label="patchbay top">`+"\n", w, h, w, h)
-	b.WriteString(`<rect width="100%" height="100%" rx="6" fill="#16181d"/>` + "\n")
-	b.WriteString(`<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13" fill="#d8dce3">` + "\n")
-	for i, l := range lines {
-		weight := ""
-		if strings.HasPrefix(l, "SERVER ") {
-			weight = ` font-weight="bold" fill="#ffffff"`
-		}
-		if l != "" {
-			fmt.Fprintf(&b, `<text x="16" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs"%s>%s</text>`+"\n",
-				28+i*row, float64(len([]rune(l)))*column, weight, strings.ReplaceAll(html.EscapeString(l), " ", "\u00a0")) // spaces would be joined
-		}
-	}
-	b.WriteString("</g>\n</svg>\n")
-	return b.String()
 }
