@@ -5,20 +5,26 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/audit"
 )
 
-// TestGuide follows the section Deploy of docs/gateway.md: it writes the files, runs the commands, and
-// calls tools with the key. Only the ports are others.
+// TestGuide follows the files of docs/deploy.md: it writes them, runs the commands, and calls tools with the key. Only the ports are
+// others. The commands of docs/observe.md answer for that gateway, and a copy of its folder is the same gateway.
 func TestGuide(t *testing.T) {
-	page, err := os.ReadFile("../../docs/gateway.md")
+	page, err := os.ReadFile("../../docs/deploy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n## Deploy\n")
+	observing, err := os.ReadFile("../../docs/observe.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n## The files\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	dir := alone(t)
 	runtimeFolder(t)
@@ -36,7 +42,7 @@ func TestGuide(t *testing.T) {
 	for _, c := range commands {
 		args := words(c[1])
 		if args[0] == "up" {
-			r = beginUp(t, args...)
+			r = beginUp(t, append(args, "--log", "access.jsonl", "--record", "frames")...)
 			url = r.url
 			continue
 		}
@@ -75,5 +81,56 @@ func TestGuide(t *testing.T) {
 	report, err := audit.Verify([]string{filepath.Join(dir, "audit.jsonl")}, nil)
 	if err != nil || len(report.Faults) > 0 || report.Lines < 5 {
 		t.Errorf("the audit log: %+v, %v", report, err)
+	}
+	asked := 0
+	for _, c := range regexp.MustCompile("`patchbay ((?:status|top|logs|audit|usage|trace|gateway) ?[^`]*)`").FindAllStringSubmatch(string(observing), -1) {
+		if asked++; c[1] != "logs db" { // it has written nothing
+			if o := typed(t, "", words(c[1])...); o.code != exitOK && c[1] != "status" || strings.TrimSpace(o.stdout) == "" {
+				t.Errorf("patchbay %s: exit code %d, %q %q", c[1], o.code, o.stdout, o.stderr)
+			}
+		}
+	}
+	if lines, err := os.ReadFile("access.jsonl"); asked < 10 || err != nil || !strings.Contains(string(lines), "shop_add-to-cart") {
+		t.Errorf("%d commands; access.jsonl: %q, %v", asked, lines, err)
+	}
+
+	if runtime.GOOS == "windows" {
+		return // whose locks keep open files from being copied
+	}
+	backup := t.TempDir()
+	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(backup)
+	copied := beginUp(t, "up", "--gateway", "gateway.yaml")
+	if o := typed(t, "", "call", "db_read_query", "query=SELECT 1", "-s", copied.url, "--header", "Authorization: Bearer "+key); o.code != exitOK {
+		t.Errorf("at the copy: exit code %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+	again, err := audit.Verify([]string{filepath.Join(backup, "audit.jsonl")}, nil)
+	if err != nil || len(again.Faults) > 0 || again.Lines <= report.Lines {
+		t.Errorf("the audit log of the copy: %+v, %v; that of the gateway: %+v", again, err, report)
+	}
+}
+
+// The table in docs/observe.md has each kind of error of docs/metrics.md.
+func TestFaultsOfPages(t *testing.T) {
+	kinds := func(page, heading string) []string {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, table, _ := strings.Cut(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n| `error_type` | "+heading)
+		table, _, _ = strings.Cut(table, "\n\n")
+		var found []string
+		for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(table, -1) {
+			found = append(found, row[1])
+		}
+		return found
+	}
+	counted, explained := kinds("metrics.md", "The call failed because"), kinds("observe.md", "Look at")
+	slices.Sort(counted)
+	slices.Sort(explained)
+	if !slices.Equal(counted, explained) || len(counted) < 8 {
+		t.Errorf("metrics.md has %q, observe.md %q", counted, explained)
 	}
 }
