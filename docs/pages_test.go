@@ -193,6 +193,30 @@ func TestCookbook(t *testing.T) {
 	}
 }
 
+// Each chapter of the course has a page and a program with its test.
+func TestCourse(t *testing.T) {
+	course, err := os.ReadFile("course.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| \d+\. (.*?) \| (.*?) \| (.*?) \|\r?$`).FindAllSubmatch(course, -1)
+	if len(rows) != 14 {
+		t.Errorf("the course has %d chapters", len(rows))
+	}
+	program := regexp.MustCompile(`\[([\w-]+)\]\(../examples/([\w-]+)/main\.go\)`)
+	for _, row := range rows {
+		programs := program.FindAllSubmatch(row[3], -1)
+		if len(programs) == 0 || !strings.Contains(string(row[2]), ".md") {
+			t.Errorf("chapter %q has no page or no program", row[1])
+		}
+		for _, p := range programs {
+			if _, err := os.Stat("../examples/" + string(p[2]) + "/main_test.go"); err != nil || string(p[1]) != string(p[2]) {
+				t.Errorf("chapter %q: program %s: %v", row[1], p[1], err)
+			}
+		}
+	}
+}
+
 // Every example is in the list of examples.
 func TestExamplesAreListed(t *testing.T) {
 	list, err := os.ReadFile("../examples/README.md")
