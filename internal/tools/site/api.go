@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -18,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const module = "github.com/patchbay-dev/patchbay"
@@ -32,7 +34,8 @@ type pkg struct {
 
 // readPackages reads the public packages: not those of programs, examples and tests.
 func (s *site) readPackages() error {
-	return fs.WalkDir(s.repo, ".", func(dir string, d fs.DirEntry, err error) error {
+	var dirs []string
+	err := fs.WalkDir(s.repo, ".", func(dir string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
@@ -43,15 +46,24 @@ func (s *site) readPackages() error {
 		if _, err := fs.Stat(s.repo, path.Join(dir, "go.mod")); err == nil && dir != "." {
 			return fs.SkipDir // another module
 		}
-		return s.readPackage(dir)
+		dirs = append(dirs, dir)
+		return nil
 	})
+	packages, errs := make([]*pkg, len(dirs)), make([]error, len(dirs))
+	var wg sync.WaitGroup
+	for i, dir := range dirs {
+		wg.Go(func() { packages[i], errs[i] = s.readPackage(dir) })
+	}
+	wg.Wait()
+	s.packages = slices.DeleteFunc(packages, func(p *pkg) bool { return p == nil })
+	return errors.Join(append(errs, err)...)
 }
 
 // readPackage reads the package in a folder, if there is one, as it is on Linux.
-func (s *site) readPackage(dir string) error {
+func (s *site) readPackage(dir string) (*pkg, error) {
 	names, err := fs.Glob(s.repo, path.Join(dir, "*.go"))
 	if err != nil || len(names) == 0 {
-		return err
+		return nil, err
 	}
 	ctx := build.Default
 	ctx.GOOS, ctx.GOARCH = "linux", "amd64"
@@ -63,37 +75,35 @@ func (s *site) readPackage(dir string) error {
 		test := strings.HasSuffix(name, "_test.go")
 		if ok, err := ctx.MatchFile(dir, path.Base(name)); err != nil || !ok || test && !strings.HasSuffix(name, "example_test.go") {
 			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
+				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 			continue
 		}
 		text, err := fs.ReadFile(s.repo, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		file, err := parser.ParseFile(fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if file.Name.Name == "main" {
-			return nil
+			return nil, nil
 		}
 		files = append(files, file)
 	}
 	p, err := doc.NewFromFiles(fset, files, path.Join(module, dir))
 	if err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	page := &page{path: "api/" + dir + ".html", title: dir, section: packagesTitle}
-	s.packages = append(s.packages, &pkg{page, dir, fset, p})
-	return nil
+	page := &page{path: "api/" + dir + ".html", title: dir, section: packagesTitle, dir: dir, under: "package " + dir, prefix: p.Name + "."}
+	return &pkg{page, dir, fset, p}, nil
 }
 
 // apiPage writes one page.
 type apiPage struct {
 	*pkg
 	site *site
-	out  strings.Builder
 	text *comment.Parser
 	html *comment.Printer
 }
@@ -111,7 +121,7 @@ func (s *site) renderPackages() {
 			return id
 		}
 		a.write()
-		p.page.body = template.HTML(a.out.String())
+		p.page.end()
 	}
 }
 
@@ -120,10 +130,10 @@ func (s *site) packageList() *page {
 	var out strings.Builder
 	out.WriteString("<h1>Packages</h1>\n<p>The public packages, as <code>go doc</code> shows them.</p>\n<ul>\n")
 	for _, p := range s.packages {
-		fmt.Fprintf(&out, "<li><a href=\"../%s\">%s</a>: %s</li>\n", p.page.path, p.dir, template.HTMLEscapeString(p.doc.Synopsis(p.doc.Doc)))
+		fmt.Fprintf(&out, "<li><a href=\"/%s\">%s</a>: %s</li>\n", p.page.path, p.dir, template.HTMLEscapeString(p.doc.Synopsis(p.doc.Doc)))
 	}
 	out.WriteString("</ul>\n")
-	return &page{path: "api/index.html", title: packagesTitle, section: packagesTitle, body: template.HTML(out.String())}
+	return &page{path: "api/index.html", title: packagesTitle, section: packagesTitle, chunks: []chunk{{html: out.String()}}}
 }
 
 // link returns the address of a name in a doc comment.
@@ -144,12 +154,13 @@ func (a *apiPage) link(l *comment.DocLink) string {
 	if name != "" {
 		name = "#" + name
 	}
-	return relative(a.page.path, to) + name
+	return "/" + to + name
 }
 
 func (a *apiPage) write() {
 	d := a.doc
-	fmt.Fprintf(&a.out, "<h1>package %s</h1>\n<pre tabindex=\"0\"><code>import %q</code></pre>\n", d.Name, d.ImportPath)
+	a.page.begin(heading{Level: 1, Title: d.Name})
+	fmt.Fprintf(&a.page.out, "<h1>package %s</h1>\n<pre><code>import %q</code></pre>\n", d.Name, d.ImportPath)
 	a.entry("package "+d.Name, "", d.Doc)
 	a.comment(1, d.Doc)
 	a.examples(2, d.Examples)
@@ -195,8 +206,8 @@ func (a *apiPage) values(title string, values []*doc.Value) {
 	for _, v := range values {
 		for _, name := range v.Names {
 			if ast.IsExported(name) {
-				fmt.Fprintf(&a.out, "<span id=%q></span>", name)
-				a.entry(a.doc.Name+"."+name, "#"+name, v.Doc)
+				fmt.Fprintf(&a.page.out, "<span id=%q></span>", name)
+				a.entry(name, name, v.Doc)
 			}
 		}
 		a.code(v.Decl)
@@ -220,7 +231,7 @@ func (a *apiPage) members(t *doc.Type) (names []string) {
 			for _, name := range f.Names {
 				if name.IsExported() {
 					names = append(names, t.Name+"."+name.Name)
-					a.entry(a.doc.Name+"."+t.Name+"."+name.Name, "#"+t.Name+"."+name.Name, cmp.Or(f.Doc.Text(), f.Comment.Text()))
+					a.entry(t.Name+"."+name.Name, t.Name+"."+name.Name, cmp.Or(f.Doc.Text(), f.Comment.Text()))
 				}
 			}
 		}
@@ -231,24 +242,24 @@ func (a *apiPage) members(t *doc.Type) (names []string) {
 // symbol writes the heading of a name, and adds it to the search.
 func (a *apiPage) symbol(level int, kind, name, text string) {
 	a.head(level, name, kind+" "+name)
-	a.entry(a.doc.Name+"."+name, "#"+name, text)
+	a.entry(name, name, text)
 }
 
 func (a *apiPage) head(level int, id, title string) {
 	if level < 4 {
-		a.page.heads = append(a.page.heads, heading{level, id, strings.TrimPrefix(strings.TrimPrefix(title, "func "), "type ")})
+		a.page.begin(heading{level, id, strings.TrimPrefix(strings.TrimPrefix(title, "func "), "type ")})
 	}
-	fmt.Fprintf(&a.out, `<h%d id="%s">%s <a class="anchor" href="#%[2]s" aria-label="Link to %[3]s">#</a></h%[1]d>`+"\n", level, id, title)
+	a.page.out.WriteString(head(level, id, title))
 }
 
 func (a *apiPage) entry(title, anchor, text string) {
-	a.site.entries = append(a.site.entries, entry{title, a.doc.ImportPath, a.page.path + anchor, a.doc.Synopsis(text)})
+	a.site.entries = append(a.site.entries, entry{title: title, page: a.page, anchor: anchor, text: a.doc.Synopsis(text)})
 }
 
-// comment writes a doc comment below a heading of a level. Its code scrolls by the keyboard.
+// comment writes a doc comment below a heading of a level.
 func (a *apiPage) comment(level int, text string) {
 	a.html.HeadingLevel = level + 1
-	a.out.Write(bytes.ReplaceAll(a.html.HTML(a.text.Parse(text)), []byte("<pre>"), []byte(`<pre tabindex="0">`)))
+	a.page.out.Write(a.html.HTML(a.text.Parse(text)))
 }
 
 // code writes a declaration. Links lead to its members, which are on lines of their own.
@@ -274,7 +285,7 @@ func (a *apiPage) code(node ast.Node, members ...string) {
 			code = code[:at[2]] + `<span id="` + m + `">` + name + "</span>" + code[at[3]:]
 		}
 	}
-	fmt.Fprintf(&a.out, `<pre tabindex="0"><code>%s</code></pre>`+"\n", code)
+	fmt.Fprintf(&a.page.out, `<pre><code>%s</code></pre>`+"\n", code)
 }
 
 func (a *apiPage) examples(level int, examples []*doc.Example) {
@@ -283,7 +294,7 @@ func (a *apiPage) examples(level int, examples []*doc.Example) {
 		if x.Suffix != "" {
 			title += " (" + strings.ReplaceAll(x.Suffix, "_", " ") + ")"
 		}
-		fmt.Fprintf(&a.out, "<details><summary>%s</summary>\n", title)
+		fmt.Fprintf(&a.page.out, "<details><summary>%s</summary>\n", title)
 		a.comment(level, x.Doc)
 		var text bytes.Buffer
 		var node any = &printer.CommentedNode{Node: x.Code, Comments: x.Comments}
@@ -297,10 +308,10 @@ func (a *apiPage) examples(level int, examples []*doc.Example) {
 		if x.Play == nil { // a block: without its braces
 			code = strings.ReplaceAll(strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(code, "{"), "}")), "\n\t", "\n")
 		}
-		fmt.Fprintf(&a.out, `<pre tabindex="0"><code>%s</code></pre>`+"\n", highlight([]byte(code)))
+		fmt.Fprintf(&a.page.out, `<pre><code>%s</code></pre>`+"\n", highlight([]byte(code)))
 		if x.Output != "" {
-			fmt.Fprintf(&a.out, "<p>Output:</p>\n<pre tabindex=\"0\"><code>%s</code></pre>\n", template.HTMLEscapeString(x.Output))
+			fmt.Fprintf(&a.page.out, "<p>Output:</p>\n<pre><code>%s</code></pre>\n", template.HTMLEscapeString(x.Output))
 		}
-		a.out.WriteString("</details>\n")
+		a.page.out.WriteString("</details>\n")
 	}
 }

@@ -4,51 +4,71 @@ import (
 	"bytes"
 	"go/scanner"
 	"go/token"
-	"html"
 	"strings"
 )
+
+// escape is for text, where quotation marks need none.
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 
 // colored returns the HTML of code in a language.
 func colored(language string, code []byte) string {
 	switch language {
 	case "go":
-		return highlight(code)
+		return "<code>" + highlight(code) + "</code>"
 	case "console":
-		return commands(string(code))
+		return `<code class="console">` + commands(string(code)) + "</code>"
 	}
-	return html.EscapeString(string(code))
+	return "<code>" + escape(string(code)) + "</code>"
 }
 
-// highlight marks the keywords, texts and comments of Go. What cannot be read as Go stays as it is.
+// highlight marks the keywords (b), texts (u) and comments (i) of Go; comments that follow each other have one mark. What cannot be read as
+// Go stays as it is.
 func highlight(code []byte) string {
 	var out strings.Builder
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(code))
 	s.Init(file, code, func(token.Position, string) {}, scanner.ScanComments)
-	done := 0
+	done, open := 0, ""
+	end := func() {
+		if open != "" {
+			out.WriteString("</" + open + ">")
+		}
+		open = ""
+	}
 	for {
 		pos, tok, lit := s.Scan()
 		if tok == token.EOF {
 			break
 		}
-		class := ""
+		mark := ""
 		switch {
 		case tok == token.COMMENT:
-			class = "comment"
+			mark = "i"
 		case tok.IsKeyword():
-			class = "keyword"
+			mark = "b"
 		case tok == token.STRING || tok == token.CHAR:
-			class = "string"
+			mark = "u"
 		}
 		start := file.Offset(pos)
-		if class == "" || !bytes.HasPrefix(code[start:], []byte(lit)) { // a literal without its carriage returns
+		if mark == "" || !bytes.HasPrefix(code[start:], []byte(lit)) { // a literal without its carriage returns
 			continue
 		}
-		out.WriteString(html.EscapeString(string(code[done:start])))
-		out.WriteString(`<span class="` + class + `">` + html.EscapeString(lit) + "</span>")
+		between := string(code[done:start])
+		if mark != "i" || open != "i" || strings.TrimSpace(between) != "" {
+			end()
+		}
+		out.WriteString(escape(between))
+		if open == "" {
+			out.WriteString("<" + mark + ">")
+		}
+		out.WriteString(escape(lit))
+		if open = mark; mark != "i" {
+			end()
+		}
 		done = start + len(lit)
 	}
-	out.WriteString(html.EscapeString(string(code[done:])))
+	end()
+	out.WriteString(escape(string(code[done:])))
 	return out.String()
 }
 
@@ -60,9 +80,9 @@ func commands(text string) string {
 		command := strings.HasPrefix(line, "$ ") || more
 		more = command && strings.HasSuffix(strings.TrimRight(line, "\n"), `\`)
 		if command {
-			out.WriteString("<b>" + html.EscapeString(strings.TrimSuffix(line, "\n")) + "</b>\n")
+			out.WriteString("<b>" + escape(strings.TrimSuffix(line, "\n")) + "</b>\n")
 		} else {
-			out.WriteString(html.EscapeString(line))
+			out.WriteString(escape(line))
 		}
 	}
 	return out.String()

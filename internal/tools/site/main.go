@@ -1,5 +1,5 @@
-// Command site makes the documentation as a site of static files: the Markdown of the repository, the sources that it
-// links to, a page for each public package, and a search over all of them. The site needs no server, and its pages no scripts.
+// Command site makes the documentation as a site of static files: the Markdown of the repository, the programs of the examples, the public
+// packages, and a search over all of them. The site needs no server, and its pages no scripts. A page of more than 60 kB is divided.
 //
 //	go -C internal/tools run ./site --out DIR
 //

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"net/url"
 	"path"
@@ -32,8 +31,8 @@ type document struct {
 
 // An item is a link of a list.
 type item struct {
-	section, link string
-	offset        int
+	section, link, text string
+	offset              int
 }
 
 var markdown = goldmark.New(
@@ -97,12 +96,18 @@ func (s *site) parse(p *page, source []byte) *document {
 			}
 		case *ast.RawHTML:
 			s.fault(p.source, source, n.Segments.At(0).Start, "HTML is not shown: write Markdown, or put it into backquotes")
+		case *extast.Table:
+			if words(n, source) {
+				n.SetAttributeString("class", "words")
+			}
 		case *extast.TableRow:
-			rows++
-			n.SetAttributeString("id", fmt.Appendf(nil, "row-%d", rows))
+			if _, code := n.FirstChild().FirstChild().(*ast.CodeSpan); code || p.source == "docs/glossary.md" { // the search finds it
+				rows++
+				n.SetAttributeString("id", fmt.Appendf(nil, "row-%d", rows))
+			}
 		case *ast.Link:
 			if in(n, ast.KindListItem) {
-				i := item{link: string(n.Destination), offset: n.Pos()}
+				i := item{link: string(n.Destination), text: plain(n, source), offset: n.Pos()}
 				if len(p.heads) > 0 {
 					i.section = p.heads[len(p.heads)-1].Title
 				}
@@ -176,104 +181,133 @@ func (s *site) follow(p *page, link string) (string, error) {
 		return "", fmt.Errorf("only https, http, mailto and files of the repository can be linked to")
 	}
 	to := p
+	link = "/" + p.path
 	if u.Path != "" {
-		if to, err = s.find(path.Join(path.Dir(p.source), u.Path)); err != nil {
+		if link, to, err = s.find(path.Join(path.Dir(p.source), u.Path)); err != nil {
 			return "", err
 		}
 	}
 	if u.Fragment == "" {
-		return relative(p.path, to.path), nil
+		return link, nil
 	}
-	if to.doc == nil || !slices.Contains(to.doc.ids, u.Fragment) {
+	if to == nil || !slices.Contains(to.doc.ids, u.Fragment) {
 		return "", fmt.Errorf("the heading #%s does not exist", u.Fragment)
 	}
-	return relative(p.path, to.path) + "#" + u.Fragment, nil
+	return link + "#" + u.Fragment, nil
 }
 
-// find returns the page for a file of the repository. Sources become pages, and other files are copied.
-func (s *site) find(name string) (*page, error) {
+// find returns the link to a file of the repository, and its page if it is Markdown. Programs of examples have pages. Tests and other
+// sources are linked in the repository, since they are as long as the rest of the site. What else pages link to is copied.
+func (s *site) find(name string) (string, *page, error) {
 	if p := s.pages[name]; p != nil {
-		return p, nil
+		return "/" + p.path, p, nil
 	}
 	for _, p := range s.packages {
 		if p.dir == name {
-			return p.page, nil
+			return "/" + p.page.path, nil, nil
 		}
 	}
 	if !fs.ValidPath(name) {
-		return nil, fmt.Errorf("it leads out of the repository")
+		return "", nil, fmt.Errorf("it leads out of the repository")
 	}
 	info, err := fs.Stat(s.repo, name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the file %s does not exist", name)
+		return "", nil, fmt.Errorf("the file %s does not exist", name)
 	case info.IsDir():
-		return nil, fmt.Errorf("%s is a folder: link to a file of it", name)
+		return "", nil, fmt.Errorf("%s is a folder: link to a file of it", name)
 	case path.Ext(name) == ".md":
-		return nil, fmt.Errorf("%s is not a page of the site", name)
+		return "", nil, fmt.Errorf("%s is not a page of the site", name)
+	case path.Ext(name) == ".go" && strings.HasPrefix(name, "examples/") && !strings.HasSuffix(name, "_test.go"):
+		dir, base := path.Split(name)
+		p, err := s.example(path.Clean(dir))
+		return "/" + p.path + "#" + base, nil, err
+	case path.Ext(name) == ".go":
+		return "https://" + module + "/blob/main/" + name, nil, nil
 	}
-	data, err := fs.ReadFile(s.repo, name)
-	if err != nil {
-		return nil, err
-	}
-	p := &page{source: name, path: target(name), title: name}
-	if path.Ext(name) != ".go" {
-		s.files[p.path] = data
-		return p, nil
-	}
-	s.pages[name] = p
-	p.body = template.HTML("<h1>"+template.HTMLEscapeString(name)+"</h1>\n"+s.siblings(name)+`<pre tabindex="0"><code>`) + template.HTML(highlight(data)) + "</code></pre>\n"
-	return p, nil
+	s.files[name], err = fs.ReadFile(s.repo, name)
+	return "/" + name, nil, err
 }
 
-// siblings links the other sources of an example.
-func (s *site) siblings(name string) string {
-	var links []string
-	if dir := path.Dir(name); strings.HasPrefix(dir, "examples/") {
-		others, _ := fs.Glob(s.repo, dir+"/*.go") // the pattern is well formed
-		for _, other := range others {
-			if other == name {
-				continue
-			}
-			if p, err := s.find(other); err == nil {
-				links = append(links, fmt.Sprintf(`<a href="%s">%s</a>`, path.Base(p.path), template.HTMLEscapeString(path.Base(other))))
-			}
+// example makes the page with the sources of an example, without its tests.
+func (s *site) example(dir string) (*page, error) {
+	for _, p := range s.examples {
+		if p.title == dir {
+			return p, nil
 		}
 	}
-	if links == nil {
-		return ""
+	p := &page{path: dir + ".html", title: dir}
+	s.examples = append(s.examples, p)
+	p.begin(heading{Level: 1, Title: dir})
+	fmt.Fprintf(&p.out, "<h1>%s</h1>\n<p>All of it with its tests is <a href=\"https://%s/tree/main/%[1]s\">in the repository</a>.\n", dir, module)
+	names, err := fs.Glob(s.repo, dir+"/*.go")
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := fs.ReadFile(s.repo, name)
+		if err != nil {
+			return p, err
+		}
+		base := path.Base(name)
+		p.begin(heading{2, base, base})
+		p.out.WriteString(head(2, base, base))
+		fmt.Fprintf(&p.out, "<pre><code>%s</code></pre>\n", highlight(text))
 	}
-	return "<p>Beside it: " + strings.Join(links, ", ") + "</p>\n"
+	p.end()
+	return p, err
 }
 
 var emptyHead = regexp.MustCompile(`<th[^>]*></th>`)
 
 // render makes the HTML of a page, and what the search finds of it.
 func (s *site) render(p *page) error {
-	var out bytes.Buffer
-	if err := markdown.Renderer().Render(&out, p.doc.text, p.doc.root); err != nil {
-		return err
+	heads := p.heads
+	for n := p.doc.root.FirstChild(); n != nil; n = n.NextSibling() {
+		if h, ok := n.(*ast.Heading); ok {
+			if h.Level <= 3 || len(p.chunks) == 0 {
+				p.begin(heads[0])
+			}
+			heads = heads[1:]
+		}
+		if _, ok := n.(*extast.Table); ok {
+			var table strings.Builder
+			if err := markdown.Renderer().Render(&table, p.doc.text, n); err != nil {
+				return err
+			}
+			p.out.WriteString(emptyHead.ReplaceAllString(table.String(), "<td></td>")) // a corner without a text heads nothing
+		} else if err := markdown.Renderer().Render(&p.out, p.doc.text, n); err != nil {
+			return err
+		}
 	}
-	p.body = template.HTML(emptyHead.ReplaceAllString(out.String(), "<td></td>")) // a corner without a text heads nothing
+	p.end()
 	s.index(p)
 	return nil
 }
 
-// blocks renders what must be different from goldmark's HTML: code with marks, and tables and code that scroll by the keyboard.
+// head returns a heading, which links to itself.
+func head(level int, id, title string) string {
+	return fmt.Sprintf("<h%d id=\"%s\"><a href=\"#%[2]s\">%s</a></h%[1]d>\n", level, id, title)
+}
+
+// blocks renders what must be different from goldmark's HTML: code with marks, tables in a box that scrolls, and headings that link to themselves.
 type blocks struct{}
 
 func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			block := n.(*ast.FencedCodeBlock)
-			code, language := block.Lines().Value(source), string(block.Language(source))
-			fmt.Fprintf(w, `<pre tabindex="0"><code class="language-%s">%s</code></pre>`+"\n", template.HTMLEscapeString(language), colored(language, code))
+			fmt.Fprintf(w, "<pre>%s</pre>\n", colored(string(block.Language(source)), block.Lines().Value(source)))
 		}
 		return ast.WalkContinue, nil
 	})
-	r.Register(extast.KindTable, func(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	r.Register(extast.KindTable, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
-			w.WriteString("<div class=\"table\" tabindex=\"0\">\n<table>\n")
+			if _, words := n.AttributeString("class"); words {
+				w.WriteString("<div class=\"table words\">\n<table>\n")
+			} else {
+				w.WriteString("<div class=\"table\">\n<table>\n")
+			}
 		} else {
 			w.WriteString("</tbody>\n</table>\n</div>\n")
 		}
@@ -282,13 +316,30 @@ func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		h := n.(*ast.Heading)
 		id, _ := h.AttributeString("id")
-		if entering {
-			fmt.Fprintf(w, `<h%d id="%s">`, h.Level, id)
-		} else {
-			fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to %s">#</a></h%d>`+"\n", id, template.HTMLEscapeString(plain(h, source)), h.Level)
+		self := `<a href="#` + string(id.([]byte)) + `">` // a heading links to itself, unless it has another link
+		if h.Level == 1 || has(h, ast.KindLink) || has(h, ast.KindAutoLink) {
+			self = ""
 		}
+		if entering {
+			fmt.Fprintf(w, `<h%d id="%s">%s`, h.Level, id, self)
+			return ast.WalkContinue, nil
+		}
+		if self != "" {
+			w.WriteString("</a>")
+		}
+		fmt.Fprintf(w, "</h%d>\n", h.Level)
 		return ast.WalkContinue, nil
 	})
+}
+
+// words reports whether each row of a table begins with one word, such as the name of a rule.
+func words(table *extast.Table, source []byte) bool {
+	for row := table.FirstChild(); row != nil; row = row.NextSibling() {
+		if strings.Contains(plain(row.FirstChild(), source), " ") {
+			return false
+		}
+	}
+	return true
 }
 
 // plain returns the text of a node.
@@ -319,6 +370,15 @@ func plain(n ast.Node, source []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// has reports whether a kind is inside of a node.
+func has(n ast.Node, kind ast.NodeKind) (found bool) {
+	ast.Walk(n, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+		found = found || n.Kind() == kind
+		return ast.WalkContinue, nil
+	})
+	return found
 }
 
 // in reports whether a node is inside of one of a kind.

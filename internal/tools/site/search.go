@@ -1,9 +1,14 @@
 package main
 
 import (
-	"fmt"
+	"cmp"
+	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
@@ -17,24 +22,17 @@ var flagLine = regexp.MustCompile(`(?m)^((?:-\w, )?--\w[^ \n]*(?: [^ \n]+)*?)(?:
 func (s *site) index(p *page) {
 	source := p.doc.text
 	at := -1 // the entry of the heading above
-	head := heading{Title: p.title}
-	add := func(title, anchor, text string) {
-		under := p.title
-		if head.Title != p.title && title != head.Title {
-			under = head.Title + " · " + p.title
-		}
-		s.entries = append(s.entries, entry{title, under, p.path + anchor, text})
-	}
+	var head heading
 	heads := p.heads
 	for n := p.doc.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok {
 			head, heads = heads[0], heads[1:]
 			at = len(s.entries)
-			anchor := "#" + head.ID
+			anchor := head.ID
 			if h.Level == 1 {
 				anchor = ""
 			}
-			add(head.Title, anchor, "")
+			s.entries = append(s.entries, entry{title: head.Title, page: p, anchor: anchor})
 			continue
 		}
 		if at >= 0 {
@@ -46,17 +44,87 @@ func (s *site) index(p *page) {
 			}
 			switch n := n.(type) {
 			case *extast.TableRow:
-				first, ok := n.FirstChild().(*extast.TableCell)
-				if _, code := first.FirstChild().(*ast.CodeSpan); ok && (code || p.source == "docs/glossary.md") {
-					id, _ := n.AttributeString("id")
-					add(plain(first, source), fmt.Sprintf("#%s", id), plain(n, source))
+				if id, ok := n.AttributeString("id"); ok {
+					first := n.FirstChild()
+					var rest []string
+					for cell := first.NextSibling(); cell != nil; cell = cell.NextSibling() {
+						rest = append(rest, plain(cell, source))
+					}
+					s.entries = append(s.entries, entry{plain(first, source), p, string(id.([]byte)), strings.Join(rest, " "), true})
 				}
 			case *ast.FencedCodeBlock:
 				for _, m := range flagLine.FindAllSubmatch(n.Lines().Value(source), -1) {
-					add(string(m[1]), "#"+head.ID, string(m[2]))
+					s.entries = append(s.entries, entry{string(m[1]), p, head.ID, string(m[2]), true})
 				}
 			}
 			return ast.WalkContinue, nil
 		})
 	}
+}
+
+// searchIndex returns the script with what the search can find. Of the text of an entry it has the beginning, for the results, and in
+// pages of Markdown all words:
+//
+//	pages  [path, title, prefix, entries] each; an entry is [title, anchor, beginning], with a 1 if it is below the last without
+//	words  a line each: the word and the entries that have it, each as its distance from the one before, in base 36
+//
+// The anchor 0 is the title, which then has the prefix.
+func (s *site) searchIndex() ([]byte, error) {
+	var index struct {
+		Pages [][4]any `json:"pages"`
+		Words string   `json:"words"`
+	}
+	var rows [][]any
+	path := ""
+	lines, last := map[string][]byte{}, map[string]int{}
+	for i, e := range s.entries {
+		at := e.page.path
+		if part := s.moved[at+"#"+e.anchor]; part != "" {
+			at = part
+		}
+		if at != path {
+			path, rows = at, nil
+			index.Pages = append(index.Pages, [4]any{path, cmp.Or(e.page.under, e.page.title), e.page.prefix})
+		}
+		row := []any{e.title, e.anchor, beginning(e.text)}
+		if e.anchor == e.title {
+			row[1] = 0
+		}
+		if e.inside {
+			row = append(row, 1)
+		}
+		rows = append(rows, row)
+		index.Pages[len(index.Pages)-1][3] = rows
+		if e.page.doc == nil {
+			continue
+		}
+		found := strings.FieldsFunc(strings.ToLower(e.text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+		slices.Sort(found)
+		for _, w := range slices.Compact(found) {
+			lines[w] = strconv.AppendInt(append(lines[w], ' '), int64(i-last[w]), 36)
+			last[w] = i
+		}
+	}
+	var words strings.Builder
+	for _, w := range slices.Sorted(maps.Keys(lines)) {
+		words.WriteString(w)
+		words.Write(lines[w])
+		words.WriteByte('\n')
+	}
+	index.Words = words.String()
+	data, err := json.Marshal(index)
+	return append(append([]byte("const index = "), data...), ";\n"...), err
+}
+
+// beginning returns the first words of a text.
+func beginning(text string) string {
+	const most = 70
+	if len(text) <= most {
+		return text
+	}
+	end := strings.LastIndexByte(text[:most], ' ')
+	if end < 0 {
+		return ""
+	}
+	return text[:end] + " …"
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -16,7 +16,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-var layouts = template.Must(template.ParseFS(assets, "assets/page.html", "assets/nav.html"))
+var layouts = template.Must(template.ParseFS(assets, "assets/page.html"))
 
 const (
 	contents      = "docs/README.md"
@@ -30,21 +30,31 @@ type site struct {
 	sections []section
 	files    map[string][]byte // what is written, by its path in the site
 	packages []*pkg
+	examples []*page
 	entries  []entry
 	faults   []error
-	navs     map[string]string // see navigation
+	moved    map[string]string // the part of a page that has an anchor, by PATH#ANCHOR of the first part
 }
 
-// A page is one HTML file of the site.
+// A page is one HTML file of the site, or several if it is long.
 type page struct {
 	source  string // its file in the repository, or empty
 	path    string // in the site
 	title   string
-	body    template.HTML
-	heads   []heading
+	heads   []heading // of Markdown
 	doc     *document // of Markdown
 	listed  bool      // in the table of contents
+	label   string    // there, if not the title
 	section string
+	dir     string // of a package
+	under   string // what the search shows below an entry, if not the title
+	prefix  string // of names of a package: its own and a dot
+
+	out    strings.Builder // the chunk being written
+	chunks []chunk
+	main   *page   // the first part, if this is another
+	part   int     // its number, or 0
+	parts  []*page // all, if there are several
 }
 
 type heading struct {
@@ -55,14 +65,17 @@ type heading struct {
 // A section is a heading of the table of contents with its links.
 type section struct {
 	Title string
+	Path  string // of its list
 	Pages []*page
 }
 
 // An entry is what the search can find.
 type entry struct {
-	title, under string
-	url          string // relative to the root of the site
-	text         string
+	title  string
+	page   *page
+	anchor string
+	text   string
+	inside bool // of the heading above
 }
 
 // fault records an error of a file, at the line of the offset. A negative offset is the first line.
@@ -84,7 +97,7 @@ func (f *fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line,
 
 // generate returns the files of the site of a repository, or all faults of its pages.
 func generate(repo fs.FS) (map[string][]byte, error) {
-	s := &site{repo: repo, pages: map[string]*page{}, files: map[string][]byte{}, navs: map[string]string{}}
+	s := &site{repo: repo, pages: map[string]*page{}, files: map[string][]byte{}, moved: map[string]string{}}
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -172,9 +185,10 @@ func (s *site) readContents() {
 			s.fault(contents, c.doc.text, item.offset, "%s is in the contents twice", name)
 			continue
 		}
-		p.listed, p.section = true, item.section
+		p.listed, p.section, p.label = true, item.section, item.text
 		if n := len(s.sections); n == 0 || s.sections[n-1].Title != item.section {
-			s.sections = append(s.sections, section{Title: item.section})
+			at := slices.IndexFunc(c.heads, func(h heading) bool { return h.Title == item.section })
+			s.sections = append(s.sections, section{Title: item.section, Path: c.path + "#" + c.heads[at].ID})
 		}
 		last := &s.sections[len(s.sections)-1]
 		last.Pages = append(last.Pages, p)
@@ -196,86 +210,106 @@ func (s *site) readContents() {
 	}
 }
 
-// finish puts the pages into their frame, and writes the index of the search.
+// finish divides long pages, puts all into their frame, and writes the index of the search.
 func (s *site) finish(order []*page) error {
-	list := section{Title: packagesTitle, Pages: []*page{s.packageList()}}
-	s.sections = append(s.sections, list)
+	list := s.packageList()
+	s.sections = append(s.sections, section{Title: packagesTitle, Path: list.path})
+	order = append(slices.Clip(order), list)
 	for _, p := range s.packages {
-		list.Pages = append(list.Pages, p.page)
+		order = append(order, p.page)
 	}
-	order = append(slices.Clip(order), list.Pages...)
-	for i, p := range order {
+	var parts []*page
+	for _, p := range order {
+		parts = append(parts, s.split(p)...)
+	}
+	for i, p := range parts {
 		var before, after *page
 		if i > 0 {
-			before = order[i-1]
+			before = parts[i-1]
 		}
-		if i+1 < len(order) {
-			after = order[i+1]
+		if i+1 < len(parts) {
+			after = parts[i+1]
 		}
 		if err := s.frame(p, before, after); err != nil {
 			return err
 		}
 	}
-	for _, p := range s.pages { // sources
-		if p.doc == nil {
+	for _, example := range s.examples {
+		for _, p := range s.split(example) {
 			if err := s.frame(p, nil, nil); err != nil {
 				return err
 			}
 		}
 	}
-	var rows [][4]string
-	for _, e := range s.entries {
-		rows = append(rows, [4]string{e.title, e.under, e.url, e.text})
-	}
-	index, err := json.Marshal(rows)
-	s.files[mark] = append(append([]byte("const entries = "), index...), ";\n"...)
+	index, err := s.searchIndex()
+	s.files[mark] = index
 	return err
 }
 
 // frame writes a page with its header, navigation and footer.
 func (s *site) frame(p, before, after *page) error {
-	root := strings.Repeat("../", strings.Count(p.path, "/"))
-	nav, err := s.navigation(p, root)
+	var body, out strings.Builder
+	var heads []heading
+	for _, c := range p.chunks {
+		body.WriteString(c.html)
+		if p.part != 1 && (c.head.Level == 2 || c.head.Level == 3) { // the first part has them in its text
+			heads = append(heads, c.head)
+		}
+	}
+	err := layouts.ExecuteTemplate(&out, "page.html", map[string]any{
+		"Page": p, "Body": template.HTML(body.String()), "Sections": s.navigation(p), "Before": before, "After": after, "Heads": heads,
+		"Root": strings.Repeat("../", strings.Count(p.path, "/")),
+	})
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	err = layouts.ExecuteTemplate(&out, "page.html", map[string]any{
-		"Title": p.title, "Body": p.body, "Nav": template.HTML(nav), "Before": before, "After": after,
-		"Heads": slices.DeleteFunc(slices.Clone(p.heads), func(h heading) bool { return h.Level == 1 || h.Level > 3 }),
-		"Root":  root,
-	})
-	s.files[p.path] = out.Bytes()
+	s.files[p.path] = []byte(s.linked(out.String(), p.path))
+	if n := len(s.files[p.path]); n > largest {
+		err = fmt.Errorf("%s has %d bytes, more than %d: divide its longest section by headings", p.path, n, largest)
+	}
 	return err
 }
 
-// navigation returns the table of contents for a page. It is made once for each depth of folders, since it is most of a small page.
-func (s *site) navigation(p *page, root string) (string, error) {
-	key, sections := root, s.sections
-	if p.section == packagesTitle { // other pages name only the list of packages
-		key += packagesTitle
-		list := section{Title: packagesTitle, Pages: slices.Clone(sections[len(sections)-1].Pages)}
+// navigation returns the table of contents for a page: all sections, and the pages of its own.
+func (s *site) navigation(p *page) []section {
+	sections := slices.Clone(s.sections)
+	for i, sec := range sections {
+		if sec.Title != p.section {
+			sections[i].Pages = nil
+			continue
+		}
+		top, _, _ := strings.Cut(p.dir, "/")
 		for _, other := range s.packages {
-			list.Pages = append(list.Pages, other.page)
+			if dir, _, below := strings.Cut(other.dir, "/"); sec.Title == packagesTitle && (!below || dir == top) {
+				sections[i].Pages = append(sections[i].Pages, other.page)
+			}
 		}
-		sections = append(slices.Clone(sections[:len(sections)-1]), list)
 	}
-	if s.navs[key] == "" {
-		var out strings.Builder
-		if err := layouts.ExecuteTemplate(&out, "nav.html", map[string]any{"Root": root, "Sections": sections}); err != nil {
-			return "", err
-		}
-		s.navs[key] = out.String()
-	}
-	nav := strings.Replace(s.navs[key], `<a href="`+root+p.path+`">`, `<a href="`+root+p.path+`" aria-current="page">`, 1)
-	return strings.Replace(nav, "<details><summary>"+template.HTMLEscapeString(p.section)+"<", "<details open><summary>"+template.HTMLEscapeString(p.section)+"<", 1), nil
+	return sections
 }
 
-// Title and Path are for the template.
-func (p *page) Title() string { return p.title }
-func (p *page) Path() string  { return p.path }
+// These are for the template.
 
-// relative returns the link from one page of the site to another.
-func relative(from, to string) string {
-	return strings.Repeat("../", strings.Count(from, "/")) + to
+func (p *page) Title() string  { return p.title }
+func (p *page) Path() string   { return p.path }
+func (p *page) Part() int      { return p.part }
+func (p *page) Parts() []*page { return p.parts }
+
+// Label returns the name in the table of contents.
+func (p *page) Label() string { return cmp.Or(p.label, p.title) }
+
+// First returns the path of the first part.
+func (p *page) First() string {
+	if p.main != nil {
+		return p.main.path
+	}
+	return p.path
+}
+
+// Name returns the title, with the number of a part.
+func (p *page) Name() string {
+	if p.part > 1 {
+		return fmt.Sprintf("%s, part %d", p.title, p.part)
+	}
+	return p.title
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"html"
 	"io/fs"
 	"maps"
 	"os"
@@ -43,7 +45,7 @@ func TestSite(t *testing.T) {
 	}
 	ids := map[string]bool{}
 	for name, page := range files {
-		for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllSubmatch(page, -1) {
+		for _, m := range regexp.MustCompile(`<[^>]* id="([^"]*)"`).FindAllSubmatch(page, -1) {
 			if id := name + "#" + string(m[1]); ids[id] && strings.HasSuffix(name, ".html") {
 				t.Errorf("%s is there twice", id)
 			} else {
@@ -56,7 +58,7 @@ func TestSite(t *testing.T) {
 		if !strings.HasSuffix(name, ".html") {
 			continue
 		}
-		for _, m := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllSubmatch(page, -1) {
+		for _, m := range regexp.MustCompile(`<[^>]* (?:href|src)="([^"]*)"`).FindAllSubmatch(page, -1) {
 			link := string(m[1])
 			if regexp.MustCompile(`^(https?|mailto|data):`).MatchString(link) {
 				continue
@@ -73,6 +75,127 @@ func TestSite(t *testing.T) {
 	}
 	if links < 5000 {
 		t.Errorf("only %d links; the search is broken", links)
+	}
+}
+
+// The site is small: each page by itself, and all of it without pictures, as servers compress it. Without compression its text alone is more
+// than 1 MB: 0.7 MB of Markdown, 0.7 MB of comments and declarations, and 0.1 MB of examples.
+func TestSize(t *testing.T) {
+	plain, compressed := 0, 0
+	for name, data := range ours(t) {
+		if ext := filepath.Ext(name); ext == ".png" || ext == ".svg" {
+			continue
+		}
+		if len(data) > largest && strings.HasSuffix(name, ".html") {
+			t.Errorf("%s has %d bytes, more than %d", name, len(data), largest)
+		}
+		plain += len(data)
+		var small bytes.Buffer
+		w := gzip.NewWriter(&small)
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		compressed += small.Len()
+	}
+	t.Logf("%d bytes, %d compressed", plain, compressed)
+	if plain > 3_200_000 || compressed > 1_000_000 {
+		t.Errorf("the site has %d bytes, and %d compressed", plain, compressed)
+	}
+}
+
+var (
+	outside = regexp.MustCompile(`(?s)^.*<main[^>]*>|</main>.*$`)
+	element = regexp.MustCompile(`<[^>]*>`)
+)
+
+// The text of pages is in their HTML, shown without a script: each line of code and each heading of Markdown, and each exported name.
+func TestWithoutScripts(t *testing.T) {
+	files := ours(t)
+	texts := map[string]string{} // of all parts of a page
+	for name, data := range files {
+		if !strings.HasSuffix(name, ".html") {
+			continue
+		}
+		if regexp.MustCompile(`<[^>]* hidden\b|<template|<iframe|display: *none`).Match(data) {
+			t.Errorf("%s hides something", name)
+		}
+		if n := bytes.Count(data, []byte("<script")); n != 1 {
+			t.Errorf("%s has %d scripts, want that of the search", name, n)
+		}
+		first := regexp.MustCompile(`-\d+\.html$`).ReplaceAllString(name, ".html")
+		texts[first] += html.UnescapeString(element.ReplaceAllString(outside.ReplaceAllString(string(data), ""), ""))
+		for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllSubmatch(data, -1) {
+			texts[first] += "\nid " + string(m[1]) + "\n"
+		}
+	}
+	sources, err := filepath.Glob(repository + "/docs/*.md")
+	if err != nil || len(sources) < 30 {
+		t.Fatal(sources, err)
+	}
+	for _, source := range sources {
+		base := filepath.Base(source)
+		text := texts[target("docs/"+base)]
+		code := false
+		for line := range strings.Lines(read(t, "docs/"+base)) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "```") {
+				code = !code
+				continue
+			}
+			_, title, is := strings.Cut(line, "## ")
+			if code && !strings.Contains(text, line) || !code && is && strings.HasPrefix(line, "#") && !strings.Contains(text, strings.ReplaceAll(title, "`", "")) {
+				t.Errorf("%s: the line %q is not on its page", base, line)
+			}
+		}
+	}
+	var api strings.Builder
+	for name, text := range texts {
+		if strings.HasPrefix(name, "api/") {
+			api.WriteString(text)
+		}
+	}
+	for _, name := range exported(t) {
+		if _, name, _ = strings.Cut(name, "."); !strings.Contains(api.String(), "\nid "+name+"\n") {
+			t.Errorf("%s is on no page", name)
+		}
+	}
+}
+
+// A page that is too large becomes several. Links lead to the part with their anchor, and the list on the first part has all anchors.
+func TestParts(t *testing.T) {
+	paragraph := strings.Repeat("A word and `code=\"/x\"`. ", 1000) + "\n\n"
+	text := "# A\n\nBegin.\n\n## One\n\n[two](#two)\n\n" + paragraph + "## Two\n\n[one](#one) [page](a.md)\n\n" + paragraph +
+		"## Three\n\n### Four\n\n" + paragraph + "### Five\n\n" + paragraph
+	repo := small(text)
+	repo["README.md"].Data = []byte("# Top\n\n![/a](docs/a.png) [1](docs/a.md#one) [2](docs/a.md#two) [5](docs/a.md#five) [A](docs/a.md)\n")
+	repo["docs/a.png"] = &fstest.MapFile{}
+	files, err := generate(repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ name, part string }{
+		{"index.html", `<img src="docs/a.png" alt="/a"> <a href="docs/a.html#one">1</a> <a href="docs/a-2.html#two">2</a> <a href="docs/a-4.html#five">5</a> <a href="docs/a.html">A</a>`},
+		{"docs/a.html", `<li><a href="#one">One</a>`},
+		{"docs/a.html", `<li id="two"><a href="a-2.html#two">Two</a>`},
+		{"docs/a.html", `<li id="five" class="sub"><a href="a-4.html#five">Five</a>`},
+		{"docs/a.html", `<a href="a-2.html#two">two</a>`},
+		{"docs/a.html", `<code>code="/x"</code>`},
+		{"docs/a-2.html", `<a href="a.html#one">one</a> <a href="a.html">page</a>`},
+		{"docs/a-2.html", `<h1>A <small>part 2</small></h1>`},
+		{"docs/a-2.html", `<a rel="next" href="a-3.html">A, part 3 →</a>`},
+		{"docs/a-4.html", "<h2>Three, continued</h2>\n<h3 id=\"five\">"},
+		{mark, `["docs/a-4.html","A","",[["Five","five"`},
+	} {
+		if !bytes.Contains(files[want.name], []byte(want.part)) {
+			t.Errorf("%s has not %s:\n%.3000s", want.name, want.part, files[want.name])
+		}
+	}
+	_, err = generate(small("# A\n\n" + paragraph + paragraph + paragraph))
+	if err == nil || !strings.HasPrefix(err.Error(), "docs/a.html has ") || !strings.HasSuffix(err.Error(), " bytes, more than 60000: divide its longest section by headings") {
+		t.Errorf("a page that cannot be divided: %v", err)
 	}
 }
 
@@ -97,9 +220,10 @@ func search(t *testing.T, queries []string) (found [][]string) {
 	}
 	files := ours(t)
 	script := string(files["site.js"]) + string(files[mark]) + `
+const all = read(index);
 let text = "";
 process.stdin.on("data", (d) => (text += d)).on("end", () =>
-  console.log(JSON.stringify(JSON.parse(text).map((q) => find(entries, q).slice(0, 10).map((e) => e[0] + "\n" + e[2])))));`
+  console.log(JSON.stringify(JSON.parse(text).map((q) => find(all, q).slice(0, 10).map((e) => e[0] + "\n" + e[2])))));`
 	file := filepath.Join(t.TempDir(), "search.js")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
@@ -138,13 +262,13 @@ func TestSearchFindsEverything(t *testing.T) {
 		t.Errorf("only %d verbs, %d flags, %d exit codes; the search is broken", len(verbs), len(flags), len(exits))
 	}
 	for _, m := range verbs {
-		queries[m[1]] = m[1] + "\ndocs/command-line.html#"
+		queries[m[1]] = m[1] + "\ndocs/command-line"
 	}
 	for _, m := range flags {
 		queries[m[1]] = m[1]
 	}
 	for _, m := range exits {
-		queries["exit code "+m[1]] = m[1] + "\ndocs/command-line.html#row-"
+		queries["exit code "+m[1]] = m[1] + "\ndocs/command-line.html#row-" // in the first part
 	}
 	messages := 0
 	for _, name := range []string{"docs/gateway.md", "docs/errors.md"} {
@@ -310,7 +434,7 @@ func TestHostile(t *testing.T) {
 	if bytes.Contains(files[mark], []byte("</script>")) {
 		t.Errorf("the index can end its script: %s", files[mark])
 	}
-	for _, name := range []string{"docs/a.html", "x/x.go.html", "api/x.html"} {
+	for _, name := range []string{"docs/a.html", "api/x.html"} {
 		if files[name] == nil {
 			t.Errorf("%s is missing in %v", name, slices.Sorted(maps.Keys(files)))
 		}

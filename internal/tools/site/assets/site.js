@@ -1,17 +1,17 @@
 // The search. find is a function of its arguments alone, so that a test can call it without a page.
 
 // find returns the entries [title, under, url, text] that have all words of a query, the best first.
-function find(entries, query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const whole = words.join(" ");
+function find({ entries, words }, query) {
+  const asked = query.toLowerCase().split(/\s+/).filter(Boolean).map((w) => [w, below(words, w)]);
+  const whole = asked.map(([w]) => w).join(" ");
   if (!whole) return [];
   const found = [];
   entries.lower ??= entries.map((e) => e.map((s) => s.toLowerCase()));
   entries.forEach((e, i) => {
     const [title, under, url, text] = entries.lower[i];
     let score = title === whole ? 200 : title.startsWith(whole) ? 60 : title.includes(whole) ? 30 : 0;
-    const complete = words.every((w) => {
-      const points = Math.max(of(title, w) * 8, of(under, w) * 2, of(text, w));
+    const complete = asked.every(([w, has]) => {
+      const points = Math.max(of(title, w) * 8, of(under, w) * 2, of(text, w), has.get(i) ?? 0);
       score += points;
       return points > 0;
     });
@@ -19,6 +19,36 @@ function find(entries, query) {
     if (complete) found.push([score - title.length / 100, e]);
   });
   return found.sort((a, b) => b[0] - a[0]).map((f) => f[1]);
+}
+
+// read makes the entries and words of the index, whose form search.go has.
+function read(index) {
+  const entries = [];
+  for (const [path, page, prefix, rows] of index.pages) {
+    let head = page;
+    for (const [name, anchor, text, inside] of rows) {
+      const title = anchor === 0 ? prefix + name : name;
+      const under = inside && head !== page ? head + " · " + page : page;
+      entries.push([title, under, path + (anchor === "" ? "" : "#" + (anchor || name)), text]);
+      if (!inside) head = title;
+    }
+  }
+  return { entries, words: index.words.split("\n").map((line) => line.split(/ (.*)/)) };
+}
+
+// below returns how well the texts of entries have a word, by their numbers. Of a word such as tools/call they must have each part.
+function below(words, asked) {
+  let all;
+  for (const part of asked.match(/[\p{L}\p{N}]+/gu) ?? []) {
+    const found = new Map();
+    for (const [word, steps] of words) {
+      const points = of(word, part);
+      let at = 0;
+      if (points) for (const step of steps.split(" ")) found.set((at += parseInt(step, 36)), Math.max(points, found.get(at) ?? 0));
+    }
+    all = all ? new Map([...all].filter(([at]) => found.has(at)).map(([at, points]) => [at, Math.min(points, found.get(at))])) : found;
+  }
+  return all ?? new Map();
 }
 
 // of says how well a text has a word: as a word, at the beginning of one, inside of one, or not at all.
@@ -33,19 +63,28 @@ function of(text, word) {
 }
 
 if (typeof document !== "undefined") {
+  // Code and tables that are too wide scroll, also by the keyboard.
+  const wide = new ResizeObserver((boxes) => {
+    for (const { target } of boxes) target.scrollWidth > target.clientWidth ? (target.tabIndex = 0) : target.removeAttribute("tabindex");
+  });
+  for (const box of document.querySelectorAll("pre, .table")) wide.observe(box);
+
   const root = document.currentScript.dataset.root;
+  const header = document.querySelector("header");
+  header.querySelector(".home").insertAdjacentHTML("afterend", `<form role="search"><input type="search" placeholder="Search (press /)"
+    aria-label="Search the documentation" autocomplete="off" spellcheck="false"></form>`);
+  header.insertAdjacentHTML("beforeend", `<section id="results" aria-label="Search results" hidden><p role="status"></p><ul></ul></section>`);
   const form = document.querySelector("form");
   const input = form.querySelector("input");
   const results = document.getElementById("results");
   const list = results.querySelector("ul");
-  form.hidden = false;
 
   // The index is loaded when somebody searches. A script works from the disk, where fetch does not.
-  let index;
-  const load = () => (index ??= new Promise((done, failed) => {
+  let loaded;
+  const load = () => (loaded ??= new Promise((done, failed) => {
     const script = document.createElement("script");
     script.src = root + "search-index.js";
-    script.onload = () => done(entries);
+    script.onload = () => done(read(index));
     script.onerror = () => failed(new Error("search-index.js is missing"));
     document.head.append(script);
   }));
