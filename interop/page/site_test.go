@@ -1,44 +1,123 @@
 package page
 
 import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/interop/internal/browser"
 )
 
-// The site of the documentation works from the disk: pages fit on every window, axe finds no fault in them, and the search is used by
-// the keyboard alone.
+// The site of the documentation works from the disk, on every window, by the keyboard alone, and without scripts.
 func TestSiteOfDocs(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	if out, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("..", "..", "internal", "tools"), "run", "./site", "--out", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	p := browser.New(t)
 	root := "file:///" + strings.TrimPrefix(dir, "/") + "/"
-	for _, page := range []string{"docs/write-a-server.html", "api/mcp/endpoint.html"} {
-		p.GoTo(root + page)
-		everyLook(p, func(look string) {
-			axe(t, p, page+", "+look)
-			fits(t, p, page+", "+look)
-		})
+	t.Run("looks", func(t *testing.T) { siteLooks(t, root, dir) })
+	t.Run("keyboard", func(t *testing.T) { siteByKeyboard(t, root) })
+	t.Run("no scripts", func(t *testing.T) { siteWithoutScripts(t, root) })
+}
+
+// siteLooks sees that every page fits on a narrow window, and that axe finds no fault in it, wide and narrow, in light and dark. The
+// short form shows axe a page of each kind.
+func siteLooks(t *testing.T, root, dir string) {
+	kinds := map[string]bool{}
+	for _, page := range []string{
+		"index.html", "docs/write-a-server.html", "docs/gateway.html", "docs/protocol-2.html", "api/index.html", "api/mcp/endpoint.html", "examples/hello.html",
+	} {
+		kinds[page] = true
 	}
+	p := browser.New(t)
+	pages := 0
+	err := fs.WalkDir(os.DirFS(dir), ".", func(page string, _ fs.DirEntry, err error) error {
+		if !strings.HasSuffix(page, ".html") {
+			return err
+		}
+		pages++
+		shown := kinds[page] || long.On()
+		delete(kinds, page)
+		p.GoTo(root + page)
+		for _, dark := range []bool{false, true} {
+			for _, width := range []int64{320, 1280} {
+				if !shown && (dark || width > 320) {
+					continue
+				}
+				p.Looks(width, 800, dark)
+				where := fmt.Sprintf("%s, %d wide, dark: %v", page, width, dark)
+				fits(t, p, where)
+				if shown { // after a frame in which the page has seen what scrolls
+					browser.Eval[bool](p, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+					axe(t, p, where)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || pages < 150 {
+		t.Errorf("%d pages (error %v), want at least 150", pages, err)
+	}
+	if len(kinds) > 0 {
+		t.Errorf("these pages are not there: %v", kinds)
+	}
+}
+
+// siteByKeyboard uses the link to the text, the search and its results, and code that scrolls.
+func siteByKeyboard(t *testing.T, root string) {
+	p := browser.New(t)
 	p.Looks(1440, 900, false)
 	p.GoTo(root + "docs/errors.html")
+	p.Keys(kb.Tab)
+	p.Until(`document.activeElement.className === "skip" && document.activeElement.getBoundingClientRect().left >= 0`)
+	p.Until(`getComputedStyle(document.activeElement).outlineStyle === "solid"`)
+	p.Keys(kb.Enter)
+	p.Until(`document.activeElement.id === "main"`)
 	p.Keys("/")
 	p.Keys("mcp.AddTool")
 	p.Until(`document.querySelector("#results a")?.firstChild.textContent === "mcp.AddTool"`)
 	axe(t, p, "with results")
 	p.Keys(kb.ArrowDown)
 	p.Keys(kb.Enter)
-	p.Until(`location.href.endsWith("/api/mcp.html#AddTool") && !!document.querySelector("h3:target")`)
+	p.Until(`location.pathname.includes("/api/mcp") && location.hash === "#AddTool" && !!document.querySelector("h3:target")`)
 	p.Keys("/")
 	p.Keys("zzqx")
 	p.Until(`document.querySelector("#results p").textContent === "0 results"`)
 	p.Keys(kb.Escape)
 	p.Until(`document.querySelector("#results").hidden && document.activeElement === document.querySelector("input")`)
+	p.Looks(320, 800, false)
+	p.GoTo(root + "docs/gateway.html")
+	p.Until(`document.querySelector("pre").tabIndex === 0`) // the drawing is too wide
+	p.Looks(1440, 900, false)
+	p.Until(`document.querySelector("pre").tabIndex === -1`)
+}
+
+// siteWithoutScripts reads pages that have their text and navigation, and nothing that does not work.
+func siteWithoutScripts(t *testing.T, root string) {
+	p := browser.New(t)
+	p.Do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return chromedp.Void{}, err
+	})
+	p.GoTo(root + "api/mcp.html")
+	p.Reads("AddTool adds a tool that is a Go function")
+	if browser.Eval[bool](p, `!!document.querySelector("form, input, button")`) {
+		t.Error("the page has a search without a script")
+	}
+	p.Press("link", "mcp, part 2 →")
+	p.Reads("Types, continued")
+	p.Press("link", "Guides")
+	p.Press("link", "Policy")
+	p.Reads("What a caller may do")
 }
