@@ -87,7 +87,7 @@ func siteByKeyboard(t *testing.T, root string) {
 	p.Until(`document.querySelector("#results").hidden && document.activeElement === document.querySelector("input")`)
 	p.Looks(320, 800, false)
 	p.GoTo(root + "docs/gateway.html")
-	p.Until(`document.querySelector("pre").tabIndex === 0`) // the drawing is too wide
+	p.Until(`document.querySelector("pre").tabIndex === 0`) // its line is too wide
 	p.Looks(1440, 900, false)
 	p.Until(`document.querySelector("pre").tabIndex === -1`)
 }
