@@ -82,6 +82,9 @@ func TestGuide(t *testing.T) {
 	if err != nil || len(report.Faults) > 0 || report.Lines < 5 {
 		t.Errorf("the audit log: %+v, %v", report, err)
 	}
+	if runtime.GOOS == "windows" {
+		return // whose locks keep open files from being copied; and Wine has no sockets, by which status finds up
+	}
 	asked := 0
 	for _, c := range regexp.MustCompile("`patchbay ((?:status|top|logs|audit|usage|trace|gateway) ?[^`]*)`").FindAllStringSubmatch(string(observing), -1) {
 		if asked++; c[1] != "logs db" { // it has written nothing
@@ -94,9 +97,6 @@ func TestGuide(t *testing.T) {
 		t.Errorf("%d commands; access.jsonl: %q, %v", asked, lines, err)
 	}
 
-	if runtime.GOOS == "windows" {
-		return // whose locks keep open files from being copied
-	}
 	backup := t.TempDir()
 	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
