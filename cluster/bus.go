@@ -1,0 +1,23 @@
+package cluster
+
+import (
+	"context"
+	"net"
+)
+
+// A Bus connects nodes.
+type Bus interface {
+	// Listen accepts connections to the node of that name, until the listener is closed. A name has one listener at a time
+	// in a process; if two processes use the same name, connections come to either.
+	Listen(node string) (net.Listener, error)
+
+	// Dial opens a connection to a node. The error is [ErrNoNode] if no node of that name listens. If the node dies, reads and
+	// writes fail with ErrNoNode within about two seconds.
+	Dial(ctx context.Context, node string) (net.Conn, error)
+
+	// Publish sends data, at most [MaxValue] bytes, to all subscribers of a topic.
+	Publish(ctx context.Context, topic string, data []byte) error
+
+	// Subscribe calls f, one call at a time, with what is published after Subscribe has returned.
+	Subscribe(topic string, f func(data []byte)) (stop func(), err error)
+}

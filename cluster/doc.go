@@ -1,0 +1,57 @@
+// Package cluster has what several nodes of one server or gateway share: a [State] with small values, which one node at a time
+// changes; a [Bus], over which a node speaks with another one; and a [Lease], for what only one node may do.
+//
+// [Memory] is both for the nodes of one process: for a single node, and for tests. Package cluster/nats has them in NATS
+// JetStream, which runs in the nodes themselves or elsewhere.
+//
+// # Guarantees
+//
+//   - A change of a State has happened on a majority of its servers when Put or Delete returns nil. If the error is
+//     [ErrConflict], it has not happened and never will. After any other error it may have happened.
+//   - Revisions grow with each change, whatever the key. The revision at which a Lease began is therefore a fencing number:
+//     whoever keeps the greatest one that it saw, and refuses smaller ones, obeys no holder that has lost its lease.
+//   - The bytes of a connection of a Bus arrive in order and once, or the connection ends with an error.
+//   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some.
+//
+// Keys, names of nodes and topics consist of letters, digits, "-", "_", "=" and, between other characters, ".".
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors of a State and a Bus. They come wrapped, with the key or the node.
+var (
+	// ErrNotFound says that a State has no entry for a key.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict says that the entry of a key has another revision than the given one, because somebody else changed it.
+	ErrConflict = errors.New("changed by somebody else")
+	// ErrNoNode says that no node of the given name listens, or that it has died.
+	ErrNoNode = errors.New("node does not answer")
+)
+
+// Check returns an error if a key, a topic or the name of a node is not one. What is its kind, for the error.
+func Check(what, name string) error {
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" {
+			return fmt.Errorf("%s %q: empty, or an empty part beside a dot", what, name)
+		}
+		for _, r := range part {
+			if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '=') {
+				return fmt.Errorf("%s %q: %q is not a letter, a digit or one of -_=", what, name, r)
+			}
+		}
+	}
+	if len(name) > maxName {
+		return fmt.Errorf("%s %.20q…: %d characters, at most %d are allowed", what, name, len(name), maxName)
+	}
+	return nil
+}
+
+// maxName bounds keys and names, in bytes.
+const maxName = 200
+
+// MaxValue bounds the values of a State, in bytes.
+const MaxValue = 512 << 10

@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Lease is the right of a node to do what only one may do at a time. The node renews it in the background, and loses it if
+// it cannot. A node that was stopped for a while believes longer than others that it holds the lease: whatever it changes
+// elsewhere should check [Lease.Fence].
+type Lease struct {
+	state State
+	key   string
+	value []byte // the node, and an id that no other lease has
+	fence uint64
+	ttl   time.Duration
+
+	stop context.CancelFunc
+	lost chan struct{} // closed when it is no longer held
+	done chan struct{} // closed when it is no longer renewed
+
+	mu       sync.Mutex
+	revision uint64    // guarded by mu
+	until    time.Time // by this node's clock; guarded by mu
+}
+
+// TryAcquire takes a lease for a node if no node holds it. If one does, the same node included, the error is [ErrConflict] and
+// names the holder. The lease ends ttl after its last renewal, three of which fit into it; ttl is rounded up to seconds.
+func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Duration) (*Lease, error) {
+	if ttl <= 0 {
+		return nil, fmt.Errorf("lease %s: ttl %v is not positive", name, ttl)
+	}
+	ttl = Seconds(ttl)
+	l := &Lease{state: s, key: "lease." + name, ttl: ttl, lost: make(chan struct{}), done: make(chan struct{})}
+	l.value = []byte(node + " " + rand.Text())
+	begin := time.Now()
+	revision, err := s.Put(ctx, l.key, l.value, 0, ttl)
+	if errors.Is(err, ErrConflict) {
+		if e, err := s.Get(ctx, l.key); err == nil {
+			holder, _, _ := strings.Cut(string(e.Value), " ")
+			return nil, fmt.Errorf("lease %s: held by %s: %w", name, holder, ErrConflict)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lease %s: %w", name, err)
+	}
+	l.fence, l.revision, l.until = revision, revision, begin.Add(l.safe())
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go l.renew(ctx)
+	return l, nil
+}
+
+// Acquire waits until no other node holds a lease, and takes it.
+func Acquire(ctx context.Context, s State, name, node string, ttl time.Duration) (*Lease, error) {
+	for {
+		l, err := TryAcquire(ctx, s, name, node, ttl)
+		if !errors.Is(err, ErrConflict) {
+			return l, err
+		}
+		if err := free(ctx, s, name); err != nil {
+			return nil, fmt.Errorf("lease %s: %w", name, err)
+		}
+	}
+}
+
+// free returns when a lease may be free.
+func free(ctx context.Context, s State, name string) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	held := false
+	for c, err := range s.Watch(ctx, "lease") {
+		switch {
+		case err != nil:
+			return err
+		case c.Key == "" && !held, c.Key == "lease."+name && c.Deleted:
+			return nil
+		case c.Key == "lease."+name:
+			held = true
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// safe is how long the lease is held after the begin of a renewal: clocks of two machines do not run at the same speed.
+func (l *Lease) safe() time.Duration { return l.ttl * 9 / 10 }
+
+// renew keeps the lease until ctx ends or it is lost.
+func (l *Lease) renew(ctx context.Context) {
+	defer close(l.done)
+	defer close(l.lost)
+	wait := time.NewTimer(l.ttl / 3)
+	defer wait.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait.C:
+		}
+		l.mu.Lock()
+		revision, until := l.revision, l.until
+		l.mu.Unlock()
+		begin := time.Now()
+		try, cancel := context.WithDeadline(ctx, until)
+		revision, err := l.state.Put(try, l.key, l.value, revision, l.ttl)
+		next := l.ttl / 3
+		if errors.Is(err, ErrConflict) { // perhaps with a renewal of this lease whose answer was lost
+			var e Entry
+			if e, err = l.state.Get(try, l.key); err == nil && !bytes.Equal(e.Value, l.value) {
+				err = ErrConflict
+			}
+			revision, begin, next = e.Revision, until.Add(-l.safe()), 0 // which is renewed at once
+		}
+		cancel()
+		switch {
+		case err == nil:
+			l.mu.Lock()
+			l.revision, l.until = revision, begin.Add(l.safe())
+			l.mu.Unlock()
+		case ctx.Err() != nil, errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !time.Now().Before(until):
+			return
+		default:
+			next = l.ttl / 20
+		}
+		wait.Reset(next)
+	}
+}
+
+// Fence is greater than that of each lease of this name before.
+func (l *Lease) Fence() uint64 { return l.fence }
+
+// Held says whether the lease is held now, by this node's clock.
+func (l *Lease) Held() bool {
+	select {
+	case <-l.lost:
+		return false
+	default:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.until)
+}
+
+// Lost is closed when the lease is no longer held: after Release, or because it could not be renewed.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
+
+// Release gives the lease back, so that another node need not wait for its end. To release a lease that is lost is not an
+// error.
+func (l *Lease) Release(ctx context.Context) error {
+	l.stop()
+	<-l.done
+	l.mu.Lock()
+	revision := l.revision
+	l.mu.Unlock()
+	if err := l.state.Delete(ctx, l.key, revision); err != nil && !errors.Is(err, ErrConflict) {
+		return fmt.Errorf("%s: %w", l.key, err)
+	}
+	return nil
+}
+
+// Seconds rounds a positive duration up to seconds, as a State does.
+func Seconds(d time.Duration) time.Duration {
+	if r := d.Truncate(time.Second); r != d {
+		return r + time.Second
+	}
+	return d
+}
