@@ -7,7 +7,8 @@ import (
 
 // A Bus connects nodes.
 type Bus interface {
-	// Listen accepts connections to the node of that name, until the listener is closed. A name has one listener at a time
+	// Listen accepts connections to the node of that name, until the listener is closed. Other nodes may see that it listens,
+	// or that it has ended, a moment later. A name has one listener at a time
 	// in a process; if two processes use the same name, connections come to either.
 	Listen(node string) (net.Listener, error)
 
@@ -18,6 +19,7 @@ type Bus interface {
 	// Publish sends data, at most [MaxValue] bytes, to all subscribers of a topic.
 	Publish(ctx context.Context, topic string, data []byte) error
 
-	// Subscribe calls f, one call at a time, with what is published after Subscribe has returned.
+	// Subscribe calls f, one call at a time, with what is published from now on. Data that other nodes publish at the same
+	// moment may be missing.
 	Subscribe(topic string, f func(data []byte)) (stop func(), err error)
 }

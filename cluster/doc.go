@@ -8,7 +8,7 @@
 //
 //   - A change of a State has happened on a majority of its servers when Put or Delete returns nil. If the error is
 //     [ErrConflict], it has not happened and never will. After any other error it may have happened.
-//   - Revisions grow with each change, whatever the key. The revision at which a Lease began is therefore a fencing number:
+//   - Versions grow with each change, whatever the key. The version at which a Lease began is therefore a fencing number:
 //     whoever keeps the greatest one that it saw, and refuses smaller ones, obeys no holder that has lost its lease.
 //   - The bytes of a connection of a Bus arrive in order and once, or the connection ends with an error.
 //   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some.
@@ -25,14 +25,14 @@ import (
 // Errors of a State and a Bus. They come wrapped, with the key or the node.
 var (
 	// ErrNotFound says that a State has no entry for a key.
-	ErrNotFound = errors.New("not found")
-	// ErrConflict says that the entry of a key has another revision than the given one, because somebody else changed it.
-	ErrConflict = errors.New("changed by somebody else")
+	ErrNotFound = errors.New("cluster: not found")
+	// ErrConflict says that the entry of a key has another version than the given one, because somebody else changed it.
+	ErrConflict = errors.New("cluster: changed by somebody else")
 	// ErrNoNode says that no node of the given name listens, or that it has died.
-	ErrNoNode = errors.New("node does not answer")
+	ErrNoNode = errors.New("cluster: node does not answer")
 )
 
-// Check returns an error if a key, a topic or the name of a node is not one. What is its kind, for the error.
+// Check returns an error if name cannot be a key, a topic or the name of a node. The error says what it is.
 func Check(what, name string) error {
 	for part := range strings.SplitSeq(name, ".") {
 		if part == "" {

@@ -25,9 +25,9 @@ type Lease struct {
 	lost chan struct{} // closed when it is no longer held
 	done chan struct{} // closed when it is no longer renewed
 
-	mu       sync.Mutex
-	revision uint64    // guarded by mu
-	until    time.Time // by this node's clock; guarded by mu
+	mu      sync.Mutex
+	version uint64    // guarded by mu
+	until   time.Time // by this node's clock; guarded by mu
 }
 
 // TryAcquire takes a lease for a node if no node holds it. If one does, the same node included, the error is [ErrConflict] and
@@ -40,7 +40,7 @@ func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Durati
 	l := &Lease{state: s, key: "lease." + name, ttl: ttl, lost: make(chan struct{}), done: make(chan struct{})}
 	l.value = []byte(node + " " + rand.Text())
 	begin := time.Now()
-	revision, err := s.Put(ctx, l.key, l.value, 0, ttl)
+	version, err := s.Put(ctx, l.key, l.value, 0, ttl)
 	if errors.Is(err, ErrConflict) {
 		if e, err := s.Get(ctx, l.key); err == nil {
 			holder, _, _ := strings.Cut(string(e.Value), " ")
@@ -50,7 +50,7 @@ func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Durati
 	if err != nil {
 		return nil, fmt.Errorf("lease %s: %w", name, err)
 	}
-	l.fence, l.revision, l.until = revision, revision, begin.Add(l.safe())
+	l.fence, l.version, l.until = version, version, begin.Add(l.safe())
 	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go l.renew(ctx)
 	return l, nil
@@ -103,24 +103,24 @@ func (l *Lease) renew(ctx context.Context) {
 		case <-wait.C:
 		}
 		l.mu.Lock()
-		revision, until := l.revision, l.until
+		version, until := l.version, l.until
 		l.mu.Unlock()
 		begin := time.Now()
 		try, cancel := context.WithDeadline(ctx, until)
-		revision, err := l.state.Put(try, l.key, l.value, revision, l.ttl)
+		version, err := l.state.Put(try, l.key, l.value, version, l.ttl)
 		next := l.ttl / 3
 		if errors.Is(err, ErrConflict) { // perhaps with a renewal of this lease whose answer was lost
 			var e Entry
 			if e, err = l.state.Get(try, l.key); err == nil && !bytes.Equal(e.Value, l.value) {
 				err = ErrConflict
 			}
-			revision, begin, next = e.Revision, until.Add(-l.safe()), 0 // which is renewed at once
+			version, begin, next = e.Version, until.Add(-l.safe()), 0 // which is renewed at once
 		}
 		cancel()
 		switch {
 		case err == nil:
 			l.mu.Lock()
-			l.revision, l.until = revision, begin.Add(l.safe())
+			l.version, l.until = version, begin.Add(l.safe())
 			l.mu.Unlock()
 		case ctx.Err() != nil, errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !time.Now().Before(until):
 			return
@@ -155,9 +155,9 @@ func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	<-l.done
 	l.mu.Lock()
-	revision := l.revision
+	version := l.version
 	l.mu.Unlock()
-	if err := l.state.Delete(ctx, l.key, revision); err != nil && !errors.Is(err, ErrConflict) {
+	if err := l.state.Delete(ctx, l.key, version); err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("%s: %w", l.key, err)
 	}
 	return nil

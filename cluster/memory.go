@@ -15,7 +15,7 @@ import (
 // Memory is a [State] and a [Bus] for the nodes of one process. Its zero value is ready to use.
 type Memory struct {
 	mu          sync.Mutex
-	revision    uint64                // guarded by mu
+	version     uint64                // guarded by mu
 	entries     map[string]*kept      // guarded by mu
 	changed     chan struct{}         // closed at the next change, and then replaced; guarded by mu
 	listeners   map[string]*listener  // guarded by mu
@@ -49,15 +49,15 @@ func (k *kept) copy() Change {
 }
 
 // Put implements [State].
-func (m *Memory) Put(ctx context.Context, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
-	if err := checkPut(key, value, ttl); err != nil {
+func (m *Memory) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	if err := CheckPut(key, value, ttl); err != nil {
 		return 0, err
 	}
-	return m.change(ctx, key, bytes.Clone(value), revision, Seconds(ttl), false)
+	return m.change(ctx, key, bytes.Clone(value), version, Seconds(ttl), false)
 }
 
-// checkPut returns an error if Put cannot take its arguments.
-func checkPut(key string, value []byte, ttl time.Duration) error {
+// CheckPut returns an error if Put cannot take its arguments.
+func CheckPut(key string, value []byte, ttl time.Duration) error {
 	switch err := Check("key", key); {
 	case err != nil:
 		return err
@@ -70,26 +70,26 @@ func checkPut(key string, value []byte, ttl time.Duration) error {
 }
 
 // Delete implements [State].
-func (m *Memory) Delete(ctx context.Context, key string, revision uint64) error {
+func (m *Memory) Delete(ctx context.Context, key string, version uint64) error {
 	if err := Check("key", key); err != nil {
 		return err
 	}
-	if revision == 0 {
+	if version == 0 {
 		return fmt.Errorf("%s: %w", key, ErrConflict)
 	}
-	_, err := m.change(ctx, key, nil, revision, 0, true)
+	_, err := m.change(ctx, key, nil, version, 0, true)
 	return err
 }
 
-func (m *Memory) change(ctx context.Context, key string, value []byte, revision uint64, ttl time.Duration, deleted bool) (uint64, error) {
+func (m *Memory) change(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration, deleted bool) (uint64, error) {
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("%s: %w", key, context.Cause(ctx))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.entries[key]
-	if now := k.now(); now != revision {
-		return 0, fmt.Errorf("%s has revision %d and not %d: %w", key, now, revision, ErrConflict)
+	if now := k.now(); now != version {
+		return 0, fmt.Errorf("%s has version %d and not %d: %w", key, now, version, ErrConflict)
 	}
 	if k == nil {
 		k = &kept{}
@@ -100,18 +100,18 @@ func (m *Memory) change(ctx context.Context, key string, value []byte, revision 
 	}
 	m.set(k, key, value, deleted)
 	if ttl > 0 {
-		next := k.Revision
+		next := k.Version
 		k.expiry = time.AfterFunc(ttl, func() { m.expire(key, k, next) })
 	}
-	return k.Revision, nil
+	return k.Version, nil
 }
 
-// now returns the revision of an entry, 0 if there is none.
+// now returns the version of an entry, 0 if there is none.
 func (k *kept) now() uint64 {
 	if k == nil || k.Deleted {
 		return 0
 	}
-	return k.Revision
+	return k.Version
 }
 
 // set changes an entry and wakes those who watch. The caller holds mu.
@@ -120,14 +120,14 @@ func (m *Memory) set(k *kept, key string, value []byte, deleted bool) {
 		k.expiry.Stop()
 		k.expiry = nil
 	}
-	m.revision++
-	k.Change = Change{Entry: Entry{Key: key, Value: value, Revision: m.revision}, Deleted: deleted}
+	m.version++
+	k.Change = Change{Entry: Entry{Key: key, Value: value, Version: m.version}, Deleted: deleted}
 	if deleted {
-		revision := m.revision
+		version := m.version
 		k.expiry = time.AfterFunc(forget, func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if m.entries[key] == k && k.Revision == revision {
+			if m.entries[key] == k && k.Version == version {
 				delete(m.entries, key)
 			}
 		})
@@ -138,13 +138,13 @@ func (m *Memory) set(k *kept, key string, value []byte, deleted bool) {
 	}
 }
 
-// forget is how long a Watch that is slow is told of entries that are gone.
+// forget is how long a Watch that is slow learns which entries are gone.
 const forget = time.Minute
 
-func (m *Memory) expire(key string, k *kept, revision uint64) {
+func (m *Memory) expire(key string, k *kept, version uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k.Revision == revision {
+	if k.Version == version {
 		k.expiry = nil
 		m.set(k, key, nil, true)
 	}
@@ -177,18 +177,18 @@ func (m *Memory) Watch(ctx context.Context, prefix string) iter.Seq2[Change, err
 	}
 }
 
-// since returns what has changed after a revision, the revision now, and a channel that is closed at the next change.
-func (m *Memory) since(prefix string, revision uint64, first bool) (list []Change, now uint64, next <-chan struct{}) {
+// since returns what has changed after a version, the version now, and a channel that is closed at the next change.
+func (m *Memory) since(prefix string, version uint64, first bool) (list []Change, now uint64, next <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, k := range m.entries {
-		if strings.HasPrefix(key, prefix+".") && k.Revision > revision && !(first && k.Deleted) {
+		if strings.HasPrefix(key, prefix+".") && k.Version > version && !(first && k.Deleted) {
 			list = append(list, k.copy())
 		}
 	}
-	slices.SortFunc(list, func(a, b Change) int { return cmp.Compare(a.Revision, b.Revision) })
+	slices.SortFunc(list, func(a, b Change) int { return cmp.Compare(a.Version, b.Version) })
 	if m.changed == nil {
 		m.changed = make(chan struct{})
 	}
-	return list, m.revision, m.changed
+	return list, m.version, m.changed
 }

@@ -107,7 +107,7 @@ func pipe(near, far net.Addr) (a, b *stream.Conn) {
 
 // Publish implements [Bus].
 func (m *Memory) Publish(ctx context.Context, topic string, data []byte) error {
-	if err := checkPut(topic, data, 0); err != nil {
+	if err := CheckPut(topic, data, 0); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -11,14 +11,14 @@ type State interface {
 	// Get returns the newest entry of a key. Without one, the error is [ErrNotFound].
 	Get(ctx context.Context, key string) (Entry, error)
 
-	// Put sets the value of a key that still has the given revision, and returns its new one. Revision 0 is for a key
-	// without an entry. If the key has another revision by now, the error is [ErrConflict].
+	// Put sets the value of a key that still has the given version, and returns its new one. Version 0 is for a key
+	// without an entry. If the key has another version by now, the error is [ErrConflict].
 	//
 	// The entry expires after ttl, which is rounded up to seconds. Zero: it stays. Values have at most [MaxValue] bytes.
-	Put(ctx context.Context, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error)
+	Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error)
 
-	// Delete removes an entry that still has the given revision. Otherwise, also if it is gone, the error is [ErrConflict].
-	Delete(ctx context.Context, key string, revision uint64) error
+	// Delete removes an entry that still has the given version. Otherwise, also if it is gone, the error is [ErrConflict].
+	Delete(ctx context.Context, key string, version uint64) error
 
 	// Watch yields the entries whose keys begin with prefix and a dot, then a Change without a key, then each change as it
 	// comes. It may skip states between two of the same key. It ends with ctx, or after an error; the caller then
@@ -28,9 +28,9 @@ type State interface {
 
 // An Entry of a State.
 type Entry struct {
-	Key      string
-	Value    []byte
-	Revision uint64 // greater with each change
+	Key     string
+	Value   []byte
+	Version uint64 // greater with each change
 }
 
 // A Change is what Watch tells.

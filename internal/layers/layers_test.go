@@ -38,6 +38,8 @@ var forbidden = []struct {
 	{"internal/bridge", []string{"./mcp", "./schema", "./internal/transport/duplex", "./internal/transport/stdio", "./internal/transport/sse", "./internal/transport/websocket"}, "what is between two revisions speaks raw, whatever the wire"},
 	{"internal/transport", []string{"./mcp", "./schema"}, "the inside speaks raw: no Go types of features"},
 	{"mcp", []string{"./auth", "./config", "./host", "./gateway", "./inspector", "./servers", "./cmd", "./mcptest", "./store/sqlite"}, "the SDK imports no product package"},
+	{"cluster/.", []string{"./mcp", "./gateway", "./config", "./cmd", "./cluster/nats"}, "nodes share bytes, whatever they serve, and a single one pays nothing for NATS"},
+	{"cluster/nats", []string{"./mcp", "./gateway", "./config", "./cmd"}, "nodes share bytes, whatever they serve"},
 	{"store/.", []string{"./"}, "interfaces, which the SDK and every store import"},
 	{"store/sqlite", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/transport", "./gateway", "./cmd"}, "a store knows nothing of servers"},
 	{"mcp/level", []string{"./"}, "numbers and their names"},

@@ -110,11 +110,18 @@ func (c *Conn) Feed(message []byte) {
 	c.changed.Broadcast()
 }
 
-// Fail ends the connection for a reason of this side, without a word to the other one.
+// Fail ends the connection for a reason of this side. The other one is told, if it is there.
 func (c *Conn) Fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fail(err, false)
+	c.fail(err, true)
+}
+
+// Begin sends a message without data.
+func (c *Conn) Begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.message(kindData, nil)
 }
 
 // fail ends the connection. The caller holds mu.
@@ -142,7 +149,7 @@ func (c *Conn) message(kind byte, body []byte) error {
 	return c.send(append(m, body...))
 }
 
-// Read implements [net.Conn]. What arrived before the end of the connection is read first.
+// Read implements [net.Conn]. Bytes that arrived before the end of the connection are read first.
 func (c *Conn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

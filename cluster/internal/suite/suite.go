@@ -39,23 +39,23 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func put(t *testing.T, s cluster.State, key, value string, revision uint64, ttl time.Duration) uint64 {
+func put(t *testing.T, s cluster.State, key, value string, version uint64, ttl time.Duration) uint64 {
 	t.Helper()
-	next, err := s.Put(within(t), key, []byte(value), revision, ttl)
+	next, err := s.Put(within(t), key, []byte(value), version, ttl)
 	if err != nil {
-		t.Fatalf("Put(%s, %s, %d): %v", key, value, revision, err)
+		t.Fatalf("Put(%s, %s, %d): %v", key, value, version, err)
 	}
-	if next <= revision {
-		t.Fatalf("Put(%s, %s, %d): revision %d is not greater", key, value, revision, next)
+	if next <= version {
+		t.Fatalf("Put(%s, %s, %d): version %d is not greater", key, value, version, next)
 	}
 	return next
 }
 
-func wantEntry(t *testing.T, s cluster.State, key, value string, revision uint64) {
+func wantEntry(t *testing.T, s cluster.State, key, value string, version uint64) {
 	t.Helper()
 	e, err := s.Get(within(t), key)
-	if err != nil || e.Key != key || string(e.Value) != value || e.Revision != revision {
-		t.Fatalf("Get(%s): %q, revision %d, %v; want %q, revision %d", key, e.Value, e.Revision, err, value, revision)
+	if err != nil || e.Key != key || string(e.Value) != value || e.Version != version {
+		t.Fatalf("Get(%s): %q, version %d, %v; want %q, version %d", key, e.Value, e.Version, err, value, version)
 	}
 }
 
@@ -80,12 +80,12 @@ func change(t *testing.T, nodes []cluster.State) {
 	second := put(t, b, "k", "two", first, 0)
 	wantEntry(t, a, "k", "two", second)
 	_, err = a.Put(ctx, "k", []byte("late"), first, 0)
-	wantError(t, "Put with an old revision", err, cluster.ErrConflict)
-	wantError(t, "Delete with an old revision", a.Delete(ctx, "k", first), cluster.ErrConflict)
+	wantError(t, "Put with an old version", err, cluster.ErrConflict)
+	wantError(t, "Delete with an old version", a.Delete(ctx, "k", first), cluster.ErrConflict)
 	wantEntry(t, b, "k", "two", second)
 
 	if other := put(t, a, "other", "", 0, 0); other <= second {
-		t.Errorf("another key got revision %d after %d", other, second)
+		t.Errorf("another key got version %d after %d", other, second)
 	}
 	if err := a.Delete(ctx, "k", second); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func change(t *testing.T, nodes []cluster.State) {
 	_, err = b.Put(ctx, "k", nil, second, 0)
 	wantError(t, "Put to what was deleted", err, cluster.ErrConflict)
 	if third := put(t, b, "k", "three", 0, 0); third <= second {
-		t.Errorf("the key has revision %d after %d", third, second)
+		t.Errorf("the key has version %d after %d", third, second)
 	}
 }
 
@@ -118,12 +118,12 @@ func refusals(t *testing.T, nodes []cluster.State) {
 		t.Error("a value that is too large was taken")
 	}
 	large := bytes.Repeat([]byte{0, '\n', 0xff}, cluster.MaxValue/3)
-	revision, err := s.Put(ctx, "large", large, 0, 0)
+	version, err := s.Put(ctx, "large", large, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := nodes[len(nodes)-1].Get(ctx, "large"); err != nil || !bytes.Equal(e.Value, large) || e.Revision != revision {
-		t.Errorf("a large value: %d bytes, revision %d, %v", len(e.Value), e.Revision, err)
+	if e, err := nodes[len(nodes)-1].Get(ctx, "large"); err != nil || !bytes.Equal(e.Value, large) || e.Version != version {
+		t.Errorf("a large value: %d bytes, version %d, %v", len(e.Value), e.Version, err)
 	}
 	if _, err := s.Put(ctx, "past", nil, 0, -1); err == nil {
 		t.Error("a negative ttl was taken")
@@ -177,16 +177,16 @@ func oneCreates(t *testing.T, nodes []cluster.State) {
 
 func oneDeletes(t *testing.T, nodes []cluster.State) {
 	ctx := within(t)
-	revision := put(t, nodes[0], "ticket", "once", 0, time.Minute)
-	if n := race(t, 32, func(i int) error { return nodes[i%len(nodes)].Delete(ctx, "ticket", revision) }, cluster.ErrConflict); n != 1 {
+	version := put(t, nodes[0], "ticket", "once", 0, time.Minute)
+	if n := race(t, 32, func(i int) error { return nodes[i%len(nodes)].Delete(ctx, "ticket", version) }, cluster.ErrConflict); n != 1 {
 		t.Errorf("%d of 32 have used the ticket", n)
 	}
 }
 
 func count(t *testing.T, nodes []cluster.State) {
 	ctx := within(t)
-	revision := put(t, nodes[0], "counter", "0", 0, 0)
-	_ = revision
+	version := put(t, nodes[0], "counter", "0", 0, 0)
+	_ = version
 	const callers, times = 8, 20
 	race(t, callers, func(i int) error {
 		s := nodes[i%len(nodes)]
@@ -197,7 +197,7 @@ func count(t *testing.T, nodes []cluster.State) {
 					return err
 				}
 				n, _ := strconv.Atoi(string(e.Value))
-				if _, err = s.Put(ctx, "counter", fmt.Append(nil, n+1), e.Revision, 0); err == nil {
+				if _, err = s.Put(ctx, "counter", fmt.Append(nil, n+1), e.Version, 0); err == nil {
 					break
 				} else if !errors.Is(err, cluster.ErrConflict) {
 					return err
@@ -281,11 +281,11 @@ func (w watching) next(t *testing.T) cluster.Change {
 	return cluster.Change{}
 }
 
-func (w watching) want(t *testing.T, key, value string, revision uint64, deleted bool) {
+func (w watching) want(t *testing.T, key, value string, version uint64, deleted bool) {
 	t.Helper()
 	c := w.next(t)
-	if c.Key != key || string(c.Value) != value || c.Deleted != deleted || revision != 0 && c.Revision != revision {
-		t.Fatalf("Watch tells %s = %q, revision %d, deleted %v; want %s = %q, %d, %v", c.Key, c.Value, c.Revision, c.Deleted, key, value, revision, deleted)
+	if c.Key != key || string(c.Value) != value || c.Deleted != deleted || version != 0 && c.Version != version {
+		t.Fatalf("Watch tells %s = %q, version %d, deleted %v; want %s = %q, %d, %v", c.Key, c.Value, c.Version, c.Deleted, key, value, version, deleted)
 	}
 }
 
@@ -318,7 +318,7 @@ func watch(t *testing.T, nodes []cluster.State) {
 
 func slowWatch(t *testing.T, nodes []cluster.State) {
 	ctx := within(t)
-	revision := put(t, nodes[0], "busy.k", "0", 0, 0)
+	version := put(t, nodes[0], "busy.k", "0", 0, 0)
 	n := 0
 	for c, err := range nodes[len(nodes)-1].Watch(ctx, "busy") {
 		if err != nil {
@@ -327,7 +327,7 @@ func slowWatch(t *testing.T, nodes []cluster.State) {
 		if c.Key == "" {
 			for n < 300 {
 				n++
-				revision = put(t, nodes[0], "busy.k", fmt.Sprint(n), revision, 0)
+				version = put(t, nodes[0], "busy.k", fmt.Sprint(n), version, 0)
 			}
 		}
 		if string(c.Value) == "300" {
@@ -445,7 +445,7 @@ func leaseIsTaken(t *testing.T, nodes []cluster.State) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = nodes[0].Delete(ctx, e.Key, e.Revision); err == nil {
+		if err = nodes[0].Delete(ctx, e.Key, e.Version); err == nil {
 			break
 		} else if !errors.Is(err, cluster.ErrConflict) {
 			t.Fatal(err)

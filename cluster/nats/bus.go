@@ -1,0 +1,366 @@
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/cluster/internal/stream"
+)
+
+const (
+	// beat is how often a node whose connections are open is asked whether it lives.
+	beat = 500 * time.Millisecond
+	// answered is within what time it has to answer.
+	answered = 1500 * time.Millisecond
+	// begin is how long a connection may take from the answer to Dial to its first message.
+	begin = 10 * time.Second
+	// backlog is how many connections may wait for Accept.
+	backlog = 128
+)
+
+// bus has one subscription for the messages of all its connections. A process has an id, so that one that was started anew
+// under the name of a dead one is not taken for it.
+type bus struct {
+	nc     *nats.Conn
+	prefix string // of all subjects
+	id     string
+	subs   []*nats.Subscription
+	ctx    context.Context
+	end    context.CancelFunc
+
+	mu     sync.Mutex
+	conns  map[string]*conn // by id; guarded by mu
+	peers  map[string]*peer // by the id of the process; guarded by mu
+	listen map[string]bool  // guarded by mu
+}
+
+// conn is one end of a connection.
+type conn struct {
+	*stream.Conn
+	peer   string // the id of the other process
+	accept func() // nil when its first message has come
+}
+
+// peer is another process to which connections are open.
+type peer struct {
+	conns int // guarded by the mutex of the bus
+	stop  context.CancelFunc
+}
+
+func (b *bus) open(nc *nats.Conn, prefix string) error {
+	b.nc, b.prefix, b.id = nc, prefix, rand.Text()
+	b.conns, b.peers, b.listen = map[string]*conn{}, map[string]*peer{}, map[string]bool{}
+	b.ctx, b.end = context.WithCancel(context.Background())
+	messages, err := nc.Subscribe(b.inbox(b.id, "*"), b.feed)
+	if err != nil {
+		return err
+	}
+	b.subs = append(b.subs, messages)
+	// Windows of connections bound what waits here.
+	if err := messages.SetPendingLimits(-1, -1); err != nil {
+		return err
+	}
+	beats, err := nc.Subscribe(b.beats(b.id), func(m *nats.Msg) { _ = m.Respond(nil) })
+	if err != nil {
+		return err
+	}
+	b.subs = append(b.subs, beats)
+	return nc.Flush()
+}
+
+func (b *bus) inbox(process, conn string) string { return b.prefix + "to." + process + "." + conn }
+func (b *bus) beats(process string) string       { return b.prefix + "beat." + process }
+func (b *bus) dials(node string) string          { return b.prefix + "node." + node }
+func (b *bus) topic(topic string) string         { return b.prefix + "topic." + topic }
+
+// Close ends all connections and listeners.
+func (b *bus) Close() error {
+	b.end()
+	var list []error
+	for _, s := range b.subs {
+		if err := s.Unsubscribe(); !errors.Is(err, nats.ErrConnectionClosed) {
+			list = append(list, err)
+		}
+	}
+	b.mu.Lock()
+	conns := b.conns
+	b.conns = map[string]*conn{}
+	b.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+	return errors.Join(list...)
+}
+
+// feed hands a message to its connection.
+func (b *bus) feed(m *nats.Msg) {
+	id := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	b.mu.Lock()
+	c := b.conns[id]
+	var accept func()
+	if c != nil {
+		accept, c.accept = c.accept, nil
+	}
+	b.mu.Unlock()
+	if c == nil {
+		return // it is over on this side
+	}
+	c.Feed(m.Data)
+	if accept != nil {
+		accept()
+	}
+}
+
+// The two ends of a connection, both of which may be in one process, have its id and one of these.
+const (
+	near = "-n" // the end that dialled
+	far  = "-f"
+)
+
+// add begins a connection with another process.
+func (b *bus) add(id, process, other string, local, remote net.Addr, accept func(*stream.Conn)) *conn {
+	subject := b.inbox(process, other)
+	c := &conn{peer: process}
+	c.Conn = stream.New(func(m []byte) error { return b.nc.Publish(subject, m) }, local, remote, func() { b.remove(id) })
+	if accept != nil {
+		c.accept = func() { accept(c.Conn) }
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns[id] = c
+	p := b.peers[process]
+	if p == nil {
+		ctx, stop := context.WithCancel(b.ctx)
+		p = &peer{stop: stop}
+		b.peers[process] = p
+		go b.watch(ctx, process)
+	}
+	p.conns++
+	return c
+}
+
+func (b *bus) remove(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.conns[id]
+	if c == nil {
+		return
+	}
+	delete(b.conns, id)
+	if p := b.peers[c.peer]; p != nil {
+		if p.conns--; p.conns == 0 {
+			p.stop()
+			delete(b.peers, c.peer)
+		}
+	}
+}
+
+// leave ends a connection whose other end said nothing.
+func (b *bus) leave(id string) {
+	b.mu.Lock()
+	c := b.conns[id]
+	b.mu.Unlock()
+	if c != nil {
+		c.Fail(errors.New("whoever dialled has left"))
+	}
+}
+
+// watch ends the connections to a process that does not answer.
+func (b *bus) watch(ctx context.Context, process string) {
+	for {
+		try, stop := context.WithTimeout(ctx, answered)
+		_, err := b.nc.RequestWithContext(try, b.beats(process), nil)
+		stop()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			b.fail(process, err)
+			return
+		}
+		select {
+		case <-time.After(beat):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *bus) fail(process string, err error) {
+	b.mu.Lock()
+	var list []*conn
+	for _, c := range b.conns {
+		if c.peer == process {
+			list = append(list, c)
+		}
+	}
+	b.mu.Unlock()
+	for _, c := range list {
+		c.Fail(fmt.Errorf("%w (%w)", cluster.ErrNoNode, err))
+	}
+}
+
+// addr is the address of a node.
+type addr string
+
+func (addr) Network() string  { return "nats" }
+func (a addr) String() string { return string(a) }
+
+// Dial implements [cluster.Bus].
+func (b *bus) Dial(ctx context.Context, node string) (net.Conn, error) {
+	if err := cluster.Check("node", node); err != nil {
+		return nil, err
+	}
+	id := rand.Text()
+	answer, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("node %s: %w", node, cluster.ErrNoNode)
+	case err != nil:
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+	process, refused, _ := strings.Cut(string(answer.Data), " ")
+	if refused != "" {
+		return nil, fmt.Errorf("node %s: %s", node, refused)
+	}
+	c := b.add(id+near, process, id+far, addr(b.id), addr(node), nil)
+	if err := c.Begin(); err != nil {
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+	return c.Conn, nil
+}
+
+// listener has the connections to a node that wait.
+type listener struct {
+	bus    *bus
+	node   string
+	sub    *nats.Subscription
+	queue  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Listen implements [cluster.Bus].
+func (b *bus) Listen(node string) (net.Listener, error) {
+	if err := cluster.Check("node", node); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	again := b.listen[node]
+	b.listen[node] = true
+	b.mu.Unlock()
+	if again {
+		return nil, fmt.Errorf("node %s listens already", node)
+	}
+	l := &listener{bus: b, node: node, queue: make(chan net.Conn, backlog), closed: make(chan struct{})}
+	var err error
+	if l.sub, err = b.nc.QueueSubscribe(b.dials(node), "patchbay", l.dialled); err == nil {
+		err = b.nc.Flush()
+	}
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+	context.AfterFunc(b.ctx, func() { l.Close() })
+	return l, nil
+}
+
+// dialled answers a Dial. The connection is accepted with its first message: whoever dialled may have left.
+func (l *listener) dialled(m *nats.Msg) {
+	process, id, _ := strings.Cut(string(m.Data), " ")
+	if cluster.Check("process", process) != nil || cluster.Check("connection", id) != nil {
+		return
+	}
+	if len(l.queue) == backlog {
+		_ = m.Respond([]byte(l.bus.id + " has no room for more connections"))
+		return
+	}
+	late := time.AfterFunc(begin, func() { l.bus.leave(id + far) })
+	c := l.bus.add(id+far, process, id+near, addr(l.node), addr(process), func(c *stream.Conn) {
+		late.Stop()
+		select {
+		case l.queue <- c:
+		case <-l.closed:
+			c.Close()
+		default:
+			c.Fail(errors.New("no room for more connections"))
+		}
+	})
+	if err := m.Respond([]byte(l.bus.id)); err != nil {
+		c.Fail(err)
+	}
+}
+
+// Accept implements [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.queue:
+		return c, nil
+	case <-l.closed:
+		return nil, &net.OpError{Op: "accept", Net: "nats", Addr: l.Addr(), Err: net.ErrClosed}
+	}
+}
+
+// Close implements [net.Listener].
+func (l *listener) Close() error {
+	var err error
+	l.once.Do(func() {
+		if l.sub != nil {
+			if err = l.sub.Unsubscribe(); err == nil && l.bus.ctx.Err() == nil {
+				err = l.bus.nc.Flush()
+			}
+		}
+		l.bus.mu.Lock()
+		delete(l.bus.listen, l.node)
+		l.bus.mu.Unlock()
+		close(l.closed)
+		for {
+			select {
+			case c := <-l.queue:
+				c.Close()
+				continue
+			default:
+			}
+			return
+		}
+	})
+	return err
+}
+
+// Addr implements [net.Listener].
+func (l *listener) Addr() net.Addr { return addr(l.node) }
+
+// Publish implements [cluster.Bus].
+func (b *bus) Publish(ctx context.Context, topic string, data []byte) error {
+	if err := cluster.CheckPut(topic, data, 0); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("topic %s: %w", topic, context.Cause(ctx))
+	}
+	return b.nc.Publish(b.topic(topic), data)
+}
+
+// Subscribe implements [cluster.Bus].
+func (b *bus) Subscribe(topic string, f func(data []byte)) (stop func(), err error) {
+	if err := cluster.Check("topic", topic); err != nil {
+		return nil, err
+	}
+	s, err := b.nc.Subscribe(b.topic(topic), func(m *nats.Msg) { f(m.Data) })
+	if err == nil {
+		err = b.nc.Flush()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return func() { _ = s.Unsubscribe() }, nil // an error says that it has ended already
+}

@@ -1,0 +1,134 @@
+// Package nats keeps the State and the Bus of a cluster in NATS with JetStream: in servers of its own ([Start]), of which each
+// node runs one, or in servers that run elsewhere.
+//
+// # Guarantees
+//
+// Those of package cluster. A State lives in a stream of JetStream, of as many replicas as [Options] say: a change is
+// acknowledged by a majority of them, and Get asks the leader of the stream. While a majority cannot be reached, changes and
+// reads fail when their context ends, and leases are lost.
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+)
+
+// Options configure [Open].
+type Options struct {
+	// Cluster names the cluster. Several may share servers of NATS. Empty: "patchbay".
+	Cluster string
+	// Replicas of the State, 1, 3 or 5: as many servers less than half of it may fail. Zero: 3 if NATS is a cluster, else 1.
+	Replicas int
+	// Disk keeps the State on the disks of the servers, where it outlives that all of them stop. Otherwise it is in memory.
+	Disk bool
+}
+
+// Cluster is a [cluster.State] and a [cluster.Bus].
+type Cluster struct {
+	bus
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	prefix string // of the subjects of the State
+}
+
+// settle is how long what failed waits before it is tried again.
+const settle = 10 * time.Millisecond
+
+// Open joins a cluster over a connection to NATS. It waits until JetStream has the stream of the State, which needs a majority
+// of the servers, or until ctx ends. Close ends what it has begun, and not the connection.
+func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
+	name := opts.Cluster
+	if name == "" {
+		name = "patchbay"
+	}
+	if err := cluster.Check("cluster", name); err != nil || strings.Contains(name, ".") {
+		return nil, fmt.Errorf("name of the cluster %q: letters, digits, - and _ only", name)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{js: js, prefix: "patchbay." + name + ".state."}
+	config := jetstream.StreamConfig{
+		Name: "patchbay-" + name + "-state", Description: "State of the nodes of Patchbay",
+		Subjects: []string{c.prefix + ">"}, MaxMsgsPerSubject: 1, MaxMsgSize: cluster.MaxValue + 4096,
+		Discard: jetstream.DiscardNew, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markers,
+		Duplicates: duplicates, Replicas: opts.Replicas, Storage: jetstream.MemoryStorage,
+	}
+	if opts.Disk {
+		config.Storage = jetstream.FileStorage
+	}
+	if config.Replicas == 0 {
+		config.Replicas = 1
+		if nc.ConnectedClusterName() != "" {
+			config.Replicas = 3
+		}
+	}
+	err = attempts(ctx, func(ctx context.Context) (err error) {
+		c.stream, err = js.CreateOrUpdateStream(ctx, config)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state of the cluster %s in NATS: %w", name, err)
+	}
+	if err := c.open(nc, "patchbay."+name+"."); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+const (
+	// markers is how long a Watch that is slow learns which entries are gone.
+	markers = time.Minute
+	// duplicates is how long a change that is made again, because its acknowledgement was lost, counts once.
+	duplicates = 2 * time.Minute
+)
+
+// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader,
+// so that an attempt lasts two seconds at most.
+func attempts(ctx context.Context, f func(ctx context.Context) error) error {
+	for {
+		try, stop := context.WithTimeout(ctx, 2*time.Second)
+		err := f(try)
+		stop()
+		switch {
+		case err == nil, final(err):
+			return err
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
+		select {
+		case <-time.After(settle):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// final says whether what failed will fail again.
+func final(err error) bool {
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) {
+		switch refused.ErrorCode {
+		case noPeers, inFlight, sameInFlight:
+			return false
+		}
+		return refused.Code != 503 // without a leader, or enough servers, yet
+	}
+	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrPermissionViolation) ||
+		errors.Is(err, cluster.ErrConflict) || errors.Is(err, jetstream.ErrMsgNotFound)
+}
+
+// Codes of errors that pass.
+const (
+	noPeers      jetstream.ErrorCode = 10005 // too few servers that can hold a stream
+	sameInFlight jetstream.ErrorCode = 10158 // a message with the same id is about to be written
+	inFlight     jetstream.ErrorCode = 10164 // a message of the same subject is about to be written
+)

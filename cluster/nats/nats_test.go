@@ -1,0 +1,112 @@
+package nats_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/cluster/internal/suite"
+	"github.com/patchbay-dev/patchbay/cluster/nats"
+)
+
+// free returns an address of this machine where nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start runs a server and ends it with the test.
+func start(t *testing.T, opts nats.ServerOptions) *nats.Server {
+	t.Helper()
+	s, err := nats.Start(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+		defer stop()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// servers runs n of them as one cluster.
+func servers(t *testing.T, n int) []*nats.Server {
+	t.Helper()
+	routes := make([]string, n)
+	for i := range routes {
+		routes[i] = free(t)
+	}
+	list := make([]*nats.Server, n)
+	for i := range list {
+		opts := nats.ServerOptions{Cluster: "test", Node: "n" + strconv.Itoa(i), Dir: t.TempDir()}
+		if n > 1 {
+			opts.Listen, opts.Routes = routes[i], routes
+		}
+		list[i] = start(t, opts)
+	}
+	return list
+}
+
+// open joins a cluster over one of its servers.
+func open(t *testing.T, s *nats.Server, name string) *nats.Cluster {
+	t.Helper()
+	nc, err := s.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	c, err := nats.Open(ctx, nc, nats.Options{Cluster: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			list := servers(t, n)
+			var tests atomic.Int32
+			nodes := func(t *testing.T) (all []*nats.Cluster) {
+				name := fmt.Sprint("test-", tests.Add(1))
+				for _, s := range list {
+					all = append(all, open(t, s, name))
+				}
+				return all
+			}
+			suite.State(t, func(t *testing.T) (all []cluster.State) {
+				for _, c := range nodes(t) {
+					all = append(all, c)
+				}
+				return all
+			})
+			suite.Bus(t, func(t *testing.T) (all []cluster.Bus) {
+				for _, c := range nodes(t) {
+					all = append(all, c)
+				}
+				return all
+			})
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+)
+
+// ServerOptions configure [Start].
+type ServerOptions struct {
+	// Cluster names the cluster, and Node this server in it. Both are required.
+	Cluster, Node string
+	// Listen is where the other servers of the cluster connect, HOST:PORT. Empty: this server is alone.
+	Listen string
+	// Routes are the addresses of other servers, HOST:PORT. One of them is enough: servers tell each other of the others. Its own
+	// address may be among them. They are required with Listen.
+	Routes []string
+	// User and Password are what servers show each other. They have to be set if Listen is not an address of this
+	// machine alone.
+	User, Password string
+	// TLS of the connections between servers. Nil: they are not encrypted. Each server shows its certificate and checks the
+	// others', both as a server and as a client.
+	TLS *tls.Config
+	// Dir is the folder of what JetStream keeps: at least what the servers have agreed on. It belongs to this server alone.
+	Dir string
+	// MaxMemory and MaxDisk bound what JetStream keeps, in bytes. Zero: 256 MiB and 1 GiB.
+	MaxMemory, MaxDisk int64
+	// Logger has warnings and errors of the server. Nil: none.
+	Logger *slog.Logger
+}
+
+// Server is a server of NATS in this process.
+type Server struct {
+	server *server.Server
+	secret string
+}
+
+// Start runs a server of NATS in this process. It listens for other servers alone; this process connects in memory. That the
+// servers have found each other is for [Open] to wait for.
+func Start(opts ServerOptions) (*Server, error) {
+	for what, name := range map[string]string{"cluster": opts.Cluster, "node": opts.Node} {
+		if err := cluster.Check(what, name); err != nil {
+			return nil, err
+		}
+	}
+	if opts.Dir == "" {
+		return nil, errors.New("the server of NATS needs a folder")
+	}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	o := &server.Options{
+		ServerName: opts.Node, NoSigs: true,
+		JetStream: true, StoreDir: opts.Dir, DisableJetStreamBanner: true,
+		JetStreamMaxMemory: or(opts.MaxMemory, 256<<20), JetStreamMaxStore: or(opts.MaxDisk, 1<<30),
+		MaxPayload: 1 << 20,
+	}
+	if opts.Listen != "" {
+		if err := route(o, opts); err != nil {
+			return nil, err
+		}
+	}
+	// A server that has routes listens for clients too: only this process knows the password.
+	secret := rand.Text()
+	o.Host, o.Port, o.Username, o.Password = "127.0.0.1", -1, user, secret
+	o.DontListen = opts.Listen == ""
+	s, err := server.NewServer(o)
+	if err != nil {
+		return nil, fmt.Errorf("server of NATS: %w", err)
+	}
+	log := logger{opts.Logger, make(chan string, 1)}
+	if log.Logger == nil {
+		log.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.SetLoggerV2(log, false, false, false)
+	go s.Start()
+	ready := make(chan bool, 1)
+	go func() { ready <- s.ReadyForConnections(patience) }()
+	failed := fmt.Sprintf("it did not start within %v", patience)
+	select {
+	case ok := <-ready:
+		if ok {
+			return &Server{s, secret}, nil
+		}
+	case failed = <-log.fatal:
+	}
+	s.Shutdown()
+	return nil, fmt.Errorf("server of NATS: %s", failed)
+}
+
+// patience is how long a server may take to start. It reads what JetStream has kept.
+const patience = time.Minute
+
+const user = "patchbay"
+
+func or(n, otherwise int64) int64 {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// route configures the connections between servers.
+func route(o *server.Options, opts ServerOptions) error {
+	host, port, err := net.SplitHostPort(opts.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil || number < 0 || number > 65535 {
+		return fmt.Errorf("listen %s: %q is not a port", opts.Listen, port)
+	}
+	if ip := net.ParseIP(host); opts.Password == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("listen %s: servers on other machines need a user and a password: whoever connects has all that the cluster keeps", opts.Listen)
+	}
+	if len(opts.Routes) == 0 {
+		return fmt.Errorf("listen %s: routes are missing, the addresses of the other servers", opts.Listen)
+	}
+	if number == 0 {
+		number = -1 // any free one
+	}
+	o.Cluster = server.ClusterOpts{
+		Name: opts.Cluster, Host: host, Port: number, Username: opts.User, Password: opts.Password,
+		TLSConfig: opts.TLS, TLSTimeout: 5, NoAdvertise: false, PoolSize: -1,
+	}
+	scheme := "nats"
+	if opts.TLS != nil {
+		scheme = "tls"
+	}
+	for _, r := range opts.Routes {
+		if _, _, err := net.SplitHostPort(r); err != nil {
+			return fmt.Errorf("route: %w", err)
+		}
+		u := &url.URL{Scheme: scheme, Host: r}
+		if opts.Password != "" {
+			u.User = url.UserPassword(opts.User, opts.Password)
+		}
+		o.Routes = append(o.Routes, u)
+	}
+	return nil
+}
+
+// Addr is where the server listens for others, nil if it does not.
+func (s *Server) Addr() net.Addr { return s.server.ClusterAddr() }
+
+// Connect connects this process to its server.
+func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect("", append([]nats.Option{
+		nats.InProcessServer(s.server), nats.UserInfo(user, s.secret), nats.MaxReconnects(-1),
+	}, opts...)...)
+}
+
+// Close ends the server. Others go on if they are a majority. It waits until its goroutines have ended, or until ctx ends.
+func (s *Server) Close(ctx context.Context) error {
+	s.server.Shutdown()
+	done := make(chan struct{})
+	go func() {
+		s.server.WaitForShutdown()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("server of NATS: %w", context.Cause(ctx))
+	}
+}
+
+// logger hands the log of a server on, and why it does not start.
+type logger struct {
+	*slog.Logger
+	fatal chan string
+}
+
+func (l logger) Noticef(format string, v ...any) { l.Debug(text(format, v)) }
+func (l logger) Warnf(format string, v ...any)   { l.Warn(text(format, v)) }
+func (l logger) Errorf(format string, v ...any)  { l.Error(text(format, v)) }
+func (l logger) Debugf(string, ...any)           {}
+func (l logger) Tracef(string, ...any)           {}
+
+func (l logger) Fatalf(format string, v ...any) {
+	l.Error(text(format, v))
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default:
+	}
+}
+
+func text(format string, v []any) string {
+	return "nats: " + strings.TrimSpace(fmt.Sprintf(format, v...))
+}

@@ -1,0 +1,196 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+)
+
+// gone is the header of a message in place of an entry that was deleted. NATS itself puts a message with a header of its own in
+// place of one that has expired.
+const (
+	gone    = "Patchbay-Deleted"
+	expired = "Nats-Marker-Reason"
+)
+
+// Get implements [cluster.State].
+func (c *Cluster) Get(ctx context.Context, key string) (cluster.Entry, error) {
+	if err := cluster.Check("key", key); err != nil {
+		return cluster.Entry{}, err
+	}
+	m, err := c.last(ctx, key)
+	switch {
+	case err != nil:
+		return cluster.Entry{}, fmt.Errorf("%s: %w", key, err)
+	case m == nil, deleted(m.Header):
+		return cluster.Entry{}, fmt.Errorf("%s: %w", key, cluster.ErrNotFound)
+	}
+	return cluster.Entry{Key: key, Value: m.Data, Version: m.Sequence}, nil
+}
+
+func deleted(h nats.Header) bool { return h.Get(gone) != "" || h.Get(expired) != "" }
+
+// last returns the message of a key, nil if there is none.
+func (c *Cluster) last(ctx context.Context, key string) (m *jetstream.RawStreamMsg, err error) {
+	err = attempts(ctx, func(ctx context.Context) error {
+		m, err = c.stream.GetLastMsgForSubject(ctx, c.prefix+key)
+		return err
+	})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// Put implements [cluster.State].
+func (c *Cluster) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	if err := cluster.CheckPut(key, value, ttl); err != nil {
+		return 0, err
+	}
+	m := nats.NewMsg(c.prefix + key)
+	m.Data = value
+	next, err := c.change(ctx, m, key, version, cluster.Seconds(ttl))
+	if errors.Is(err, cluster.ErrConflict) && version == 0 {
+		// The trace of an entry that is gone has a version too.
+		var trace *jetstream.RawStreamMsg
+		if trace, err = c.last(ctx, key); err == nil && trace != nil && deleted(trace.Header) {
+			next, err = c.change(ctx, m, key, trace.Sequence, cluster.Seconds(ttl))
+		} else if err == nil {
+			err = cluster.ErrConflict
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", key, err)
+	}
+	return next, nil
+}
+
+// Delete implements [cluster.State].
+func (c *Cluster) Delete(ctx context.Context, key string, version uint64) error {
+	if err := cluster.Check("key", key); err != nil {
+		return err
+	}
+	err := error(cluster.ErrConflict)
+	if version != 0 {
+		m := nats.NewMsg(c.prefix + key)
+		m.Header.Set(gone, "yes")
+		_, err = c.change(ctx, m, key, version, markers)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// change writes a message in place of that with the given sequence. If its acknowledgement is lost, it is sent again with the
+// same id, which JetStream counts once.
+func (c *Cluster) change(ctx context.Context, m *nats.Msg, key string, version uint64, ttl time.Duration) (next uint64, err error) {
+	opts := []jetstream.PublishOpt{
+		jetstream.WithExpectLastSequencePerSubject(version), jetstream.WithMsgID(nuid.Next()), jetstream.WithRetryAttempts(0),
+	}
+	if ttl > 0 {
+		opts = append(opts, jetstream.WithMsgTTL(ttl))
+	}
+	err = attempts(ctx, func(ctx context.Context) error {
+		ack, err := c.js.PublishMsg(ctx, m, opts...)
+		var refused *jetstream.APIError
+		switch {
+		case err == nil:
+			next = ack.Sequence
+		case errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
+			return cluster.ErrConflict
+		case errors.As(err, &refused) && refused.ErrorCode == inFlight && !c.at(ctx, key, version):
+			return cluster.ErrConflict
+		}
+		return err
+	})
+	return next, err
+}
+
+// at says whether the last message of a key still has the given sequence, 0 for none.
+func (c *Cluster) at(ctx context.Context, key string, version uint64) bool {
+	m, err := c.last(ctx, key)
+	switch {
+	case err != nil:
+		return true // the next attempt will tell
+	case m == nil:
+		return version == 0
+	}
+	return m.Sequence == version
+}
+
+// Watch implements [cluster.State].
+func (c *Cluster) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Change, error] {
+	return func(yield func(cluster.Change, error) bool) {
+		if err := cluster.Check("prefix", prefix); err != nil {
+			yield(cluster.Change{}, err)
+			return
+		}
+		if err := c.watch(ctx, prefix, yield); err != nil && ctx.Err() == nil {
+			yield(cluster.Change{}, fmt.Errorf("watch of %s: %w", prefix, err))
+		}
+	}
+}
+
+func (c *Cluster) watch(ctx context.Context, prefix string, yield func(cluster.Change, error) bool) error {
+	var consumer jetstream.Consumer
+	var info *jetstream.ConsumerInfo
+	err := attempts(ctx, func(ctx context.Context) (err error) {
+		consumer, err = c.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{c.prefix + prefix + ".>"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+		})
+		if err == nil {
+			info, err = consumer.Info(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)()
+	missing := int(info.NumPending) // of the entries that were there
+	for {
+		if missing == 0 {
+			if !yield(cluster.Change{}, nil) {
+				return nil
+			}
+			missing = -1
+		}
+		m, err := messages.Next()
+		if err != nil {
+			return err
+		}
+		about, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		first := missing >= 0
+		if first {
+			missing = min(missing-1, int(about.NumPending))
+		}
+		change := cluster.Change{
+			Entry:   cluster.Entry{Key: strings.TrimPrefix(m.Subject(), c.prefix), Value: m.Data(), Version: about.Sequence.Stream},
+			Deleted: deleted(m.Headers()),
+		}
+		if first && change.Deleted {
+			continue // the trace of one that was gone before
+		}
+		if !yield(change, nil) {
+			return nil
+		}
+	}
+}
