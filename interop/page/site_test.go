@@ -34,7 +34,7 @@ func TestSiteOfDocs(t *testing.T) {
 // siteLooks sees that pages fit on a window and that axe finds no fault in them, wide and narrow, in light and dark. The short form looks at a page
 // of each kind, the long form at all.
 func siteLooks(t *testing.T, root, dir string) {
-	pages := []string{"index.html", "docs/host.html", "docs/glossary.html", "api/mcp/endpoint.html", "examples/hello.html"}
+	pages := []string{"index.html", "docs/host.html", "docs/glossary.html", "api/mcp/endpoint.html", "examples/programs-2.html"}
 	if long.On() {
 		pages = nil
 		err := fs.WalkDir(os.DirFS(dir), ".", func(name string, _ fs.DirEntry, err error) error {

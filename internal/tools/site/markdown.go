@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -196,7 +197,7 @@ func (s *site) follow(p *page, link string) (string, error) {
 	return link + "#" + u.Fragment, nil
 }
 
-// find returns the link to a file of the repository, and its page if it is Markdown. Programs of examples have pages. Tests and other
+// find returns the link to a file of the repository, and its page if it is Markdown. Programs of examples have a page. Tests and other
 // sources are linked in the repository, since they are as long as the rest of the site. What else pages link to is copied.
 func (s *site) find(name string) (string, *page, error) {
 	if p := s.pages[name]; p != nil {
@@ -219,9 +220,8 @@ func (s *site) find(name string) (string, *page, error) {
 	case path.Ext(name) == ".md":
 		return "", nil, fmt.Errorf("%s is not a page of the site", name)
 	case path.Ext(name) == ".go" && strings.HasPrefix(name, "examples/") && !strings.HasSuffix(name, "_test.go"):
-		dir, base := path.Split(name)
-		p, err := s.example(path.Clean(dir))
-		return "/" + p.path + "#" + base, nil, err
+		s.examples[path.Dir(name)] = true
+		return "/" + programs + "#" + dashes(name), nil, nil
 	case path.Ext(name) == ".go":
 		return "https://" + module + "/blob/main/" + name, nil, nil
 	}
@@ -229,33 +229,45 @@ func (s *site) find(name string) (string, *page, error) {
 	return "/" + name, nil, err
 }
 
-// example makes the page with the sources of an example, without its tests.
-func (s *site) example(dir string) (*page, error) {
-	for _, p := range s.examples {
-		if p.title == dir {
-			return p, nil
-		}
+// readPrograms makes the page with the sources of the examples that pages link to, without their tests.
+func (s *site) readPrograms() error {
+	if len(s.examples) == 0 {
+		return nil
 	}
-	p := &page{path: dir + ".html", title: dir}
-	s.examples = append(s.examples, p)
-	p.begin(heading{Level: 1, Title: dir})
-	fmt.Fprintf(&p.out, "<h1>%s</h1>\n<p>All of it with its tests is <a href=\"https://%s/tree/main/%[1]s\">in the repository</a>.\n", dir, module)
-	names, err := fs.Glob(s.repo, dir+"/*.go")
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		text, err := fs.ReadFile(s.repo, name)
+	p := &page{path: programs, title: "Programs of the examples", label: "Programs", section: s.sections[len(s.sections)-1].Title}
+	if list := s.pages["examples/README.md"]; list != nil {
+		p.section = list.section
+	}
+	i := slices.IndexFunc(s.sections, func(sec section) bool { return sec.Title == p.section })
+	s.sections[i].Pages = append(s.sections[i].Pages, p)
+	p.begin(heading{Level: 1, Title: p.title})
+	fmt.Fprintf(&p.out, "<h1>%s</h1>\n<p>Their tests are beside them <a href=\"https://%s/tree/main/examples\">in the repository</a>.\n", p.title, module)
+	for _, dir := range slices.Sorted(maps.Keys(s.examples)) {
+		names, err := fs.Glob(s.repo, dir+"/*.go")
 		if err != nil {
-			return p, err
+			return err
 		}
-		base := path.Base(name)
-		p.begin(heading{2, base, base})
-		p.out.WriteString(head(2, base, base))
-		fmt.Fprintf(&p.out, "<pre><code>%s</code></pre>\n", highlight(text))
+		p.begin(heading{2, dashes(dir), dir})
+		p.out.WriteString(head(2, dashes(dir), dir))
+		s.entries = append(s.entries, entry{title: dir, page: p, anchor: dashes(dir)})
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := fs.ReadFile(s.repo, name)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&p.out, "<p id=\"%s\">%s\n<pre><code>%s</code></pre>\n", dashes(name), path.Base(name), highlight(text))
+		}
 	}
 	p.end()
-	return p, err
+	return nil
+}
+
+// dashes returns the anchor of a file or folder of the examples.
+func dashes(name string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(name, "examples/"), "/", "-")
 }
 
 var emptyHead = regexp.MustCompile(`<th[^>]*></th>`)

@@ -36,7 +36,7 @@ func (s *site) index(p *page) {
 			continue
 		}
 		if at >= 0 {
-			s.entries[at].text = strings.TrimSpace(s.entries[at].text + " " + plain(n, source))
+			s.entries[at].text = strings.TrimSpace(s.entries[at].text + " " + unlisted(n, source))
 		}
 		ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 			if !entering {
@@ -62,11 +62,26 @@ func (s *site) index(p *page) {
 	}
 }
 
+// unlisted returns the text of a block, without the rows of a table that are entries of their own.
+func unlisted(n ast.Node, source []byte) string {
+	if n.Kind() != extast.KindTable {
+		return plain(n, source)
+	}
+	var rows []string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		if _, own := row.AttributeString("id"); !own {
+			rows = append(rows, plain(row, source))
+		}
+	}
+	return strings.Join(rows, " ")
+}
+
 // searchIndex returns the script with what the search can find. Of the text of an entry it has the beginning, for the results, and in
 // pages of Markdown all words:
 //
 //	pages  [path, title, prefix, entries] each; an entry is [title, anchor, beginning], with a 1 if it is below the last without
-//	words  a line each: the word and the entries that have it, each as its distance from the one before, in base 36
+//	words  a line each: the word, a space, and the entries that have it, each as its distance from the one before: D/26 in base 36
+//	       if it is not 0, and a capital letter for the rest
 //
 // The anchor 0 is the title, which then has the prefix.
 func (s *site) searchIndex() ([]byte, error) {
@@ -101,15 +116,17 @@ func (s *site) searchIndex() ([]byte, error) {
 		found := strings.FieldsFunc(strings.ToLower(e.text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 		slices.Sort(found)
 		for _, w := range slices.Compact(found) {
-			lines[w] = strconv.AppendInt(append(lines[w], ' '), int64(i-last[w]), 36)
+			d := i - last[w]
+			if d >= 26 {
+				lines[w] = strconv.AppendInt(lines[w], int64(d/26), 36)
+			}
+			lines[w] = append(lines[w], 'A'+byte(d%26))
 			last[w] = i
 		}
 	}
 	var words strings.Builder
 	for _, w := range slices.Sorted(maps.Keys(lines)) {
-		words.WriteString(w)
-		words.Write(lines[w])
-		words.WriteByte('\n')
+		words.WriteString(w + " " + string(lines[w]) + "\n")
 	}
 	index.Words = words.String()
 	data, err := json.Marshal(index)

@@ -21,6 +21,7 @@ var layouts = template.Must(template.ParseFS(assets, "assets/page.html"))
 const (
 	contents      = "docs/README.md"
 	packagesTitle = "Packages" // the last section, which is made of the sources
+	programs      = "examples/programs.html"
 )
 
 // A site is what one build collects.
@@ -30,7 +31,7 @@ type site struct {
 	sections []section
 	files    map[string][]byte // what is written, by its path in the site
 	packages []*pkg
-	examples []*page
+	examples map[string]bool // folders
 	entries  []entry
 	faults   []error
 	moved    map[string]string // the part of a page that has an anchor, by PATH#ANCHOR of the first part
@@ -97,7 +98,7 @@ func (f *fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line,
 
 // generate returns the files of the site of a repository, or all faults of its pages.
 func generate(repo fs.FS) (map[string][]byte, error) {
-	s := &site{repo: repo, pages: map[string]*page{}, files: map[string][]byte{}, moved: map[string]string{}}
+	s := &site{repo: repo, pages: map[string]*page{}, files: map[string][]byte{}, examples: map[string]bool{}, moved: map[string]string{}}
 	if err := s.read(); err != nil {
 		return nil, err
 	}
@@ -105,21 +106,21 @@ func generate(repo fs.FS) (map[string][]byte, error) {
 		return nil, err
 	}
 	s.readContents()
-	var order []*page
-	for _, sec := range s.sections {
-		order = append(order, sec.Pages...)
-	}
-	for _, p := range order {
+	pages := s.order()
+	for _, p := range pages {
 		s.resolve(p)
 	}
 	if len(s.faults) > 0 {
 		slices.SortStableFunc(s.faults, func(a, b error) int { return strings.Compare(a.(*fault).file, b.(*fault).file) })
 		return nil, errors.Join(s.faults...)
 	}
-	for _, p := range order {
+	for _, p := range pages {
 		if err := s.render(p); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.source, err)
 		}
+	}
+	if err := s.readPrograms(); err != nil {
+		return nil, err
 	}
 	s.renderPackages()
 	for _, name := range []string{"style.css", "site.js"} {
@@ -129,7 +130,15 @@ func generate(repo fs.FS) (map[string][]byte, error) {
 		}
 		s.files[name] = data
 	}
-	return s.files, s.finish(order)
+	return s.files, s.finish()
+}
+
+// order returns the pages of all sections.
+func (s *site) order() (pages []*page) {
+	for _, sec := range s.sections {
+		pages = append(pages, sec.Pages...)
+	}
+	return pages
 }
 
 // read finds the Markdown of the repository: docs with its folders, the root, and examples.
@@ -211,10 +220,10 @@ func (s *site) readContents() {
 }
 
 // finish divides long pages, puts all into their frame, and writes the index of the search.
-func (s *site) finish(order []*page) error {
+func (s *site) finish() error {
 	list := s.packageList()
 	s.sections = append(s.sections, section{Title: packagesTitle, Path: list.path})
-	order = append(slices.Clip(order), list)
+	order := append(s.order(), list)
 	for _, p := range s.packages {
 		order = append(order, p.page)
 	}
@@ -232,13 +241,6 @@ func (s *site) finish(order []*page) error {
 		}
 		if err := s.frame(p, before, after); err != nil {
 			return err
-		}
-	}
-	for _, example := range s.examples {
-		for _, p := range s.split(example) {
-			if err := s.frame(p, nil, nil); err != nil {
-				return err
-			}
 		}
 	}
 	index, err := s.searchIndex()

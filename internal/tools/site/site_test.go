@@ -165,6 +165,7 @@ func TestWithoutScripts(t *testing.T) {
 }
 
 // A page that is too large becomes several. Links lead to the part with their anchor, and the list on the first part has all anchors.
+// Links to programs of examples lead to the page that has them, and links to tests and other sources to the repository.
 func TestParts(t *testing.T) {
 	paragraph := strings.Repeat("A word and `code=\"/x\"`. ", 1000) + "\n\n"
 	text := "# A\n\nBegin.\n\n## One\n\n[two](#two)\n\n" + paragraph + "## Two\n\n[one](#one) [page](a.md)\n\n" + paragraph +
@@ -192,6 +193,22 @@ func TestParts(t *testing.T) {
 		if !bytes.Contains(files[want.name], []byte(want.part)) {
 			t.Errorf("%s has not %s:\n%.3000s", want.name, want.part, files[want.name])
 		}
+	}
+	repo = small("# A\n\n[1](../examples/b/main.go) [2](../examples/b/main_test.go) [3](../x/x.go)\n")
+	for _, name := range []string{"a/main.go", "b/main.go", "b/main_test.go", "b/more.go"} {
+		repo["examples/"+name] = &fstest.MapFile{Data: []byte("package main // " + name + "\n")}
+	}
+	files, err = generate(repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := `<a href="../examples/programs.html#b-main.go">1</a> <a href="https://github.com/patchbay-dev/patchbay/blob/main/examples/b/main_test.go">2</a> <a href="https://github.com/patchbay-dev/patchbay/blob/main/x/x.go">3</a>`
+	if page := string(files["docs/a.html"]); !strings.Contains(page, links) {
+		t.Errorf("docs/a.html has not %s:\n%s", links, page)
+	}
+	page := string(files["examples/programs.html"])
+	if !strings.Contains(page, `<p id="b-main.go">main.go`) || !strings.Contains(page, "<i>// b/more.go</i>") || strings.Contains(page, "// a/main.go") || strings.Contains(page, "// b/main_test.go") {
+		t.Errorf("programs of the examples:\n%s", page)
 	}
 	_, err = generate(small("# A\n\n" + paragraph + paragraph + paragraph))
 	if err == nil || !strings.HasPrefix(err.Error(), "docs/a.html has ") || !strings.HasSuffix(err.Error(), " bytes, more than 60000: divide its longest section by headings") {

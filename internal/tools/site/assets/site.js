@@ -43,8 +43,12 @@ function below(words, asked) {
     const found = new Map();
     for (const [word, steps] of words) {
       const points = of(word, part);
+      if (!points) continue;
       let at = 0;
-      if (points) for (const step of steps.split(" ")) found.set((at += parseInt(step, 36)), Math.max(points, found.get(at) ?? 0));
+      for (const [, high, low] of steps.matchAll(/([0-9a-z]*)([A-Z])/g)) {
+        at += parseInt(high || 0, 36) * 26 + low.charCodeAt(0) - 65;
+        found.set(at, Math.max(points, found.get(at) ?? 0));
+      }
     }
     all = all ? new Map([...all].filter(([at]) => found.has(at)).map(([at, points]) => [at, Math.min(points, found.get(at))])) : found;
   }
