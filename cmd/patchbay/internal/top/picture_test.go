@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write docs/images/top.svg")
 
 const picturePath = "../../../../docs/images/top.svg"
 
-// The picture in docs/gateway.md is what Lines returns.
+// The picture in docs/observe.md is what Lines returns.
 func TestPicture(t *testing.T) {
 	now := time.Now()
 	bold := func(s string) string { return "\x1b[1m" + s + "\x1b[0m" }
