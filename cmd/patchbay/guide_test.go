@@ -102,7 +102,26 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(backup)
-	copied := beginUp(t, "up", "--gateway", "gateway.yaml")
+	// As behind a proxy.
+	_, section, _ = strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n## TLS and a proxy\n")
+	limits := regexp.MustCompile(`(?m)^limits: .*$`)
+	command := regexp.MustCompile(`(?m)^\$ patchbay (up .*)$`).FindStringSubmatch(section)
+	settings, err := os.ReadFile("gateway.yaml")
+	if err != nil || command == nil || !limits.MatchString(section) || !limits.Match(settings) {
+		t.Fatalf("%v; %q, %q; the search is broken", err, command, settings)
+	}
+	if err := os.WriteFile("gateway.yaml", limits.ReplaceAll(settings, []byte(limits.FindString(section))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copied := beginUp(t, words(command[1])...)
+	ready, err := http.NewRequest("GET", strings.TrimSuffix(copied.url, "/mcp")+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready.Host = "mcp.example.com"
+	if res, err := http.DefaultClient.Do(ready); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("by its public name: %v, %v", res, err)
+	}
 	if o := typed(t, "", "call", "db_read_query", "query=SELECT 1", "-s", copied.url, "--header", "Authorization: Bearer "+key); o.code != exitOK {
 		t.Errorf("at the copy: exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
