@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/audit"
+	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -168,6 +169,7 @@ func TestUpSearchesOpenAPI(t *testing.T) {
 // A document that changes under a running gateway counts after a restart of its server. One that is faulty then makes the server
 // fail, with the place.
 func TestUpReadsDocumentAgain(t *testing.T) {
+	wine.Skip(t, "it has no Unix sockets, by which restart finds up")
 	runtimeFolder(t)
 	api, file := newPetsAPI(t), filepath.Join(t.TempDir(), "pets.yaml")
 	write := func(paths string) {
