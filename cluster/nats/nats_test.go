@@ -101,6 +101,14 @@ func TestCluster(t *testing.T) {
 				}
 				return all
 			})
+			if n == 3 {
+				suite.Nodes(t, func(t *testing.T) (states []cluster.State, buses []cluster.Bus) {
+					for _, c := range nodes(t) {
+						states, buses = append(states, c), append(buses, c)
+					}
+					return states, buses
+				})
+			}
 			suite.Bus(t, func(t *testing.T) (all []cluster.Bus) {
 				for _, c := range nodes(t) {
 					all = append(all, c)

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Node is one of several processes that serve the same over HTTP. A client may send each request to any of them: sessions of
+// revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
+// streamed back. Revision 2026-07-28 has no sessions, and nothing is forwarded.
+//
+// Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
+// it on the node that has the session, and there alone.
+type Node struct {
+	// Name of this node. No other one has it. Required.
+	Name string
+	// State and Bus of the cluster. Required.
+	State State
+	Bus   Bus
+	// Handler serves what a single process would. Required.
+	Handler http.Handler
+	// SessionIdle is how long other nodes find a session that has no request. It should not be less than what
+	// Handler keeps it. Zero: an hour.
+	SessionIdle time.Duration
+	// Logger. Nil: slog.Default().
+	Logger *slog.Logger
+
+	lease    *Lease
+	server   *http.Server
+	owners   owners
+	forward  http.Handler
+	stopped  chan struct{} // closed when Leave is called
+	ended    sync.WaitGroup
+	leftOnce sync.Once
+}
+
+// presence is how long a node that has died keeps its name.
+const presence = 3 * time.Second
+
+// Join makes the node known to the others. If a node of that name has just died, Join waits for its lease to end, at most as long
+// as ctx; if one lives, that is forever.
+func (n *Node) Join(ctx context.Context) error {
+	switch {
+	case n.State == nil || n.Bus == nil || n.Handler == nil:
+		return errors.New("node: State, Bus and Handler are required")
+	case n.SessionIdle == 0:
+		n.SessionIdle = time.Hour
+	}
+	if err := Check("node", n.Name); err != nil {
+		return err
+	}
+	if n.Logger == nil {
+		n.Logger = slog.Default()
+	}
+	lease, err := Acquire(ctx, n.State, n.leaseName(), n.Name, presence)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	l, err := n.Bus.Listen(n.Name)
+	if err != nil {
+		_ = lease.Release(ctx) // it ends by itself
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	n.lease, n.stopped = lease, make(chan struct{})
+	n.forward = n.proxy()
+	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
+	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
+	n.ended.Go(func() { n.stay(lease) })
+	return nil
+}
+
+func (n *Node) leaseName() string { return "node." + n.Name }
+
+// stay takes the name again when its lease was lost: the State could not be reached for a while.
+func (n *Node) stay(lease *Lease) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		<-n.stopped
+		stop()
+	}()
+	for {
+		select {
+		case <-n.stopped:
+			last, end := context.WithTimeout(context.Background(), presence) // then it has ended by itself
+			defer end()
+			if err := lease.Release(last); err != nil {
+				n.Logger.Warn("a node keeps its name for a few seconds after its end", "node", n.Name, "err", err)
+			}
+			return
+		case <-lease.Lost():
+		}
+		n.Logger.Warn("this node was not seen by the others for a while", "node", n.Name)
+		for {
+			next, err := Acquire(ctx, n.State, n.leaseName(), n.Name, presence)
+			if err == nil {
+				lease = next
+				break
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			n.Logger.Warn("this node is not seen by the others", "node", n.Name, "err", err)
+			select {
+			case <-time.After(presence):
+			case <-n.stopped:
+				return
+			}
+		}
+	}
+}
+
+// Leave ends the node: others no longer find it, and requests that they have forwarded get until ctx ends. Its own
+// requests are for its http.Server to end, before Leave. Without a State that answers it takes three seconds longer.
+func (n *Node) Leave(ctx context.Context) error {
+	if n.server == nil {
+		return nil
+	}
+	err := n.server.Shutdown(ctx)
+	if err != nil {
+		_ = n.server.Close() // the error is that of Shutdown
+	}
+	n.leftOnce.Do(func() { close(n.stopped) })
+	n.ended.Wait()
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// Nodes returns the names of the nodes that are seen now.
+func (n *Node) Nodes(ctx context.Context) ([]string, error) {
+	var names []string
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	const prefix = "lease.node"
+	for c, err := range n.State.Watch(ctx, prefix) {
+		switch {
+		case err != nil:
+			return nil, err
+		case c.Key == "":
+			return names, nil
+		case !c.Deleted:
+			names = append(names, c.Key[len(prefix)+1:])
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// headerClient has the address of a client, from node to node.
+const headerClient = "Patchbay-Cluster-Client"
+
+// forwarded serves a request that another node has received.
+func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
+	if client := r.Header.Get(headerClient); client != "" {
+		r.RemoteAddr = client
+		r.Header.Del(headerClient)
+	}
+	n.serve(w, r)
+}
+
+// dialContext connects to a node for the proxy, whose addresses are HOST:PORT.
+func (n *Node) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	node, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := n.Bus.Dial(ctx, node)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return c, nil
+}
+
+// dialError says that nothing of a request was sent.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }

@@ -1,0 +1,242 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/cluster/internal/suite"
+)
+
+const patience = time.Minute
+
+func join(t *testing.T, n int, state cluster.State, bus cluster.Bus) *suite.Members {
+	states, buses := make([]cluster.State, n), make([]cluster.Bus, n)
+	for i := range n {
+		states[i], buses[i] = state, bus
+	}
+	return suite.Join(t, states, buses)
+}
+
+// post sends one message to a node.
+func post(t *testing.T, h http.Handler, method, session, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	callWhere  = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"where","arguments":{}}}`
+)
+
+func opened(t *testing.T, h http.Handler) string {
+	t.Helper()
+	w := post(t, h, "POST", "", initialize)
+	id := w.Header().Get("Mcp-Session-Id")
+	if w.Code != 200 || id == "" {
+		t.Fatalf("initialize: %d %s", w.Code, w.Body)
+	}
+	return id
+}
+
+// TestSessionEnds sees that a session that one node has ended is gone on all, and its entry too.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	f := join(t, 3, m, m)
+	id := opened(t, f.Nodes[0])
+	for i, node := range f.Nodes {
+		if w := post(t, node, "POST", id, callWhere); w.Code != 200 || !strings.Contains(w.Body.String(), "n0 ") {
+			t.Fatalf("call at node %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if w := post(t, f.Nodes[1], "DELETE", id, ""); w.Code/100 != 2 {
+		t.Fatalf("DELETE at another node: %d %s", w.Code, w.Body)
+	}
+	for i, node := range f.Nodes {
+		if w := post(t, node, "POST", id, callWhere); w.Code != 404 {
+			t.Errorf("call at node %d after the end: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if w := post(t, f.Nodes[2], "POST", "made-up", callWhere); w.Code != 404 {
+		t.Errorf("call with an id that nobody has: %d %s", w.Code, w.Body)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	for c, err := range m.Watch(ctx, "session") {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case c.Key == "":
+			return
+		default:
+			t.Errorf("the State still has %s", c.Key)
+		}
+	}
+}
+
+// TestForwardedHeaders sees what a handler learns of a client whose request another node has received.
+func TestForwardedHeaders(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	var mu sync.Mutex
+	var got []*http.Request
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r)
+		if r.Header.Get("Mcp-Session-Id") == "" {
+			w.Header().Set("Mcp-Session-Id", "the-session")
+		}
+	})
+	var nodes []*cluster.Node
+	for i := range 2 {
+		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: h}
+		if err := node.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer node.Leave(context.Background())
+		nodes = append(nodes, node)
+	}
+	send := func(node *cluster.Node, session string) {
+		r := httptest.NewRequest("POST", "https://mcp.example/some/path?q=1", strings.NewReader("body"))
+		r.RemoteAddr = "192.0.2.7:1234"
+		r.Header.Set("Authorization", "Bearer secret")
+		r.Header.Set("X-Forwarded-For", "198.51.100.1")
+		r.Header.Set("Patchbay-Cluster-Client", "203.0.113.9:1")
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		node.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	send(nodes[0], "")
+	send(nodes[0], "the-session")
+	send(nodes[1], "the-session")
+	if len(got) != 3 {
+		t.Fatalf("%d requests arrived", len(got))
+	}
+	for i, r := range got {
+		if r.RemoteAddr != "192.0.2.7:1234" || r.Host != "mcp.example" || r.URL.RequestURI() != "/some/path?q=1" ||
+			r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-For") != "198.51.100.1" || r.Header.Get("Patchbay-Cluster-Client") != "" {
+			t.Errorf("request %d: %s %s %s %v", i, r.RemoteAddr, r.Host, r.URL.RequestURI(), r.Header)
+		}
+	}
+	for c, err := range m.Watch(t.Context(), "session") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Key == "" {
+			break
+		}
+		if strings.Contains(c.Key+string(c.Value), "the-session") {
+			t.Error("the State has the id of a session, which is a secret")
+		}
+	}
+}
+
+// broken is a State that cannot be reached.
+type broken struct {
+	cluster.State
+	down atomic.Bool
+}
+
+func (b *broken) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	if b.down.Load() {
+		return 0, errors.New("no majority")
+	}
+	return b.State.Put(ctx, key, value, version, ttl)
+}
+
+func (b *broken) Get(ctx context.Context, key string) (cluster.Entry, error) {
+	if b.down.Load() {
+		return cluster.Entry{}, errors.New("no majority")
+	}
+	return b.State.Get(ctx, key)
+}
+
+// TestWithoutState sees that no session is opened that others would not find, and that those of a node go on there.
+func TestWithoutState(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	state := &broken{State: m}
+	f := join(t, 2, state, m)
+	id := opened(t, f.Nodes[0])
+	state.down.Store(true)
+	defer state.down.Store(false)
+	if w := post(t, f.Nodes[0], "POST", "", initialize); w.Code != 503 || w.Header().Get("Mcp-Session-Id") != "" || w.Header().Get("Retry-After") == "" {
+		t.Errorf("initialize without a State: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if w := post(t, f.Nodes[0], "POST", id, callWhere); w.Code != 200 {
+		t.Errorf("call where the session is: %d %s", w.Code, w.Body)
+	}
+	if w := post(t, f.Nodes[1], "POST", id, callWhere); w.Code != 503 {
+		t.Errorf("call where it is not: %d %s", w.Code, w.Body)
+	}
+}
+
+// stuck is a State that answers nothing.
+type stuck struct {
+	cluster.State
+	down atomic.Bool
+}
+
+func (s *stuck) Delete(ctx context.Context, key string, version uint64) error {
+	if s.down.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.State.Delete(ctx, key, version)
+}
+
+// TestLeaveWithoutState sees that a node ends although the State does not answer, as the last of three machines does.
+func TestLeaveWithoutState(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	state := &stuck{State: m}
+	f := join(t, 1, state, m)
+	state.down.Store(true)
+	left := make(chan error)
+	go func() { left <- f.Nodes[0].Leave(context.Background()) }()
+	select {
+	case err := <-left:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the node does not end")
+	}
+}
+
+// TestNames sees that a name belongs to one node at a time.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	f := join(t, 1, m, m)
+	second := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: f.Servers[0]}
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	if err := second.Join(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second node of one name: %v", err)
+	}
+	for _, bad := range []*cluster.Node{{}, {Name: "x"}, {Name: "a b", State: m, Bus: m, Handler: f.Servers[0]}} {
+		if err := bad.Join(t.Context()); err == nil {
+			t.Errorf("node %q joined", bad.Name)
+		}
+	}
+}
