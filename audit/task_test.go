@@ -140,7 +140,7 @@ func TestTaskEndIsNotified(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("the stream has ended without %s", word)
+		t.Fatalf("the stream has ended without %s: %v", word, events.Err())
 	}
 	until("acknowledged")
 	if err := task.Cancel(t.Context()); err != nil {

@@ -44,7 +44,7 @@ func bridged(t *testing.T, args ...string) string {
 			return url
 		}
 	}
-	t.Fatalf("bridge %v ended before it listened", args)
+	t.Fatalf("bridge %v ended before it listened: %v", args, lines.Err())
 	return ""
 }
 

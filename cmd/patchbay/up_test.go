@@ -127,7 +127,7 @@ func beginUp(t *testing.T, args ...string) *running {
 	}
 	r.url = regexp.MustCompile(`https?://127\.0\.0\.1:\d+/mcp`).FindString(r.banner)
 	if r.url == "" {
-		t.Fatalf("up printed no address: %q, %q", r.banner, r.stderr)
+		t.Fatalf("up printed no address: %q, %q, %v", r.banner, r.stderr, lines.Err())
 	}
 	return r
 }

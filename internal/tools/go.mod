@@ -15,6 +15,7 @@ require (
 	github.com/andybalholm/brotli v1.2.8
 	github.com/evanw/esbuild v0.28.2
 	github.com/yuin/goldmark v1.8.7
+	golang.org/x/tools v0.52.0
 )
 
 require (
@@ -36,7 +37,6 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/telemetry v0.0.0-20261010193011-f71dc92da45e // indirect
-	golang.org/x/tools v0.52.0 // indirect
 	golang.org/x/vuln v1.9.0 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
 )

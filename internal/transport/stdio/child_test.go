@@ -91,6 +91,9 @@ func lines(f func(string)) {
 	for in.Scan() {
 		f(in.Text())
 	}
+	if err := in.Err(); err != nil {
+		panic(err)
+	}
 }
 
 func command(kind string) *exec.Cmd {
