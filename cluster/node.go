@@ -16,7 +16,8 @@ import (
 // streamed back. Revision 2026-07-28 has no sessions, and nothing is forwarded.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
-// it on the node that has the session, and there alone.
+// it on the node that has the session, and there alone: with its headers and the client's address, and without its TLS
+// connection, so that certificates of clients do not count there.
 type Node struct {
 	// Name of this node. No other one has it. Required.
 	Name string
@@ -72,6 +73,7 @@ func (n *Node) Join(ctx context.Context) error {
 	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
 	n.ended.Go(func() { n.stay(lease) })
+	n.ended.Go(n.renew)
 	return nil
 }
 

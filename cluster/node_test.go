@@ -97,16 +97,19 @@ func TestForwardedHeaders(t *testing.T) {
 	m := new(cluster.Memory)
 	var mu sync.Mutex
 	var got []*http.Request
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		got = append(got, r)
-		if r.Header.Get("Mcp-Session-Id") == "" {
-			w.Header().Set("Mcp-Session-Id", "the-session")
-		}
-	})
 	var nodes []*cluster.Node
 	for i := range 2 {
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if i != 0 {
+				t.Errorf("node %d has served a request of a session of node 0", i)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, r)
+			if r.Header.Get("Mcp-Session-Id") == "" {
+				w.Header().Set("Mcp-Session-Id", "the-session") // and nothing else
+			}
+		})
 		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: h}
 		if err := node.Join(t.Context()); err != nil {
 			t.Fatal(err)
@@ -188,6 +191,52 @@ func TestWithoutState(t *testing.T) {
 	if w := post(t, f.Nodes[1], "POST", id, callWhere); w.Code != 503 {
 		t.Errorf("call where it is not: %d %s", w.Code, w.Body)
 	}
+}
+
+// TestSessionsInUseAreFound sees that the entry of a session is kept as long as a request of it runs, and no longer.
+func TestSessionsInUseAreFound(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	leave, running := make(chan struct{}), make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Mcp-Session-Id") == "":
+			w.Header().Set("Mcp-Session-Id", "the-session")
+		case r.Method == "GET":
+			close(running)
+			<-leave
+		}
+	})
+	node := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: h, SessionIdle: 2 * time.Second}
+	if err := node.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer node.Leave(context.Background())
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	renewals := 0
+	for c, err := range m.Watch(ctx, "session") {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case c.Key == "":
+			post(t, node, "POST", "", initialize)
+			ended.Go(func() { post(t, node, "GET", "the-session", "") })
+			<-running
+		case c.Deleted:
+			if renewals < 8 {
+				t.Errorf("the entry expired after %d renewals, while a stream was open", renewals)
+			}
+			return
+		default:
+			if renewals++; renewals == 8 { // longer than SessionIdle
+				close(leave)
+			}
+		}
+	}
+	t.Error("the entry did not expire")
 }
 
 // stuck is a State that answers nothing.

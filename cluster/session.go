@@ -16,17 +16,24 @@ import (
 
 const headerSession = "Mcp-Session-Id"
 
-// sessionKey is the key of a session in the State, which does not learn its id: that is a secret.
-func sessionKey(id string) string {
-	sum := sha256.Sum256([]byte(id))
+// sessionKey is the key of a session in the State, which does not learn its id: that is a secret. A session belongs to the path
+// at which it was opened.
+func sessionKey(path, id string) string {
+	sum := sha256.Sum256([]byte(path + "\x00" + id))
 	return "session." + hex.EncodeToString(sum[:16])
 }
 
 // owners knows which node has which session.
 type owners struct {
 	mu   sync.Mutex
-	own  map[string]time.Time // sessions of this node, and when the State was last told; guarded by mu
-	seen map[string]string    // sessions of others, and their nodes; guarded by mu
+	own  map[string]*owned // sessions of this node; guarded by mu
+	seen map[string]string // sessions of others, and their nodes; guarded by mu
+}
+
+// owned is a session of this node.
+type owned struct {
+	users int       // requests that run, event streams too
+	last  time.Time // when one began or ended
 }
 
 // maxSeen bounds what a node remembers of the sessions of others.
@@ -40,7 +47,7 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		n.serve(w, r)
 		return
 	}
-	key := sessionKey(id)
+	key := sessionKey(r.URL.Path, id)
 	owner, err := n.owner(r.Context(), key)
 	switch {
 	case err != nil:
@@ -93,28 +100,43 @@ const patience = 3 * time.Second
 // serve serves a request on this node, and tells the State of sessions that begin and end.
 func (n *Node) serve(w http.ResponseWriter, r *http.Request) {
 	id := r.Header.Get(headerSession)
-	o := &opening{ResponseWriter: w, node: n, ctx: r.Context(), known: id != ""}
-	n.Handler.ServeHTTP(o, r)
+	o := &opening{ResponseWriter: w, node: n, request: r, known: id != ""}
 	if id == "" {
+		n.Handler.ServeHTTP(o, r)
+		if o.status == 0 {
+			o.WriteHeader(http.StatusOK)
+		}
 		return
 	}
-	key := sessionKey(id)
-	switch {
-	case o.status == http.StatusNotFound, r.Method == http.MethodDelete && o.status/100 == 2:
-		n.closed(r.Context(), key)
-	default:
-		n.refresh(r.Context(), key)
+	key := sessionKey(r.URL.Path, id)
+	defer func() { // a handler may panic
+		n.owners.use(key, -1)
+		if o.status == http.StatusNotFound || r.Method == http.MethodDelete && o.status/100 == 2 {
+			n.closed(r.Context(), key)
+		}
+	}()
+	n.owners.use(key, 1)
+	n.Handler.ServeHTTP(o, r)
+}
+
+// use counts a request, if its session is one of this node.
+func (o *owners) use(key string, by int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.own[key]; s != nil {
+		s.users += by
+		s.last = time.Now()
 	}
 }
 
 // opening sees that an answer opens a session, of which the State learns before the client.
 type opening struct {
 	http.ResponseWriter
-	node   *Node
-	ctx    context.Context
-	known  bool // the request has a session already
-	status int
-	failed bool // the answer was replaced
+	node    *Node
+	request *http.Request
+	known   bool // the request has a session already
+	status  int
+	failed  bool // the answer was replaced
 }
 
 // Unwrap lets [http.ResponseController] find what w can do.
@@ -139,7 +161,7 @@ func (o *opening) WriteHeader(status int) {
 	}
 	o.status = status
 	if id := o.Header().Get(headerSession); id != "" && !o.known && status < 300 {
-		if err := o.node.opened(o.ctx, sessionKey(id)); err != nil {
+		if err := o.node.opened(o.request.Context(), sessionKey(o.request.URL.Path, id)); err != nil {
 			o.node.Logger.Warn("a session was not opened, because the other nodes would not find it", "err", err)
 			o.failed = true
 			o.Header().Del(headerSession)
@@ -171,9 +193,9 @@ func (n *Node) opened(ctx context.Context, key string) error {
 	n.owners.mu.Lock()
 	defer n.owners.mu.Unlock()
 	if n.owners.own == nil {
-		n.owners.own = map[string]time.Time{}
+		n.owners.own = map[string]*owned{}
 	}
-	n.owners.own[key] = time.Now()
+	n.owners.own[key] = &owned{last: time.Now()}
 	return nil
 }
 
@@ -185,28 +207,39 @@ func (n *Node) closed(ctx context.Context, key string) {
 	n.change(ctx, key, func(ctx context.Context, e Entry) error { return n.State.Delete(ctx, key, e.Version) })
 }
 
-// refresh keeps a session of this node in the State, once in a quarter of the time after which it is forgotten, and forgets
-// sessions of this node that nobody has used for longer.
-func (n *Node) refresh(ctx context.Context, key string) {
-	now := time.Now()
-	n.owners.mu.Lock()
-	at, own := n.owners.own[key]
-	due := own && now.Sub(at) > n.SessionIdle/4
-	if due {
-		n.owners.own[key] = now
-		for k, at := range n.owners.own {
-			if now.Sub(at) > 2*n.SessionIdle {
-				delete(n.owners.own, k)
+// renew keeps the entries of this node's sessions that are in use, until stopped is closed.
+func (n *Node) renew() {
+	every := n.SessionIdle / 4
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.stopped:
+			return
+		case now := <-tick.C:
+			for _, key := range n.owners.due(now, every, n.SessionIdle) {
+				n.change(context.Background(), key, func(ctx context.Context, e Entry) error {
+					_, err := n.State.Put(ctx, key, e.Value, e.Version, n.SessionIdle)
+					return err
+				})
 			}
 		}
 	}
-	n.owners.mu.Unlock()
-	if due {
-		n.change(ctx, key, func(ctx context.Context, e Entry) error {
-			_, err := n.State.Put(ctx, key, e.Value, e.Version, n.SessionIdle)
-			return err
-		})
+}
+
+// due returns the sessions of this node that were in use within a time, and forgets those whose entries have expired.
+func (o *owners) due(now time.Time, within, idle time.Duration) (keys []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, s := range o.own {
+		switch {
+		case s.users > 0 || now.Sub(s.last) <= within:
+			keys = append(keys, key)
+		case now.Sub(s.last) > 2*idle:
+			delete(o.own, key)
+		}
 	}
+	return keys
 }
 
 // change changes the entry of a session of this node.

@@ -49,6 +49,6 @@ func TestFirstEvent(t *testing.T) {
 		first = append(first, lines.Text())
 	}
 	if len(first) != 2 || first[0] != "event: endpoint" || !strings.HasPrefix(first[1], "data: messages?sessionId=") || res.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%s: %q", res.Header.Get("Content-Type"), first)
+		t.Errorf("%s: %q, %v", res.Header.Get("Content-Type"), first, lines.Err())
 	}
 }
