@@ -12,8 +12,9 @@ type Bus interface {
 	// in a process; if two processes use the same name, connections come to either.
 	Listen(node string) (net.Listener, error)
 
-	// Dial opens a connection to a node. The error is [ErrNoNode] if no node of that name listens. If the node dies, reads and
-	// writes fail with ErrNoNode within about two seconds.
+	// Dial opens a connection to a node. The error is [ErrNoNode] if no node of that name listens, or can be reached; it is
+	// another one if the node has not answered within three seconds. If the node dies later, reads and writes fail with
+	// ErrNoNode within about two seconds.
 	Dial(ctx context.Context, node string) (net.Conn, error)
 
 	// Publish sends data, at most [MaxValue] bytes, to all subscribers of a topic.

@@ -30,6 +30,9 @@ type Lease struct {
 	until   time.Time // by this node's clock; guarded by mu
 }
 
+// leaseKey is the key of a lease in the State.
+func leaseKey(name string) string { return "lease." + name }
+
 // TryAcquire takes a lease for a node if no node holds it. If one does, the same node included, the error is [ErrConflict] and
 // names the holder. The lease ends ttl after its last renewal, three of which fit into it; ttl is rounded up to seconds.
 func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Duration) (*Lease, error) {
@@ -37,7 +40,7 @@ func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Durati
 		return nil, fmt.Errorf("lease %s: ttl %v is not positive", name, ttl)
 	}
 	ttl = Seconds(ttl)
-	l := &Lease{state: s, key: "lease." + name, ttl: ttl, lost: make(chan struct{}), done: make(chan struct{})}
+	l := &Lease{state: s, key: leaseKey(name), ttl: ttl, lost: make(chan struct{}), done: make(chan struct{})}
 	l.value = []byte(node + " " + rand.Text())
 	begin := time.Now()
 	version, err := s.Put(ctx, l.key, l.value, 0, ttl)
@@ -78,9 +81,9 @@ func free(ctx context.Context, s State, name string) error {
 		switch {
 		case err != nil:
 			return err
-		case c.Key == "" && !held, c.Key == "lease."+name && c.Deleted:
+		case c.Key == "" && !held, c.Key == leaseKey(name) && c.Deleted:
 			return nil
-		case c.Key == "lease."+name:
+		case c.Key == leaseKey(name):
 			held = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -270,6 +271,68 @@ func TestLeaveWithoutState(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the node does not end")
 	}
+}
+
+// TestUnreachedNode sees that a session is not given up while its node may live, and that a request that may have arrived is not
+// called lost.
+func TestUnreachedNode(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	bus := &cut{Bus: m}
+	f := join(t, 2, m, bus)
+	id := opened(t, f.Nodes[0])
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{{fmt.Errorf("n0: %w", cluster.ErrNoNode), 503}, {errors.New("busy"), 503}} {
+		bus.err.Store(&tc.err)
+		if w := post(t, f.Nodes[1], "POST", id, callWhere); w.Code != tc.want || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%v: %d %s, want %d", tc.err, w.Code, w.Body, tc.want)
+		}
+	}
+	bus.err.Store(nil)
+	if w := post(t, f.Nodes[1], "POST", id, callWhere); w.Code != 200 {
+		t.Errorf("when the node can be reached again: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestBrokenForward sees that a request whose connection breaks when it has been sent is not said to be without effect.
+func TestBrokenForward(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	var nodes []*cluster.Node
+	for i := range 2 {
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Mcp-Session-Id") == "" {
+				w.Header().Set("Mcp-Session-Id", "the-session")
+				return
+			}
+			panic(http.ErrAbortHandler)
+		})
+		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: h}
+		if err := node.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer node.Leave(context.Background())
+		nodes = append(nodes, node)
+	}
+	post(t, nodes[0], "POST", "", initialize)
+	if w := post(t, nodes[1], "POST", "the-session", callWhere); w.Code != 502 || !strings.Contains(w.Body.String(), "is not known") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// cut is a Bus on which nobody can be reached for a while.
+type cut struct {
+	cluster.Bus
+	err atomic.Pointer[error]
+}
+
+func (c *cut) Dial(ctx context.Context, node string) (net.Conn, error) {
+	if err := c.err.Load(); err != nil {
+		return nil, *err
+	}
+	return c.Bus.Dial(ctx, node)
 }
 
 // TestNames sees that a name belongs to one node at a time.

@@ -285,20 +285,32 @@ func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
 	n.owners.mu.Lock()
 	delete(n.owners.seen, at.key)
 	n.owners.mu.Unlock()
-	if refused := (*dialError)(nil); !errors.As(err, &refused) || !errors.Is(err, ErrNoNode) {
-		if r.Context().Err() == nil {
-			n.Logger.Warn("a request was not forwarded", "node", at.owner, "err", err)
-		}
-		refuse(w, http.StatusBadGateway, "the node of the session did not answer; whether it has done what was asked is not known")
-		return
+	if r.Context().Err() != nil {
+		return // its client has left
 	}
-	n.Logger.Warn("a session was lost with its node", "node", at.owner)
-	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	ctx, stop := context.WithTimeout(r.Context(), patience)
 	defer stop()
-	if e, err := n.State.Get(ctx, at.key); err == nil && string(e.Value) == at.owner {
-		_ = n.State.Delete(ctx, at.key, e.Version) // it expires
+	unsent := (*dialError)(nil)
+	switch {
+	case !errors.As(err, &unsent):
+		n.Logger.Warn("a request was forwarded in vain", "node", at.owner, "err", err)
+		refuse(w, http.StatusBadGateway, "the node of the session did not answer; whether it has done what was asked is not known")
+	case !errors.Is(err, ErrNoNode) || n.lives(ctx, at.owner):
+		n.Logger.Warn("a request was not forwarded", "node", at.owner, "err", err)
+		refuse(w, http.StatusServiceUnavailable, "the node of the session cannot be reached; try again")
+	default:
+		n.Logger.Warn("a session was lost with its node", "node", at.owner)
+		if e, err := n.State.Get(ctx, at.key); err == nil && string(e.Value) == at.owner {
+			_ = n.State.Delete(ctx, at.key, e.Version) // it expires
+		}
+		refuse(w, http.StatusNotFound, "the session was lost with the node that had it; call initialize again, without Mcp-Session-Id")
 	}
-	refuse(w, http.StatusNotFound, "the session was lost with the node that had it; call initialize again, without Mcp-Session-Id")
+}
+
+// lives says whether a node may still have its name: if it has died, its lease ends within seconds.
+func (n *Node) lives(ctx context.Context, node string) bool {
+	_, err := n.State.Get(ctx, leaseKey("node."+node))
+	return !errors.Is(err, ErrNotFound)
 }
 
 // refuse answers with a JSON-RPC error for people, without an id: the message was not read.

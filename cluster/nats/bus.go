@@ -21,6 +21,8 @@ const (
 	beat = 500 * time.Millisecond
 	// answered is within what time it has to answer.
 	answered = 1500 * time.Millisecond
+	// greeting is how long a node may take to answer a Dial.
+	greeting = 3 * time.Second
 	// begin is how long a connection may take from the answer to Dial to its first message.
 	begin = 10 * time.Second
 	// backlog is how many connections may wait for Accept.
@@ -221,10 +223,14 @@ func (b *bus) Dial(ctx context.Context, node string) (net.Conn, error) {
 		return nil, err
 	}
 	id := rand.Text()
-	answer, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
+	try, stop := context.WithTimeout(ctx, greeting)
+	defer stop()
+	answer, err := b.nc.RequestMsgWithContext(try, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("node %s: %w", node, cluster.ErrNoNode)
+	case err != nil && try.Err() != nil && ctx.Err() == nil: // it may be about to end, or be busy
+		return nil, fmt.Errorf("node %s has not answered within %v", node, greeting)
 	case err != nil:
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}

@@ -131,7 +131,7 @@ func TestStartRefuses(t *testing.T) {
 		"bad port":         {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1:x" }, "port"},
 		"bad route":        {func(o *nats.ServerOptions) { o.Listen, o.Routes = "127.0.0.1:0", []string{"n2"} }, "route"},
 		"open to others":   {func(o *nats.ServerOptions) { o.Listen, o.Routes = "0.0.0.0:0", []string{taken} }, "password"},
-		"address in use":   {func(o *nats.ServerOptions) { o.Listen, o.Routes = taken, []string{taken} }, "in use"},
+		"address in use":   {func(o *nats.ServerOptions) { o.Listen, o.Routes = taken, []string{taken} }, "listen tcp"},
 		"without routes":   {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1:0" }, "routes"},
 		"folder of a file": {func(o *nats.ServerOptions) { o.Dir = "fault_test.go" }, "fault_test.go"},
 	} {

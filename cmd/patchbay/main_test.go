@@ -26,6 +26,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/host/modeltest"
 	"github.com/patchbay-dev/patchbay/internal/freeport"
+	"github.com/patchbay-dev/patchbay/internal/wine"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -250,7 +251,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("exits: %v", err)
 	}
 	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
+	if err := wine.Retry(func() error { return ts.Exec(args[1], args[2:]...) }); err != nil {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
 			ts.Fatalf("exits: %v", err)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/wine"
 )
 
 // long is more than the buffers of a socket or a pipe hold.
@@ -135,6 +137,7 @@ func TestReadEnds(t *testing.T) {
 		check(t, <-read(near), syscall.ECONNRESET)
 	})
 	t.Run("pipe", func(t *testing.T) {
+		wine.Skip(t, "a Read of a pipe does not always end")
 		r, _ := piped(t)
 		err := make(chan error, 1)
 		go func() {

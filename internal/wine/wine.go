@@ -2,7 +2,10 @@
 // leave out what cannot pass there.
 package wine
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // On reports whether the system is Wine, and not Windows or another one.
 func On() bool { return on() }
@@ -14,4 +17,17 @@ func Skip(t testing.TB, reason string) {
 	if On() {
 		t.Skip("Wine: " + reason)
 	}
+}
+
+// Retry calls f, which starts a program. Under Wine it calls f up to twice more if Wine could not start it: on a busy machine
+// that fails now and then with an "Internal error".
+func Retry(f func() error) error {
+	err := f()
+	for range 2 {
+		if !On() || err == nil || !strings.Contains(err.Error(), "Internal error.") {
+			break
+		}
+		err = f()
+	}
+	return err
 }

@@ -91,11 +91,15 @@ func nobody(t *testing.T, nodes []cluster.Bus) {
 	wantError(t, "Accept of a listener that is closed", <-ended, net.ErrClosed)
 	for { // nodes see the end a moment later
 		c, err := nodes[len(nodes)-1].Dial(ctx, "here")
-		if err != nil {
-			wantError(t, "Dial after Close", err, cluster.ErrNoNode)
+		if errors.Is(err, cluster.ErrNoNode) {
 			break
 		}
-		c.Close()
+		if ctx.Err() != nil {
+			t.Fatalf("Dial after Close: %v", err)
+		}
+		if err == nil {
+			c.Close()
+		}
 	}
 	if l, err = nodes[0].Listen("here"); err != nil {
 		t.Fatalf("Listen after Close: %v", err)
@@ -318,10 +322,13 @@ func topics(t *testing.T, nodes []cluster.Bus) {
 		for _, w := range []string{"x", "y", "z"} {
 			for seen := false; !seen; {
 				publish(from, map[string]string{"x": "news", "y": "news", "z": "other.news"}[w], "begin")
-				select {
-				case s := <-got:
-					seen = s == w+" begin"
-				case <-time.After(10 * time.Millisecond):
+				for late := time.After(10 * time.Millisecond); !seen && late != nil; { // a flood would be lost in part
+					select {
+					case s := <-got:
+						seen = s == w+" begin"
+					case <-late:
+						late = nil
+					}
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,14 +80,12 @@ func TestBatchFile(t *testing.T) {
 			}
 			for _, name := range []string{"tool", filepath.Join(dir, "tool"), filepath.Join(dir, "tool.cmd")} {
 				var child *Child
-				var err error
-				for range 3 { // Wine starts a program in vain now and then
+				err := wine.Retry(func() (err error) {
 					cmd := exec.Command(name, args...)
 					cmd.Env = append(os.Environ(), "STDIO_TEST=args")
-					if child, err = Start(cmd, 0, nil); !wine.On() || !errors.Is(err, windows.ERROR_INTERNAL_ERROR) {
-						break
-					}
-				}
+					child, err = Start(cmd, 0, nil)
+					return err
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
