@@ -208,7 +208,7 @@ func TestSessionsInUseAreFound(t *testing.T) {
 			<-leave
 		}
 	})
-	node := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: h, SessionIdle: 2 * time.Second}
+	node := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: h, SessionIdle: 6 * time.Second}
 	if err := node.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +217,7 @@ func TestSessionsInUseAreFound(t *testing.T) {
 	defer stop()
 	var ended sync.WaitGroup
 	defer ended.Wait()
+	const enough = 6 // for longer than SessionIdle
 	renewals := 0
 	for c, err := range m.Watch(ctx, "session") {
 		switch {
@@ -227,12 +228,12 @@ func TestSessionsInUseAreFound(t *testing.T) {
 			ended.Go(func() { post(t, node, "GET", "the-session", "") })
 			<-running
 		case c.Deleted:
-			if renewals < 8 {
+			if renewals < enough {
 				t.Errorf("the entry expired after %d renewals, while a stream was open", renewals)
 			}
 			return
 		default:
-			if renewals++; renewals == 8 { // longer than SessionIdle
+			if renewals++; renewals == enough {
 				close(leave)
 			}
 		}

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -76,7 +78,30 @@ func (b *bus) open(nc *nats.Conn, prefix string) error {
 		return err
 	}
 	b.subs = append(b.subs, beats)
+	go b.interrupted(nc.StatusChanged(nats.RECONNECTING))
 	return nc.Flush()
+}
+
+// interrupted ends all connections when that to NATS breaks: messages may be lost, the last one of a connection too, which no
+// other one would show.
+func (b *bus) interrupted(broken chan nats.Status) {
+	defer b.nc.RemoveStatusListener(broken)
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case _, ok := <-broken:
+			if !ok {
+				return
+			}
+			b.mu.Lock()
+			conns := slices.Collect(maps.Values(b.conns))
+			b.mu.Unlock()
+			for _, c := range conns {
+				c.Fail(errors.New("the connection to NATS broke"))
+			}
+		}
+	}
 }
 
 func (b *bus) inbox(process, conn string) string { return b.prefix + "to." + process + "." + conn }

@@ -9,12 +9,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,9 +59,9 @@ func external(dir string) error {
 	return err
 }
 
-// TestExternal runs the tests with a server in another process, which knows its clients by a password.
-func TestExternal(t *testing.T) {
-	t.Parallel()
+// process runs a server in another process, and returns its address.
+func process(t *testing.T) string {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "NATS_TEST_SERVER="+t.TempDir())
 	in, err := cmd.StdinPipe()
@@ -83,7 +86,93 @@ func TestExternal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address = address[:len(address)-1]
+	return strings.TrimSpace(address)
+}
+
+// dialer can break the connections that it has made.
+type dialer struct {
+	mu    sync.Mutex
+	conns []net.Conn // guarded by mu
+}
+
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conns = append(d.conns, c)
+	return c, err
+}
+
+func (d *dialer) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.conns {
+		c.Close()
+	}
+}
+
+// TestReconnect sees that connections between nodes end when the one to NATS breaks, on both sides, and that the node works again
+// when it is back.
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	address := process(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var d dialer
+	var nodes []*nats.Cluster
+	for _, opts := range [][]natsgo.Option{{natsgo.SetCustomDialer(&d), natsgo.ReconnectWait(10 * time.Millisecond)}, nil} {
+		nc, err := natsgo.Connect(address, append(opts, natsgo.UserInfo("patchbay", "right"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		c, err := nats.Open(ctx, nc, nats.Options{Cluster: "reconnect"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		nodes = append(nodes, c)
+	}
+	l, err := nodes[0].Listen("here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn, 2)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	far, err := nodes[1].Dial(ctx, "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := <-accepted
+	d.cut()
+	for side, c := range map[string]net.Conn{"near": near, "far": far} {
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Read on the %s side: %v", side, err)
+		}
+	}
+	for { // the subscription comes back with the connection
+		if far, err = nodes[1].Dial(ctx, "here"); err == nil {
+			break
+		} else if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	far.Close()
+}
+
+// TestExternal runs the tests with a server in another process, which knows its clients by a password.
+func TestExternal(t *testing.T) {
+	t.Parallel()
+	address := process(t)
 	if _, err := natsgo.Connect(address, natsgo.UserInfo("patchbay", "wrong")); err == nil {
 		t.Fatal("a wrong password was taken")
 	}
