@@ -15,7 +15,7 @@ import (
 )
 
 // free returns an address of this machine where nobody listens.
-func free(t *testing.T) string {
+func free(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,7 +26,7 @@ func free(t *testing.T) string {
 }
 
 // start runs a server and ends it with the test.
-func start(t *testing.T, opts nats.ServerOptions) *nats.Server {
+func start(t testing.TB, opts nats.ServerOptions) *nats.Server {
 	t.Helper()
 	s, err := nats.Start(opts)
 	if err != nil {
@@ -43,7 +43,7 @@ func start(t *testing.T, opts nats.ServerOptions) *nats.Server {
 }
 
 // servers runs n of them as one cluster.
-func servers(t *testing.T, n int) []*nats.Server {
+func servers(t testing.TB, n int) []*nats.Server {
 	t.Helper()
 	routes := make([]string, n)
 	for i := range routes {
@@ -61,7 +61,7 @@ func servers(t *testing.T, n int) []*nats.Server {
 }
 
 // open joins a cluster over one of its servers.
-func open(t *testing.T, s *nats.Server, name string) *nats.Cluster {
+func open(t testing.TB, s *nats.Server, name string) *nats.Cluster {
 	t.Helper()
 	nc, err := s.Connect()
 	if err != nil {
