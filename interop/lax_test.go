@@ -162,7 +162,7 @@ func askLines(t *testing.T, command []string, params string) string {
 				return lines.Text()
 			}
 		}
-		t.Fatalf("no answer to request %s", id)
+		t.Fatalf("no answer to request %s: %v", id, lines.Err())
 		return ""
 	}
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)

@@ -149,6 +149,7 @@ func running(t testing.TB, args ...string) (at string, end func()) {
 				found <- at
 			}
 		}
+		_ = lines.Err() // Wait closes the output; a link that is missing fails the test below
 	}()
 	select {
 	case at = <-found:

@@ -1,6 +1,6 @@
-// Command vet does for this module and another system what go vet does, without compiling anything for it:
+// Command vet does for another system what go vet does, without compiling anything for it:
 //
-//	GOOS=windows go -C internal/tools run ./vet
+//	GOOS=windows go -C internal/tools run ./vet [-C FOLDER] [PACKAGES]
 package main
 
 import (
@@ -17,20 +17,24 @@ import (
 func main() {
 	dir := flag.String("C", "../..", "the `folder` of the module")
 	flag.Parse()
-	if err := run(*dir); err != nil {
+	patterns := flag.Args()
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	if err := run(*dir, patterns...); err != nil {
 		fmt.Fprintln(os.Stderr, "vet:", err)
 		os.Exit(1)
 	}
 }
 
-// run vets the module in a folder, tests included.
-func run(dir string) error {
-	list, err := packages.Load(&packages.Config{Dir: dir, Tests: true, Mode: packages.LoadAllSyntax | packages.NeedModule}, "./...")
+// run vets packages of the module in a folder, tests included.
+func run(dir string, patterns ...string) error {
+	list, err := packages.Load(&packages.Config{Dir: dir, Tests: true, Mode: packages.LoadAllSyntax | packages.NeedModule}, patterns...)
 	switch {
 	case err != nil:
 		return err
 	case len(list) == 0:
-		return fmt.Errorf("%s has no packages", dir)
+		return fmt.Errorf("%s has no packages %s", dir, patterns)
 	case packages.PrintErrors(list) > 0:
 		return errors.New("the types are wrong")
 	}

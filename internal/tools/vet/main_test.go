@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := run(dir); (err == nil) != tc.good {
+			if err := run(dir, "./..."); (err == nil) != tc.good {
 				t.Errorf("run: %v", err)
 			}
 		})
