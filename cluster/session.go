@@ -103,7 +103,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request) {
 	o := &opening{ResponseWriter: w, node: n, request: r, known: id != ""}
 	if id == "" {
 		n.Handler.ServeHTTP(o, r)
-		if o.status == 0 {
+		if o.status == 0 && o.Header().Get(headerSession) != "" { // an answer without a body
 			o.WriteHeader(http.StatusOK)
 		}
 		return
