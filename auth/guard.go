@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,8 @@ type Guard struct {
 	Realm string
 
 	// Logger gets the reasons of refusals: a second has at most one line about each, and 8 lines. The
-	// attribute more counts the refusals without a line since the last one. If nil, nothing is logged.
+	// attribute more counts the refusals without a line since the last one. If nil, only faults of the configuration are
+	// logged, because of which all requests are refused, to [slog.Default].
 	Logger *slog.Logger
 
 	// Refused is called for each request that is not admitted, before it is answered, with the error
@@ -179,7 +181,7 @@ func (g *Guard) realm() string {
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.Check(); err != nil {
-			g.log("requests are refused because of the configuration", r, err)
+			g.logTo(cmp.Or(g.Logger, slog.Default()), "requests are refused because of the configuration", r, err)
 			g.answer(w, r, http.StatusInternalServerError, "server_error", err)
 			return
 		}
@@ -417,9 +419,12 @@ const (
 )
 
 func (g *Guard) log(what string, r *http.Request, err error) {
-	if g.Logger == nil {
-		return
+	if g.Logger != nil {
+		g.logTo(g.Logger, what, r, err)
 	}
+}
+
+func (g *Guard) logTo(logger *slog.Logger, what string, r *http.Request, err error) {
 	now, reason := time.Now(), what+": "+err.Error()
 	g.mu.Lock()
 	maps.DeleteFunc(g.logged, func(_ string, at time.Time) bool { return now.Sub(at) >= logEvery })
@@ -434,5 +439,5 @@ func (g *Guard) log(what string, r *http.Request, err error) {
 	more := g.quiet
 	g.logged[reason], g.quiet = now, 0
 	g.mu.Unlock()
-	g.Logger.Warn(what, "client", r.RemoteAddr, "err", err, "more", more)
+	logger.Warn(what, "client", r.RemoteAddr, "err", err, "more", more)
 }
