@@ -1,7 +1,8 @@
-// Package cluster has what several nodes of one server or gateway share: a [State] with small values, which one node at a time
+// Package cluster makes one server of several processes. A [Node] in front of each forwards requests of sessions to the process
+// that has them. It stands on what the nodes share: a [State] with small values, which one node at a time
 // changes; a [Bus], over which a node speaks with another one; and a [Lease], for what only one node may do.
 //
-// [Memory] is both for the nodes of one process: for a single node, and for tests. Package cluster/nats has them in NATS
+// [Memory] is a State and a Bus for the nodes of one process: for a single node, and for tests. Package cluster/nats has them in NATS
 // JetStream, which runs in the nodes themselves or elsewhere.
 //
 // # Guarantees

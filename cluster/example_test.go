@@ -10,7 +10,7 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// Two nodes serve one client. With package cluster/nats in place of Memory they are on two machines.
+// Two nodes serve the same tools at two addresses. With package cluster/nats in place of Memory they are on two machines.
 func ExampleNode() {
 	ctx := context.Background()
 	shared := new(cluster.Memory)

@@ -73,6 +73,6 @@ func TestServerSpeaksFirst(t *testing.T) {
 		}
 	}
 	if err := w.request("y", nil, &result); err == nil {
-		t.Error("the end of the input is no error")
+		t.Error("the end of the input gave no error")
 	}
 }

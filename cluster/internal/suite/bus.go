@@ -35,22 +35,8 @@ func conn(t *testing.T, nodes []cluster.Bus) {
 	n := 0
 	nettest.TestConn(t, func() (near, far net.Conn, stop func(), err error) {
 		n++
-		node := fmt.Sprint("node-", n)
-		l, err := nodes[0].Listen(node)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		accepted := make(chan net.Conn, 1)
-		go func() {
-			c, err := l.Accept()
-			if err != nil {
-				t.Error(err)
-			}
-			accepted <- c
-		}()
-		near = dial(t, nodes[len(nodes)-1], node)
-		far = <-accepted
-		return near, far, func() { near.Close(); far.Close(); l.Close() }, nil
+		near, far = connected(t, nodes, fmt.Sprint("node-", n))
+		return near, far, func() { near.Close(); far.Close() }, nil
 	})
 }
 

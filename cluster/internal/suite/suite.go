@@ -185,8 +185,7 @@ func oneDeletes(t *testing.T, nodes []cluster.State) {
 
 func count(t *testing.T, nodes []cluster.State) {
 	ctx := within(t)
-	version := put(t, nodes[0], "counter", "0", 0, 0)
-	_ = version
+	put(t, nodes[0], "counter", "0", 0, 0)
 	const callers, times = 8, 20
 	race(t, callers, func(i int) error {
 		s := nodes[i%len(nodes)]
