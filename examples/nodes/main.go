@@ -58,7 +58,9 @@ func join(ctx context.Context, name, dir, listen string, routes []string) (node 
 		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}
 	return node, func(ctx context.Context) error {
-		return errors.Join(node.Leave(ctx), shared.Close(), server.Close(ctx))
+		err := errors.Join(node.Leave(ctx), shared.Close())
+		conn.Close()
+		return errors.Join(err, server.Close(ctx))
 	}, nil
 }
 
