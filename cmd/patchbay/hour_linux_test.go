@@ -78,6 +78,12 @@ func (h *hour) short(a *hourAgent, ask func(...hourWish) []string) {
 // do runs the program and checks what must hold of any run.
 func (h *hour) do(r oneRun) {
 	id := h.n.Add(1)
+	if task := r.task; r.till {
+		r.task = func(a *hourAgent, ask func(...hourWish) []string) {
+			a.await(ask, "till")
+			task(a, ask)
+		}
+	}
 	k := &hourTask{
 		name: fmt.Sprintf("run-%d-", id), api: r.api, agent: newHourAgent(r.task), fault: r.fault, think: r.think, window: r.window,
 		program: make(chan *os.Process, 1), happened: map[string]int{},

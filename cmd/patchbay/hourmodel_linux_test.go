@@ -256,6 +256,18 @@ func (a *hourAgent) step(results []string) (t modeltest.Turn) {
 	return t
 }
 
+// await waits for the tools of a server that starts, half a minute at most. The program goes on without a server that
+// has not started within its --timeout.
+func (a *hourAgent) await(ask func(...hourWish) []string, server string) {
+	for try := range 30 {
+		if told := ask(hourWish{server + "_seen", object{"id": "none", "try": try}})[0]; !strings.Contains(told, "There is no tool") {
+			return
+		}
+		time.Sleep(time.Second) // it is a model that thinks
+	}
+	a.strange = append(a.strange, server+" has no tools")
+}
+
 // deed does something that must happen once at most. A model is stubborn: it tries again even what it
 // must not try again.
 func (a *hourAgent) deed(ask func(...hourWish) []string, tool string, amount int, how string) {
