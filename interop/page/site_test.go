@@ -43,8 +43,8 @@ func siteLooks(t *testing.T, root, dir string) {
 			}
 			return err
 		})
-		if err != nil || len(pages) < 150 {
-			t.Fatalf("%d pages (error %v), want at least 150", len(pages), err)
+		if err != nil || len(pages) < 120 {
+			t.Fatalf("%d pages (error %v), want at least 120", len(pages), err)
 		}
 	}
 	p := browser.New(t)
@@ -85,6 +85,14 @@ func siteByKeyboard(t *testing.T, root string) {
 	p.Until(`document.querySelector("#results p").textContent === "0 results"`)
 	p.Keys(kb.Escape)
 	p.Until(`document.querySelector("#results").hidden && document.activeElement === document.querySelector("input")`)
+	// The script adds the pages of the section, and the headings of a page.
+	p.Until(`document.querySelector("#contents [aria-current]")?.textContent === "mcp" && document.querySelectorAll("#contents [aria-current]").length === 1`)
+	p.Press("link", "auth")
+	p.Until(`location.pathname.endsWith("/api/auth.html") && document.querySelector("#contents [aria-current=page]")?.textContent === "auth"`)
+	p.Press("link", "auth/login")
+	p.Until(`location.pathname.endsWith("/api/auth/login.html") && !!document.querySelector(".heads a[href='#Device']")`)
+	p.Press("link", "Guides")
+	p.Until(`location.hash === "#guides" && !!document.querySelector("h2:target > a[href='#guides']")`)
 	p.Looks(320, 800, false)
 	p.GoTo(root + "docs/gateway.html")
 	p.Until(`document.querySelector("pre").tabIndex === 0`) // its line is too wide

@@ -160,7 +160,7 @@ func (a *apiPage) link(l *comment.DocLink) string {
 func (a *apiPage) write() {
 	d := a.doc
 	a.page.begin(heading{Level: 1, Title: d.Name})
-	fmt.Fprintf(&a.page.out, "<h1>package %s</h1>\n<pre><code>import %q</code></pre>\n", d.Name, d.ImportPath)
+	fmt.Fprintf(&a.page.out, "<h1>package %s</h1>\n<pre>import %q</pre>\n", d.Name, d.ImportPath)
 	a.entry("package "+d.Name, "", d.Doc)
 	a.comment(1, d.Doc)
 	a.examples(2, d.Examples)
@@ -285,7 +285,7 @@ func (a *apiPage) code(node ast.Node, members ...string) {
 			code = code[:at[2]] + `<span id="` + m + `">` + name + "</span>" + code[at[3]:]
 		}
 	}
-	fmt.Fprintf(&a.page.out, `<pre><code>%s</code></pre>`+"\n", code)
+	fmt.Fprintf(&a.page.out, `<pre>%s</pre>`+"\n", code)
 }
 
 func (a *apiPage) examples(level int, examples []*doc.Example) {
@@ -308,9 +308,9 @@ func (a *apiPage) examples(level int, examples []*doc.Example) {
 		if x.Play == nil { // a block: without its braces
 			code = strings.ReplaceAll(strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(code, "{"), "}")), "\n\t", "\n")
 		}
-		fmt.Fprintf(&a.page.out, `<pre><code>%s</code></pre>`+"\n", highlight([]byte(code)))
+		fmt.Fprintf(&a.page.out, `<pre>%s</pre>`+"\n", highlight([]byte(code)))
 		if x.Output != "" {
-			fmt.Fprintf(&a.page.out, "<p>Output:</p>\n<pre><code>%s</code></pre>\n", template.HTMLEscapeString(x.Output))
+			fmt.Fprintf(&a.page.out, "<p>Output:</p>\n<pre>%s</pre>\n", template.HTMLEscapeString(x.Output))
 		}
 		a.page.out.WriteString("</details>\n")
 	}

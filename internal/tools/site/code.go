@@ -10,15 +10,15 @@ import (
 // escape is for text, where quotation marks need none.
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 
-// colored returns the HTML of code in a language.
+// colored returns the HTML of a block of code in a language.
 func colored(language string, code []byte) string {
 	switch language {
 	case "go":
-		return "<code>" + highlight(code) + "</code>"
+		return "<pre>" + highlight(code) + "</pre>\n"
 	case "console":
-		return `<code class="console">` + commands(string(code)) + "</code>"
+		return `<pre class="console">` + commands(string(code)) + "</pre>\n"
 	}
-	return "<code>" + escape(string(code)) + "</code>"
+	return "<pre>" + escape(string(code)) + "</pre>\n"
 }
 
 // highlight marks the keywords (b), texts (u) and comments (i) of Go; comments that follow each other have one mark. What cannot be read as

@@ -258,7 +258,7 @@ func (s *site) readPrograms() error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(&p.out, "<p id=\"%s\">%s\n<pre><code>%s</code></pre>\n", dashes(name), path.Base(name), highlight(text))
+			fmt.Fprintf(&p.out, "<p id=\"%s\">%s\n<pre>%s</pre>\n", dashes(name), path.Base(name), highlight(text))
 		}
 	}
 	p.end()
@@ -297,19 +297,18 @@ func (s *site) render(p *page) error {
 	return nil
 }
 
-// head returns a heading, which links to itself.
 func head(level int, id, title string) string {
-	return fmt.Sprintf("<h%d id=\"%s\"><a href=\"#%[2]s\">%s</a></h%[1]d>\n", level, id, title)
+	return fmt.Sprintf("<h%d id=\"%s\">%s</h%[1]d>\n", level, id, title)
 }
 
-// blocks renders what must be different from goldmark's HTML: code with marks, tables in a box that scrolls, and headings that link to themselves.
+// blocks renders what must be different from goldmark's HTML: code with marks, and tables in a box that scrolls.
 type blocks struct{}
 
 func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			block := n.(*ast.FencedCodeBlock)
-			fmt.Fprintf(w, "<pre>%s</pre>\n", colored(string(block.Language(source)), block.Lines().Value(source)))
+			w.WriteString(colored(string(block.Language(source)), block.Lines().Value(source)))
 		}
 		return ast.WalkContinue, nil
 	})
@@ -323,23 +322,6 @@ func (blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		} else {
 			w.WriteString("</tbody>\n</table>\n</div>\n")
 		}
-		return ast.WalkContinue, nil
-	})
-	r.Register(ast.KindHeading, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-		h := n.(*ast.Heading)
-		id, _ := h.AttributeString("id")
-		self := `<a href="#` + string(id.([]byte)) + `">` // a heading links to itself, unless it has another link
-		if h.Level == 1 || has(h, ast.KindLink) || has(h, ast.KindAutoLink) {
-			self = ""
-		}
-		if entering {
-			fmt.Fprintf(w, `<h%d id="%s">%s`, h.Level, id, self)
-			return ast.WalkContinue, nil
-		}
-		if self != "" {
-			w.WriteString("</a>")
-		}
-		fmt.Fprintf(w, "</h%d>\n", h.Level)
 		return ast.WalkContinue, nil
 	})
 }
@@ -382,15 +364,6 @@ func plain(n ast.Node, source []byte) string {
 		return ast.WalkContinue, nil
 	})
 	return strings.Join(strings.Fields(out.String()), " ")
-}
-
-// has reports whether a kind is inside of a node.
-func has(n ast.Node, kind ast.NodeKind) (found bool) {
-	ast.Walk(n, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
-		found = found || n.Kind() == kind
-		return ast.WalkContinue, nil
-	})
-	return found
 }
 
 // in reports whether a node is inside of one of a kind.

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"compress/flate"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -28,11 +33,11 @@ func (s *site) index(p *page) {
 		if h, ok := n.(*ast.Heading); ok {
 			head, heads = heads[0], heads[1:]
 			at = len(s.entries)
-			anchor := head.ID
+			e := entry{title: head.Title, page: p, anchor: head.ID}
 			if h.Level == 1 {
-				anchor = ""
+				e.title, e.anchor = p.Label(), ""
 			}
-			s.entries = append(s.entries, entry{title: head.Title, page: p, anchor: anchor})
+			s.entries = append(s.entries, e)
 			continue
 		}
 		if at >= 0 {
@@ -76,7 +81,7 @@ func unlisted(n ast.Node, source []byte) string {
 	return strings.Join(rows, " ")
 }
 
-// searchIndex returns the script with what the search can find. Of the text of an entry it has the beginning, for the results, and in
+// searchIndex returns the script with what the search can find, as JSON that is compressed and in base 64. Of the text of an entry it has the beginning, for the results, and in
 // pages of Markdown all words:
 //
 //	pages  [path, title, prefix, entries] each; an entry is [title, anchor, beginning], with a 1 if it is below the last without
@@ -129,8 +134,15 @@ func (s *site) searchIndex() ([]byte, error) {
 		words.WriteString(w + " " + string(lines[w]) + "\n")
 	}
 	index.Words = words.String()
-	data, err := json.Marshal(index)
-	return append(append([]byte("const index = "), data...), ";\n"...), err
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(json.NewEncoder(w).Encode(index), w.Close()); err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "const index = %q;\n", base64.StdEncoding.EncodeToString(packed.Bytes())), nil
 }
 
 // beginning returns the first words of a text.

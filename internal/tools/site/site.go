@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -123,13 +124,6 @@ func generate(repo fs.FS) (map[string][]byte, error) {
 		return nil, err
 	}
 	s.renderPackages()
-	for _, name := range []string{"style.css", "site.js"} {
-		data, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			return nil, err
-		}
-		s.files[name] = data
-	}
 	return s.files, s.finish()
 }
 
@@ -244,22 +238,45 @@ func (s *site) finish() error {
 		}
 	}
 	index, err := s.searchIndex()
+	if err != nil {
+		return err
+	}
 	s.files[mark] = index
+	return s.assets(order)
+}
+
+// assets adds the style and the script. The script has the pages of each section once for all, as [label, path], and adds them to the
+// navigation of a page, which without scripts has the sections alone.
+func (s *site) assets(order []*page) error {
+	lists := make([][][2]string, len(s.sections))
+	for i, sec := range s.sections {
+		for _, p := range order {
+			if p.section == sec.Title && p.path != sec.Path {
+				lists[i] = append(lists[i], [2]string{p.Label(), p.path})
+			}
+		}
+	}
+	data, err := json.Marshal(lists)
+	if err != nil {
+		return err
+	}
+	script, err := assets.ReadFile("assets/site.js")
+	if err != nil {
+		return err
+	}
+	s.files["site.js"] = fmt.Appendf(nil, "const contents = %s;\n%s", data, script)
+	s.files["style.css"], err = assets.ReadFile("assets/style.css")
 	return err
 }
 
 // frame writes a page with its header, navigation and footer.
 func (s *site) frame(p, before, after *page) error {
 	var body, out strings.Builder
-	var heads []heading
 	for _, c := range p.chunks {
 		body.WriteString(c.html)
-		if p.part != 1 && (c.head.Level == 2 || c.head.Level == 3) { // the first part has them in its text
-			heads = append(heads, c.head)
-		}
 	}
 	err := layouts.ExecuteTemplate(&out, "page.html", map[string]any{
-		"Page": p, "Body": template.HTML(body.String()), "Sections": s.navigation(p), "Before": before, "After": after, "Heads": heads,
+		"Page": p, "Body": template.HTML(body.String()), "Sections": s.sections, "Before": before, "After": after,
 		"Root": strings.Repeat("../", strings.Count(p.path, "/")),
 	})
 	if err != nil {
@@ -272,41 +289,16 @@ func (s *site) frame(p, before, after *page) error {
 	return err
 }
 
-// navigation returns the table of contents for a page: all sections, and the pages of its own.
-func (s *site) navigation(p *page) []section {
-	sections := slices.Clone(s.sections)
-	for i, sec := range sections {
-		if sec.Title != p.section {
-			sections[i].Pages = nil
-			continue
-		}
-		top, _, _ := strings.Cut(p.dir, "/")
-		for _, other := range s.packages {
-			if dir, _, below := strings.Cut(other.dir, "/"); sec.Title == packagesTitle && (!below || dir == top) {
-				sections[i].Pages = append(sections[i].Pages, other.page)
-			}
-		}
-	}
-	return sections
-}
-
 // These are for the template.
 
-func (p *page) Title() string  { return p.title }
-func (p *page) Path() string   { return p.path }
-func (p *page) Part() int      { return p.part }
-func (p *page) Parts() []*page { return p.parts }
+func (p *page) Title() string   { return p.title }
+func (p *page) Path() string    { return p.path }
+func (p *page) Section() string { return p.section }
+func (p *page) Part() int       { return p.part }
+func (p *page) Parts() []*page  { return p.parts }
 
 // Label returns the name in the table of contents.
 func (p *page) Label() string { return cmp.Or(p.label, p.title) }
-
-// First returns the path of the first part.
-func (p *page) First() string {
-	if p.main != nil {
-		return p.main.path
-	}
-	return p.path
-}
 
 // Name returns the title, with the number of a part.
 func (p *page) Name() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -159,8 +160,10 @@ func ids(html string) (found []string) {
 	return found
 }
 
+var simple = regexp.MustCompile(` ([a-z-]+)="([^\s"'=<>` + "`" + `]+)"`)
+
 // linked makes the links of a page relative. While the site is made, a link within it is a path from its root, such as
-// /docs/auth.html#keys, of the page before it is split.
+// /docs/auth.html#keys, of the page before it is split. Values of attributes that need no quotation marks lose them.
 func (s *site) linked(html, from string) string {
 	var out strings.Builder
 	for text, tag := range tags(html) {
@@ -171,7 +174,7 @@ func (s *site) linked(html, from string) string {
 				tag = before + attribute + s.relative(from, link) + `"` + rest
 			}
 		}
-		out.WriteString(tag)
+		out.WriteString(simple.ReplaceAllString(tag, " $1=$2"))
 	}
 	return out.String()
 }
@@ -199,7 +202,7 @@ func (s *site) relative(from, link string) string {
 
 var (
 	quotes   = strings.NewReplacer("&quot;", `"`, "&#34;", `"`, "&apos;", "'", "&#39;", "'")
-	optional = map[string]bool{"</td>": true, "</th>": true, "</tr>": true, "</thead>": true, "</tbody>": true, "</li>": true}
+	optional = map[string]bool{"</td>": true, "</th>": true, "</tr>": true, "</thead>": true, "</tbody>": true, "</li>": true, "</p>": true}
 )
 
 // lean makes HTML shorter: text needs no escapes for quotation marks, and some elements no end tag.
@@ -211,7 +214,7 @@ func lean(html string) string {
 		}
 		out.WriteString(text)
 		if !optional[tag] {
-			out.WriteString(tag)
+			out.WriteString(strings.Replace(tag, ` style="text-align:right"`, ` class="right"`, 1))
 		}
 	}
 	return out.String()
