@@ -74,6 +74,7 @@ func New(o Options) (*Exporter, error) {
 	setDefault(&o.Queue, 4096)
 	setDefault(&o.Batch, 512)
 	o.Batch = min(o.Batch, o.Queue)
+	o.Uncompressed = o.Uncompressed || local(url)
 	if o.Resource == nil {
 		o.Resource = resource.Default()
 	}
@@ -263,7 +264,7 @@ func (e *Exporter) drain(least int, last bool) error {
 }
 
 func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
-	raw, err := body(e.zip, func(w io.Writer) error { return writeSpans(w, batch) })
+	raw, err := body(e.zip, spanBytes*len(batch), func(w io.Writer) error { return writeSpans(w, batch) })
 	var rejected uint64
 	if err == nil {
 		rejected, err = e.send(spansPath, raw)
@@ -305,7 +306,7 @@ func (e *Exporter) pushMetrics() {
 		}
 		var raw []byte
 		if err == nil {
-			raw, err = body(e.newZip(), func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
+			raw, err = body(e.newZip(), 0, func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
 		}
 		if err == nil {
 			_, err = e.send(metricsPath, raw)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -30,7 +31,7 @@ type Options struct {
 	Queue        int           // the maximum number of spans that wait; 0: 4096
 	Batch        int           // the maximum number of spans in a request; 0: 512
 	Delay        time.Duration // how long a span waits for others at most; 0: OTEL_BSP_SCHEDULE_DELAY in milliseconds, else 5 seconds
-	Uncompressed bool          // requests are not compressed with gzip
+	Uncompressed bool          // requests are not compressed with gzip; those to localhost or a loopback address never are
 
 	// Client sends the requests, for instance with a TLS configuration of its own. Nil: one with the
 	// defaults of net/http.
@@ -131,6 +132,17 @@ func (o *Options) period(variable string, otherwise time.Duration) time.Duration
 		return otherwise
 	}
 	return d
+}
+
+// local reports whether an endpoint that base has checked is on this machine, by its spelling. To compress what goes there
+// takes longer than to copy it.
+func local(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(u.Hostname(), "localhost")
 }
 
 // base checks an endpoint, and returns it without a slash at the end.

@@ -583,3 +583,30 @@ func TestPeriods(t *testing.T) {
 		})
 	}
 }
+
+// Requests are compressed, except for those to a collector on the same machine.
+func TestCompression(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"https://collector.test": "gzip", "http://10.0.0.1:4318": "gzip",
+		"http://localhost:4318": "", "http://127.0.0.2:4318": "", "http://[::1]:4318": "",
+	} {
+		encodings := make(chan string, 2)
+		collector := &collector{answer: func(_ int, r *http.Request) (*http.Response, error) {
+			encodings <- r.Header.Get("Content-Encoding")
+			return status(200, ""), nil
+		}}
+		e, err := otlp.New(otlp.Options{Endpoint: endpoint, Client: &http.Client{Transport: collector}, Metrics: func() []otlp.Metric {
+			return []otlp.Metric{{Name: "now", Kind: otlp.Gauge, Points: []otlp.Point{{Value: 1}}}}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e)), 1)
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := []string{<-encodings, <-encodings}; got[0] != want || got[1] != want {
+			t.Errorf("spans and metrics to %s are encoded as %q, want %q", endpoint, got, want)
+		}
+	}
+}

@@ -64,10 +64,11 @@ func (e *Exporter) newZip() *gzip.Writer {
 	return w
 }
 
-// body returns the body of a request that write writes.
-func body(zip *gzip.Writer, write func(io.Writer) error) ([]byte, error) {
+// body returns the body of a request that write writes, of about size bytes before they are compressed.
+func body(zip *gzip.Writer, size int, write func(io.Writer) error) ([]byte, error) {
 	var out bytes.Buffer
 	if zip == nil {
+		out.Grow(size)
 		err := write(&out)
 		return out.Bytes(), err
 	}
