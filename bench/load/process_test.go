@@ -101,7 +101,7 @@ func TestStdioLiar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Echo("echo", Text(100), inFlight, short, short); err == nil {
+		if got, err := s.Echo("echo", Text(100), inFlight, short, time.Minute); err == nil {
 			t.Errorf("%d in flight: %+v", inFlight, got)
 		}
 	}
