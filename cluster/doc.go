@@ -12,6 +12,9 @@
 //   - Versions grow with each change, whatever the key. The version at which a Lease began is therefore a fencing number:
 //     whoever keeps the greatest one that it saw, and refuses smaller ones, obeys no holder that has lost its lease.
 //   - The bytes of a connection of a Bus arrive in order and once, or the connection ends with an error.
+//   - A session whose server keeps it in the State ([Node.Sessions]) goes on at another node when its node has ended: the first request
+//     to another node takes it, and no two nodes have it. A node that may have lost its sessions refuses their requests (503).
+//     A request that may have reached a node is not sent again.
 //   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some.
 //
 // Keys, names of nodes and topics consist of letters, digits, "-", "_", "=" and, between other characters, ".".
@@ -31,6 +34,8 @@ var (
 	ErrConflict = errors.New("cluster: changed by somebody else")
 	// ErrNoNode says that no node of the given name listens, or that it has died.
 	ErrNoNode = errors.New("cluster: node does not answer")
+	// ErrOwner says that a node may have lost its sessions to others.
+	ErrOwner = errors.New("cluster: the owner has changed: this node is cut off from the others, which may have its sessions")
 )
 
 // Check returns an error if name cannot be a key, a topic or the name of a node. The error says what it is.

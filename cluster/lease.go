@@ -138,7 +138,10 @@ func (l *Lease) renew(ctx context.Context) {
 func (l *Lease) Fence() uint64 { return l.fence }
 
 // Held says whether the lease is held now, by this node's clock.
-func (l *Lease) Held() bool {
+func (l *Lease) Held() bool { return l.HeldFor(0) }
+
+// HeldFor says whether the lease is held now and, if it is not given back, for a time from now on, by this node's clock.
+func (l *Lease) HeldFor(d time.Duration) bool {
 	select {
 	case <-l.lost:
 		return false
@@ -146,7 +149,7 @@ func (l *Lease) Held() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Now().Before(l.until)
+	return time.Now().Add(d).Before(l.until)
 }
 
 // Lost is closed when the lease is no longer held: after Release, or because it could not be renewed.

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // A Node is one of several processes that serve the same over HTTP. A client may send each request to any of them: sessions of
 // revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
-// streamed back. Revision 2026-07-28 has no sessions, and nothing is forwarded.
+// streamed back. Revision 2026-07-28 has no sessions, and nothing is forwarded. [Node.Sessions] lets another node go on with the sessions
+// of one that has ended.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
 // it on the node that has the session, and there alone: with its headers and the client's address, and without its TLS
@@ -32,7 +33,7 @@ type Node struct {
 	// Logger. Nil: slog.Default().
 	Logger *slog.Logger
 
-	lease    *Lease
+	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
 	owners   owners
 	forward  http.Handler
@@ -59,7 +60,7 @@ func (n *Node) Join(ctx context.Context) error {
 	if n.Logger == nil {
 		n.Logger = slog.Default()
 	}
-	lease, err := Acquire(ctx, n.State, n.leaseName(), n.Name, presence)
+	lease, err := Acquire(ctx, n.State, nodeLease(n.Name), n.Name, presence)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -68,7 +69,8 @@ func (n *Node) Join(ctx context.Context) error {
 		_ = lease.Release(ctx) // it ends by itself
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	n.lease, n.stopped = lease, make(chan struct{})
+	n.lease.Store(lease)
+	n.stopped = make(chan struct{})
 	n.forward = n.proxy()
 	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
@@ -77,7 +79,26 @@ func (n *Node) Join(ctx context.Context) error {
 	return nil
 }
 
-func (n *Node) leaseName() string { return "node." + n.Name }
+// nodeLease is the name of the lease of a node.
+func nodeLease(node string) string { return "node." + node }
+
+// margin is how long a lease must still be held when something is begun that only its holder may do.
+const margin = 500 * time.Millisecond
+
+// owns says whether no other node can have taken the sessions of this one.
+func (n *Node) owns() bool {
+	lease := n.lease.Load()
+	return lease != nil && lease.HeldFor(margin)
+}
+
+// Check returns [ErrOwner] if another node may have taken the sessions of this one, because it is cut off from the others or was
+// stopped for a while. Ask right before something is done for a session that must not be done twice.
+func (n *Node) Check() error {
+	if !n.owns() {
+		return ErrOwner
+	}
+	return nil
+}
 
 // stay takes the name again when its lease was lost: the State could not be reached for a while.
 func (n *Node) stay(lease *Lease) {
@@ -98,12 +119,17 @@ func (n *Node) stay(lease *Lease) {
 			return
 		case <-lease.Lost():
 		}
+		n.lease.Store(nil)
 		n.Logger.Warn("this node was not seen by the others for a while", "node", n.Name)
 		for {
-			next, err := Acquire(ctx, n.State, n.leaseName(), n.Name, presence)
+			next, err := Acquire(ctx, n.State, nodeLease(n.Name), n.Name, presence)
 			if err == nil {
 				lease = next
-				break
+				if err = n.verify(ctx); err == nil {
+					n.lease.Store(lease)
+					break
+				}
+				_ = lease.Release(ctx) // it ends by itself
 			}
 			if ctx.Err() != nil {
 				return
@@ -154,33 +180,3 @@ func (n *Node) Nodes(ctx context.Context) ([]string, error) {
 	}
 	return nil, context.Cause(ctx)
 }
-
-// headerClient has the address of a client, from node to node.
-const headerClient = "Patchbay-Cluster-Client"
-
-// forwarded serves a request that another node has received.
-func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
-	if client := r.Header.Get(headerClient); client != "" {
-		r.RemoteAddr = client
-		r.Header.Del(headerClient)
-	}
-	n.serve(w, r)
-}
-
-// dialContext connects to a node for the proxy, whose addresses are HOST:PORT.
-func (n *Node) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	node, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	c, err := n.Bus.Dial(ctx, node)
-	if err != nil {
-		return nil, &dialError{err}
-	}
-	return c, nil
-}
-
-// dialError says that nothing of a request was sent.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }

@@ -4,23 +4,51 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
+	"slices"
 	"sync"
 	"time"
 )
-
-const headerSession = "Mcp-Session-Id"
 
 // sessionKey is the key of a session in the State, which does not learn its id: that is a secret. A session belongs to the path
 // at which it was opened.
 func sessionKey(path, id string) string {
 	sum := sha256.Sum256([]byte(path + "\x00" + id))
 	return "session." + hex.EncodeToString(sum[:16])
+}
+
+// recordFormat is the version of record. A node does not touch what a newer version has written.
+const recordFormat = 1
+
+// record is the value of a session in the State.
+type record struct {
+	Format    int             `json:"v"`
+	Node      string          `json:"node"`
+	Principal string          `json:"principal,omitempty"`
+	Data      json.RawMessage `json:"data,omitempty"` // of the store.Session; empty: no other node can continue it
+}
+
+// errFormat says that a newer version of the program has written a record.
+var errFormat = errors.New("a newer version of the program has opened the session; update this node")
+
+func readRecord(e Entry) (r record, err error) {
+	if err = json.Unmarshal(e.Value, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", e.Key, err)
+	}
+	if r.Format > recordFormat {
+		return r, fmt.Errorf("%s has format %d, this node knows %d: %w", e.Key, r.Format, recordFormat, errFormat)
+	}
+	return r, nil
+}
+
+func (r record) marshal() []byte {
+	r.Format = recordFormat
+	data, _ := json.Marshal(r) // of strings, and of JSON that was parsed before
+	return data
 }
 
 // owners knows which node has which session.
@@ -34,89 +62,78 @@ type owners struct {
 type owned struct {
 	users int       // requests that run, event streams too
 	last  time.Time // when one began or ended
+	taken func()    // ends it here when another node has it; nil: its server cannot
 }
 
 // maxSeen bounds what a node remembers of the sessions of others.
 const maxSeen = 10_000
 
-// ServeHTTP implements [http.Handler].
-func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Header.Del(headerClient)
-	id := r.Header.Get(headerSession)
-	if id == "" || len(id) > 1024 {
-		n.serve(w, r)
-		return
+// has says whether a session is one of this node.
+func (o *owners) has(key string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.own[key] != nil
+}
+
+// kept says whether the server of a session of this node keeps it, and says when it ends.
+func (o *owners) kept(key string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.own[key]
+	return s != nil && s.taken != nil
+}
+
+// add makes a session one of this node.
+func (o *owners) add(key string, taken func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.own == nil {
+		o.own = map[string]*owned{}
 	}
-	key := sessionKey(r.URL.Path, id)
-	owner, err := n.owner(r.Context(), key)
-	switch {
-	case err != nil:
-		n.Logger.Warn("the node of a session is not known", "err", err)
-		refuse(w, http.StatusServiceUnavailable, "the cluster does not answer; try again")
-	case owner == "" || owner == n.Name:
-		n.serve(w, r)
-	default:
-		n.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), place{}, place{key, owner})))
+	delete(o.seen, key)
+	s := o.own[key]
+	if s == nil {
+		s = new(owned)
+		o.own[key] = s
+	}
+	s.last = time.Now()
+	if taken != nil {
+		s.taken = taken
 	}
 }
 
-// place is where a session is.
-type place struct{ key, owner string }
-
-// owner returns the node of a session, "" if there is none.
-func (n *Node) owner(ctx context.Context, key string) (string, error) {
-	n.owners.mu.Lock()
-	_, own := n.owners.own[key]
-	owner := n.owners.seen[key]
-	n.owners.mu.Unlock()
-	switch {
-	case own:
-		return n.Name, nil
-	case owner != "":
-		return owner, nil
-	}
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	e, err := n.State.Get(ctx, key)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	owner = string(e.Value)
-	n.owners.mu.Lock()
-	defer n.owners.mu.Unlock()
-	if n.owners.seen == nil || len(n.owners.seen) >= maxSeen {
-		n.owners.seen = map[string]string{}
-	}
-	n.owners.seen[key] = owner
-	return owner, nil
+// forget removes a session, and returns it if it was one of this node.
+func (o *owners) forget(key string) *owned {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.own[key]
+	delete(o.own, key)
+	delete(o.seen, key)
+	return s
 }
 
-// patience bounds how long a request waits for the State.
-const patience = 3 * time.Second
+// all returns the keys of the sessions of this node.
+func (o *owners) all() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.own))
+}
 
-// serve serves a request on this node, and tells the State of sessions that begin and end.
-func (n *Node) serve(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get(headerSession)
-	o := &opening{ResponseWriter: w, node: n, request: r, known: id != ""}
-	if id == "" {
-		n.Handler.ServeHTTP(o, r)
-		if o.status == 0 && o.Header().Get(headerSession) != "" { // an answer without a body
-			o.WriteHeader(http.StatusOK)
-		}
-		return
+// at returns the node that had a session of others when it was last seen; empty: not known.
+func (o *owners) at(key string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen[key]
+}
+
+// see remembers the node of a session of others.
+func (o *owners) see(key, node string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.seen == nil || len(o.seen) >= maxSeen {
+		o.seen = map[string]string{}
 	}
-	key := sessionKey(r.URL.Path, id)
-	defer func() { // a handler may panic
-		n.owners.use(key, -1)
-		if o.status == http.StatusNotFound || r.Method == http.MethodDelete && o.status/100 == 2 {
-			n.closed(r.Context(), key)
-		}
-	}()
-	n.owners.use(key, 1)
-	n.Handler.ServeHTTP(o, r)
+	o.seen[key] = node
 }
 
 // use counts a request, if its session is one of this node.
@@ -126,104 +143,6 @@ func (o *owners) use(key string, by int) {
 	if s := o.own[key]; s != nil {
 		s.users += by
 		s.last = time.Now()
-	}
-}
-
-// opening sees that an answer opens a session, of which the State learns before the client.
-type opening struct {
-	http.ResponseWriter
-	node    *Node
-	request *http.Request
-	known   bool // the request has a session already
-	status  int
-	failed  bool // the answer was replaced
-}
-
-// Unwrap lets [http.ResponseController] find what w can do.
-func (o *opening) Unwrap() http.ResponseWriter { return o.ResponseWriter }
-
-// Flush implements [http.Flusher], for handlers that ask for it.
-func (o *opening) Flush() {
-	if o.status == 0 {
-		o.WriteHeader(http.StatusOK)
-	}
-	_ = http.NewResponseController(o.ResponseWriter).Flush() // it cannot, or the next write fails
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (o *opening) WriteHeader(status int) {
-	if o.status != 0 {
-		return
-	}
-	if status < 200 {
-		o.ResponseWriter.WriteHeader(status)
-		return
-	}
-	o.status = status
-	if id := o.Header().Get(headerSession); id != "" && !o.known && status < 300 {
-		if err := o.node.opened(o.request.Context(), sessionKey(o.request.URL.Path, id)); err != nil {
-			o.node.Logger.Warn("a session was not opened, because the other nodes would not find it", "err", err)
-			o.failed = true
-			o.Header().Del(headerSession)
-			o.Header().Del("Content-Length")
-			refuse(o.ResponseWriter, http.StatusServiceUnavailable, "the cluster does not answer; try again")
-			return
-		}
-	}
-	o.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (o *opening) Write(b []byte) (int, error) {
-	if o.status == 0 {
-		o.WriteHeader(http.StatusOK)
-	}
-	if o.failed {
-		return len(b), nil
-	}
-	return o.ResponseWriter.Write(b)
-}
-
-func (n *Node) opened(ctx context.Context, key string) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer stop()
-	if _, err := n.State.Put(ctx, key, []byte(n.Name), 0, n.SessionIdle); err != nil {
-		return err
-	}
-	n.owners.mu.Lock()
-	defer n.owners.mu.Unlock()
-	if n.owners.own == nil {
-		n.owners.own = map[string]*owned{}
-	}
-	n.owners.own[key] = &owned{last: time.Now()}
-	return nil
-}
-
-func (n *Node) closed(ctx context.Context, key string) {
-	n.owners.mu.Lock()
-	delete(n.owners.own, key)
-	delete(n.owners.seen, key)
-	n.owners.mu.Unlock()
-	n.change(ctx, key, func(ctx context.Context, e Entry) error { return n.State.Delete(ctx, key, e.Version) })
-}
-
-// renew keeps the entries of this node's sessions that are in use, until stopped is closed.
-func (n *Node) renew() {
-	every := n.SessionIdle / 4
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-n.stopped:
-			return
-		case now := <-tick.C:
-			for _, key := range n.owners.due(now, every, n.SessionIdle) {
-				n.change(context.Background(), key, func(ctx context.Context, e Entry) error {
-					_, err := n.State.Put(ctx, key, e.Value, e.Version, n.SessionIdle)
-					return err
-				})
-			}
-		}
 	}
 }
 
@@ -242,75 +161,159 @@ func (o *owners) due(now time.Time, within, idle time.Duration) (keys []string) 
 	return keys
 }
 
-// change changes the entry of a session of this node.
-func (n *Node) change(ctx context.Context, key string, f func(context.Context, Entry) error) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+// patience bounds how long a request waits for the State.
+const patience = 3 * time.Second
+
+// find returns the node of a session; empty: no node has it. If no node can be reached that has it, this node takes it.
+func (n *Node) find(ctx context.Context, key string) (owner string, err error) {
+	if n.owners.has(key) {
+		return n.Name, nil
+	}
+	if owner = n.owners.at(key); owner != "" {
+		return owner, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	e, err := n.State.Get(ctx, key)
-	if err == nil && string(e.Value) == n.Name {
-		err = f(ctx, e)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrConflict) {
-		n.Logger.Warn("the entry of a session was not changed", "err", err)
+	r, err := readRecord(e)
+	if err != nil {
+		return "", err
 	}
+	if r.Node == n.Name { // of a process before this one
+		return n.take(ctx, e, r)
+	}
+	n.owners.see(key, r.Node)
+	return r.Node, nil
 }
 
-// proxy forwards requests to the node in their context.
-func (n *Node) proxy() http.Handler {
-	return &httputil.ReverseProxy{
-		Transport: &http.Transport{
-			DialContext: n.dialContext, DisableCompression: true,
-			MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute, // the other node closes none
-		},
-		Rewrite: func(p *httputil.ProxyRequest) {
-			at, _ := p.In.Context().Value(place{}).(place)
-			p.SetURL(&url.URL{Scheme: "http", Host: at.owner})
-			p.Out.Host = p.In.Host
-			p.Out.Header.Set(headerClient, p.In.RemoteAddr)
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-				if v, ok := p.In.Header[name]; ok { // as the client or a proxy has sent it
-					p.Out.Header[name] = v
+// take makes this node the owner of a session of a node that has ended. It returns the owner: another node may have been
+// faster. Without what another node needs to continue it, the session is lost, and nobody has it.
+func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err error) {
+	from := r.Node
+	r.Node = n.Name
+	if r.Data == nil {
+		_ = n.State.Delete(ctx, e.Key, e.Version) // it expires
+		n.Logger.Warn("a session was lost with its node", "node", from)
+		return "", nil
+	}
+	switch _, err = n.State.Put(ctx, e.Key, r.marshal(), e.Version, n.SessionIdle); {
+	case err == nil:
+		n.owners.add(e.Key, nil)
+		n.Logger.Info("a session of another node is continued here", "node", from)
+		return n.Name, nil
+	case !errors.Is(err, ErrConflict):
+		return "", err
+	}
+	if e, err = n.State.Get(ctx, e.Key); errors.Is(err, ErrNotFound) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	if r, err = readRecord(e); err != nil {
+		return "", err
+	}
+	if r.Node == n.Name { // another request has taken it
+		n.owners.add(e.Key, nil)
+		return n.Name, nil
+	}
+	n.owners.see(e.Key, r.Node)
+	return r.Node, nil
+}
+
+// opened tells the State of a session whose server does not keep it.
+func (n *Node) opened(ctx context.Context, key string) error {
+	if n.owners.has(key) { // its server has done that
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stop()
+	if _, err := n.State.Put(ctx, key, record{Node: n.Name}.marshal(), 0, n.SessionIdle); err != nil {
+		return err
+	}
+	n.owners.add(key, nil)
+	return nil
+}
+
+// closed forgets a session that has ended.
+func (n *Node) closed(ctx context.Context, key string) error {
+	n.owners.forget(key)
+	return n.change(ctx, key, func(ctx context.Context, e Entry, _ record) error { return n.State.Delete(ctx, key, e.Version) })
+}
+
+// renew keeps the entries of this node's sessions that are in use, until stopped is closed.
+func (n *Node) renew() {
+	every := n.SessionIdle / 4
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.stopped:
+			return
+		case now := <-tick.C:
+			for _, key := range n.owners.due(now, every, n.SessionIdle) {
+				err := n.change(context.Background(), key, func(ctx context.Context, e Entry, _ record) error {
+					_, err := n.State.Put(ctx, key, e.Value, e.Version, n.SessionIdle)
+					return err
+				})
+				if err != nil {
+					n.Logger.Warn("the entry of a session was not renewed", "err", err)
 				}
 			}
-		},
-		FlushInterval: -1,
-		ErrorHandler:  n.unreached,
-		ErrorLog:      slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn),
-	}
-}
-
-// unreached answers a request whose session is on a node that cannot be reached.
-func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
-	at, _ := r.Context().Value(place{}).(place)
-	n.owners.mu.Lock()
-	delete(n.owners.seen, at.key)
-	n.owners.mu.Unlock()
-	if r.Context().Err() != nil {
-		return // its client has left
-	}
-	ctx, stop := context.WithTimeout(r.Context(), patience)
-	defer stop()
-	unsent := (*dialError)(nil)
-	switch {
-	case !errors.As(err, &unsent):
-		n.Logger.Warn("a request was forwarded in vain", "node", at.owner, "err", err)
-		refuse(w, http.StatusBadGateway, "the node of the session did not answer; whether it has done what was asked is not known")
-	case !errors.Is(err, ErrNoNode) || n.lives(ctx, at.owner):
-		n.Logger.Warn("a request was not forwarded", "node", at.owner, "err", err)
-		refuse(w, http.StatusServiceUnavailable, "the node of the session cannot be reached; try again")
-	default:
-		n.Logger.Warn("a session was lost with its node", "node", at.owner)
-		if e, err := n.State.Get(ctx, at.key); err == nil && string(e.Value) == at.owner {
-			_ = n.State.Delete(ctx, at.key, e.Version) // it expires
 		}
-		refuse(w, http.StatusNotFound, "the session was lost with the node that had it; call initialize again, without Mcp-Session-Id")
 	}
 }
 
-// lives says whether a node may still have its name: if it has died, its lease ends within seconds.
-func (n *Node) lives(ctx context.Context, node string) bool {
-	_, err := n.State.Get(ctx, leaseKey("node."+node))
-	return !errors.Is(err, ErrNotFound)
+// change changes the entry of a session of this node. That it is gone, or has another owner, is not an error.
+func (n *Node) change(ctx context.Context, key string, f func(context.Context, Entry, record) error) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stop()
+	for {
+		e, err := n.State.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		var r record
+		if err == nil {
+			r, err = readRecord(e)
+		}
+		if err == nil && r.Node == n.Name {
+			err = f(ctx, e, r)
+		}
+		if !errors.Is(err, ErrConflict) { // with another change of this node, or with one that has taken the session
+			return err
+		}
+	}
+}
+
+// verify ends the sessions of this node that others have taken while it was not seen.
+func (n *Node) verify(ctx context.Context) error {
+	for _, key := range n.owners.all() {
+		e, err := n.State.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) { // the State has lost it, or it was idle for long
+			_, err = n.State.Put(ctx, key, record{Node: n.Name}.marshal(), 0, n.SessionIdle)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil && !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if err == nil {
+			if r, err := readRecord(e); err == nil && r.Node == n.Name {
+				continue
+			}
+		}
+		if s := n.owners.forget(key); s != nil && s.taken != nil {
+			s.taken()
+		}
+	}
+	return nil
 }
 
 // refuse answers with a JSON-RPC error for people, without an id: the message was not read.

@@ -212,6 +212,30 @@ func (p *pool) noteLoss(who client, why string) {
 	p.g.losses.add(loss{p.src.Name, who, false}, &due{why: why})
 }
 
+// noteUse takes note that a server keeps state for a session that another process may continue; mu is held.
+func (p *pool) noteUse(c *conn, who client) {
+	if who.session == nil || !p.keeps(c) {
+		return
+	}
+	if k := note.ContinuableOf(who.session); k != nil {
+		k.Used(p.src.Name)
+	}
+}
+
+// Continues tells g of a session that has begun. If another process had it before (mcp.HTTPConfig.Sessions), the
+// servers that kept state for the session there have lost it, and the client is told once for each of them. The argument is
+// that of mcp.Server.OnSession.
+func (g *Gateway) Continues(session context.Context) {
+	k := note.ContinuableOf(session)
+	if k == nil {
+		return
+	}
+	who := client{session: session, principal: mcp.CallFrom(session).Principal}
+	for _, server := range k.Lost() {
+		g.losses.add(loss{server, who, false}, &due{why: "the process that used it for your session has ended"})
+	}
+}
+
 // replaced records that another server has replaced this one.
 func (p *pool) replaced() {
 	p.mu.Lock()

@@ -119,7 +119,10 @@ func (p *pool) useFor(c *conn, who client, method string) *conn {
 				}
 			}
 		}
-		c.actors[who.alone()] = struct{}{}
+		if _, before := c.actors[who.alone()]; !before {
+			c.actors[who.alone()] = struct{}{}
+			p.noteUse(c, who)
+		}
 	}
 	return p.use(c)
 }

@@ -268,3 +268,26 @@ func (c containedEvents) After(ctx context.Context, stream string, position int6
 func (c containedEvents) Forget(ctx context.Context, stream string) error {
 	return c.user.Run(ctx, "store.Events.Forget", func() error { return c.store.Forget(ctx, stream) })
 }
+
+// containedSessions is a [store.Sessions] of the user.
+type containedSessions struct {
+	user  *usercode.Runner
+	store store.Sessions
+}
+
+func (c containedSessions) PutSession(ctx context.Context, s store.Session) error {
+	return c.user.Run(ctx, "store.Sessions.PutSession", func() error { return c.store.PutSession(ctx, s) })
+}
+
+func (c containedSessions) GetSession(ctx context.Context, id string) (s store.Session, ok bool, err error) {
+	err = c.user.Run(ctx, "store.Sessions.GetSession", func() (err error) { s, ok, err = c.store.GetSession(ctx, id); return err })
+	return s, ok, err
+}
+
+func (c containedSessions) DropSession(ctx context.Context, id string) error {
+	return c.user.Run(ctx, "store.Sessions.DropSession", func() error { return c.store.DropSession(ctx, id) })
+}
+
+func (c containedSessions) OnTaken(end func(id string)) {
+	_ = c.user.Run(context.Background(), "store.Sessions.OnTaken", func() error { c.store.OnTaken(end); return nil }) // a panic is reported
+}

@@ -181,6 +181,11 @@ type HTTPConfig struct {
 	// minutes.
 	Events store.Events
 
+	// Sessions keeps sessions of revisions before 2026-07-28, so that another process with the same store can continue them: one
+	// that takes the place of this one, or another node (package cluster). A session that cannot be kept is not opened. Nil: sessions
+	// end with the process.
+	Sessions store.Sessions
+
 	// Retry is how long a client that speaks 2025-11-25 waits before it reconnects to a closed
 	// stream. Zero: 1 second.
 	Retry time.Duration
@@ -326,6 +331,10 @@ func (s *Server) init() error {
 		}
 		if s.HTTP.Events != nil {
 			s.http.Events = containedEvents{user, s.HTTP.Events}
+		}
+		if s.HTTP.Sessions != nil {
+			s.http.Sessions = containedSessions{user, s.HTTP.Sessions}
+			s.http.Sessions.OnTaken(s.http.Taken)
 		}
 		if s.OnFrame != nil {
 			s.http.Recorder = s.recorder("http")

@@ -1,7 +1,7 @@
 // Package store has the interfaces of the stores in which an mcp.Server keeps what must outlive a
-// connection or the process: [Events] (mcp.HTTPConfig.Events), [Tasks] (mcp.TaskConfig.Store) and
-// [States] (mcp.StateConfig.Store). Without a store the server keeps them in memory, and states with
-// the caller.
+// connection or the process: [Events] (mcp.HTTPConfig.Events), [Sessions] (mcp.HTTPConfig.Sessions),
+// [Tasks] (mcp.TaskConfig.Store) and [States] (mcp.StateConfig.Store). Without a store the server
+// keeps them in memory, and states with the caller.
 //
 // Package store/sqlite keeps events and tasks in a file. A store of your own implements one of the
 // interfaces or several; the names of their methods differ.
@@ -59,4 +59,28 @@ type States interface {
 	Put(ctx context.Context, state []byte, ttl time.Duration) (ref string, err error)
 	// Take returns a state and forgets it. An unknown reference is an error.
 	Take(ctx context.Context, ref string) ([]byte, error)
+}
+
+// Sessions keeps what a server must know of a session of a revision before 2026-07-28 to continue it, when the process
+// that opened it has ended. Calls in progress, and what the server's own tools keep in memory for a session, end with the
+// process.
+type Sessions interface {
+	// PutSession keeps a session and replaces the one with the same ID. It is called before the client learns of the session,
+	// and whenever its Data has changed.
+	PutSession(ctx context.Context, s Session) error
+	// GetSession returns a session that this process shall continue; false if there is none, or another process has it. It is
+	// called for each id that the server does not know.
+	GetSession(ctx context.Context, id string) (Session, bool, error)
+	// DropSession forgets a session that has ended. The session may be unknown.
+	DropSession(ctx context.Context, id string) error
+	// OnTaken is called once, with a function that ends a session of this process which another one continues. A store
+	// for one process does nothing.
+	OnTaken(end func(id string))
+}
+
+// Session is a session in a store.
+type Session struct {
+	ID        string // a secret: a caller of the same principal can use the session with it
+	Principal string // of its client; empty: not authenticated
+	Data      json.RawMessage
 }

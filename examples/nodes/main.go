@@ -53,7 +53,9 @@ func join(ctx context.Context, name, dir, listen string, routes []string) (node 
 	if err != nil {
 		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}
-	node = &cluster.Node{Name: name, State: shared, Bus: shared, Handler: newServer(name)}
+	srv := newServer(name)
+	node = &cluster.Node{Name: name, State: shared, Bus: shared, Handler: srv}
+	srv.HTTP.Sessions = node.Sessions("/mcp") // when a machine dies, another one goes on with its sessions
 	if err := node.Join(ctx); err != nil {
 		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}

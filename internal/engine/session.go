@@ -29,6 +29,7 @@ type Session struct {
 	opening atomic.Bool            // OnSession runs, and initialize is not answered
 	loose   bool                   // made by Loose
 	beside  Beside                 // nil: the client alone is asked
+	keeping *Keeping               // nil: no other process may continue the session
 
 	// Events gets the messages outside of requests. The transport sets it before the first
 	// request is served. If it has the method Idle, that returns how long the client has had no
@@ -236,6 +237,7 @@ func (s *Session) setLevel(msg *jsonrpc.Message) Reply {
 		return refuse(msg.ID, jsonrpc.CodeInvalidParams, "level must be one of %s", strings.Join(levels, ", "))
 	}
 	s.level.Store(&level)
+	s.stateChanged()
 	return Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 }
 
@@ -308,6 +310,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		s.mu.Unlock()
 		if watched {
 			w.stop()
+			s.stateChanged()
 		}
 		return done
 	}
@@ -328,6 +331,9 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 	case <-w.said:
 		if w.err != nil {
 			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", text.Short(uri), w.err))
+		}
+		if !watched {
+			s.stateChanged()
 		}
 		return done
 	case <-ctx.Done():

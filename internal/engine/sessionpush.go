@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -34,6 +35,8 @@ func (c *sessionContext) Value(key any) any {
 		return call
 	case principal.Key:
 		return &c.s.Peer.Principal
+	case note.ContinuableKey:
+		return c.s.continuable()
 	}
 	return c.Context.Value(key)
 }

@@ -94,3 +94,21 @@ func Again(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Continuable is what a session has that another process may continue.
+type Continuable interface {
+	// Used takes note that a server keeps state for the session.
+	Used(server string)
+
+	// Lost returns the servers that kept state for the session in the process that had it before.
+	Lost() []string
+}
+
+// ContinuableKey is the key of the [Continuable] of a session in its context.
+type ContinuableKey struct{}
+
+// ContinuableOf returns what the session of a context keeps for another process; nil: none may continue it.
+func ContinuableOf(session context.Context) Continuable {
+	c, _ := session.Value(ContinuableKey{}).(Continuable)
+	return c
+}

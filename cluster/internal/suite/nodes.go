@@ -1,12 +1,15 @@
 package suite
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -27,6 +30,13 @@ func Nodes(t *testing.T, join func(t *testing.T) ([]cluster.State, []cluster.Bus
 			test(t, Join(t, states, buses))
 		})
 	}
+	for name, test := range map[string]func(t *testing.T, f *Members){"kept": sessions, "continued": continued, "restarted": restarted} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states, buses := join(t)
+			test(t, JoinKept(t, states, buses))
+		})
+	}
 }
 
 // Members are nodes behind an address that takes them in turn.
@@ -41,18 +51,21 @@ type Members struct {
 // Join begins as many nodes as there are states, and ends them with the test.
 func Join(t *testing.T, states []cluster.State, buses []cluster.Bus) *Members {
 	t.Helper()
+	return begin(t, states, buses, false)
+}
+
+// JoinKept is Join with nodes that continue sessions of each other.
+func JoinKept(t *testing.T, states []cluster.State, buses []cluster.Bus) *Members {
+	t.Helper()
+	return begin(t, states, buses, true)
+}
+
+func begin(t *testing.T, states []cluster.State, buses []cluster.Bus, keep bool) *Members {
+	t.Helper()
 	n := len(states)
-	f := &Members{down: make([]atomic.Bool, n)}
+	f := &Members{down: make([]atomic.Bool, n), Nodes: make([]*cluster.Node, n), Servers: make([]*mcp.Server, n)}
 	for i := range n {
-		name := fmt.Sprint("n", i)
-		s := newServer(name)
-		node := &cluster.Node{Name: name, State: states[i], Bus: buses[i], Handler: s, Logger: slog.New(slog.DiscardHandler)}
-		ctx, stop := context.WithTimeout(t.Context(), patience)
-		defer stop()
-		if err := node.Join(ctx); err != nil {
-			t.Fatal(err)
-		}
-		f.Nodes, f.Servers = append(f.Nodes, node), append(f.Servers, s)
+		f.start(t, i, states[i], buses[i], keep)
 	}
 	f.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for {
@@ -78,6 +91,23 @@ func Join(t *testing.T, states []cluster.State, buses []cluster.Bus) *Members {
 	return f
 }
 
+// start begins node i.
+func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bus, keep bool) {
+	t.Helper()
+	name := fmt.Sprint("n", i)
+	s := newServer(name)
+	node := &cluster.Node{Name: name, State: state, Bus: bus, Handler: s, Logger: slog.New(slog.DiscardHandler)}
+	if keep {
+		s.HTTP.Sessions = node.Sessions("/")
+	}
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	if err := node.Join(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.Nodes[i], f.Servers[i] = node, s
+}
+
 type none struct{}
 
 func newServer(name string) *mcp.Server {
@@ -100,6 +130,12 @@ func newServer(name string) *mcp.Server {
 			mcp.Progress(ctx, float64(i+1), 5, "")
 		}
 		return "done", nil
+	})
+	mcp.AddResource(s, mcp.Resource{URI: "test://clock", Name: "clock"}, func(context.Context) (string, error) { return name, nil })
+	mcp.AddTool(s, mcp.Tool{Name: "tick", Description: "changes the clock"}, func(ctx context.Context, _ none) (string, error) {
+		s.ResourceUpdated("test://clock")
+		mcp.Log(ctx).Debug("tick")
+		return name, nil
 	})
 	mcp.AddTool(s, mcp.Tool{Name: "grow", Description: "adds a tool"}, func(context.Context, none) (string, error) {
 		mcp.AddTool(s, mcp.Tool{Name: "grown", Description: "was added"}, func(context.Context, none) (string, error) { return "grown", nil })
@@ -209,5 +245,169 @@ func lost(t *testing.T, f *Members) {
 		if got, _, _ := strings.Cut(call(t, s, "where"), " "); got == node || got == "" {
 			t.Errorf("a call ran on %q", got)
 		}
+	}
+}
+
+// raw is a client of one session that never opens another.
+type raw struct {
+	url, id string
+	n       int
+}
+
+// send sends a message, and returns the answer with its status.
+func (c *raw) send(t *testing.T, method, params string) (status int, answer string) {
+	t.Helper()
+	c.n++
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, c.n, method, params)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if c.id != "" {
+		r.Header.Set("Mcp-Session-Id", c.id)
+	}
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Body.Close()
+	data, err := io.ReadAll(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := w.Header.Get("Mcp-Session-Id"); id != "" {
+		c.id = id
+	}
+	return w.StatusCode, string(data)
+}
+
+// where returns the node on which a call runs.
+func (c *raw) where(t *testing.T) string {
+	t.Helper()
+	status, answer := c.send(t, "tools/call", `{"name":"where","arguments":{}}`)
+	m := regexp.MustCompile(`"(n\d+) \d+"`).FindStringSubmatch(answer)
+	if status != http.StatusOK || m == nil {
+		t.Fatalf("where: %d %s", status, answer)
+	}
+	return m[1]
+}
+
+// open opens a session.
+func (f *Members) open(t *testing.T, r mcp.Revision) *raw {
+	t.Helper()
+	c := &raw{url: f.front.URL}
+	status, answer := c.send(t, "initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"sampling":{}},"clientInfo":{"name":"raw","version":"1"}}`, r))
+	if status != http.StatusOK || c.id == "" {
+		t.Fatalf("initialize: %d %s", status, answer)
+	}
+	return c
+}
+
+// end ends the node of that name, and returns its number. What it serves is cut off.
+func (f *Members) end(t *testing.T, name string) int {
+	t.Helper()
+	dead := slices.IndexFunc(f.Nodes, func(n *cluster.Node) bool { return n.Name == name })
+	f.down[dead].Store(true)
+	now, end := context.WithCancel(t.Context())
+	end()
+	if err := f.Nodes[dead].Leave(now); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return dead
+}
+
+// continued sees that a session goes on when its node has ended, with its subscriptions and its log level, and again when
+// the next one has.
+func continued(t *testing.T, f *Members) {
+	c := f.open(t, mcp.V2025_11_25)
+	for method, params := range map[string]string{"logging/setLevel": `{"level":"debug"}`, "resources/subscribe": `{"uri":"test://clock"}`} {
+		if status, answer := c.send(t, method, params); status != http.StatusOK || strings.Contains(answer, `"error"`) {
+			t.Fatalf("%s: %d %s", method, status, answer)
+		}
+	}
+	id, at := c.id, c.where(t)
+	for range 2 {
+		f.end(t, at)
+		var next []string
+		for range 4 {
+			next = append(next, c.where(t))
+		}
+		if slices.Sort(next); next[0] != next[3] || next[0] == at || c.id != id {
+			t.Fatalf("after the end of %s, calls of session %s ran on %v, of session %s", at, id, next, c.id)
+		}
+		at = next[0]
+		stream := c.stream(t)
+		status, answer := c.send(t, "tools/call", `{"name":"tick","arguments":{}}`)
+		if status != http.StatusOK || !strings.Contains(answer, `"level":"debug"`) {
+			t.Errorf("on %s: %d, without a log message: %s", at, status, answer)
+		}
+		for line := ""; !strings.Contains(line, "test://clock"); {
+			var err error
+			if line, err = stream.ReadString('\n'); err != nil {
+				t.Fatalf("on %s: no change of the resource: %v", at, err)
+			}
+		}
+	}
+}
+
+// stream opens the stream of a session for messages outside of calls.
+func (c *raw) stream(t *testing.T) *bufio.Reader {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(stop)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Mcp-Session-Id", c.id)
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Body.Close() })
+	if w.StatusCode != http.StatusOK {
+		t.Fatalf("GET: %s", w.Status)
+	}
+	return bufio.NewReader(w.Body)
+}
+
+// restarted sees that a node which begins again under its name continues its sessions, and that a session ended by its client is
+// gone for good.
+func restarted(t *testing.T, f *Members) {
+	c := f.open(t, mcp.V2025_03_26)
+	over := f.open(t, mcp.V2025_03_26)
+	at := c.where(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, over.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", over.id)
+	w, err := http.DefaultClient.Do(r)
+	if err != nil || w.StatusCode/100 != 2 {
+		t.Fatalf("DELETE: %v %v", w, err)
+	}
+	w.Body.Close()
+	for i, node := range f.Nodes { // all of them
+		name := node.Name
+		f.end(t, name)
+		if err := f.Servers[i].Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, node := range f.Nodes {
+		f.start(t, i, node.State, node.Bus, true)
+		f.down[i].Store(false)
+	}
+	got := c.where(t)
+	for range 3 {
+		if again := c.where(t); again != got {
+			t.Errorf("a session of %s was on %s and then on %s", at, got, again)
+		}
+	}
+	if status, answer := over.send(t, "ping", `{}`); status != http.StatusNotFound {
+		t.Errorf("a session that had ended: %d %s", status, answer)
 	}
 }

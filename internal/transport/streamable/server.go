@@ -69,6 +69,9 @@ type Server struct {
 	Events store.Events
 	Retry  time.Duration
 
+	// Sessions keeps legacy sessions for another process that continues them. It may be nil.
+	Sessions store.Sessions
+
 	// Principal returns the authenticated caller of a request, or "". If nil, no caller is
 	// authenticated.
 	Principal func(*http.Request) string
@@ -86,6 +89,8 @@ type Server struct {
 	places   web.Places   // of sessions
 	buffered sync.Once    // guards the log line about middleware that buffers event streams
 	names    atomic.Int64 // of connections, for the log
+
+	restoring onePerID // sessions of other processes
 
 	mu       sync.Mutex
 	down     bool          // Shutdown was called; guarded by mu

@@ -60,10 +60,20 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, id jsonrpc.ID, 
 		web.RefuseID(w, http.StatusBadRequest, id, e)
 		return nil
 	}
-	sess, err := s.use(key, s.principal(r), at)
+	principal := s.principal(r)
+	sess, err := s.use(key, principal, at)
+	if sess == nil && err == nil && s.Sessions != nil {
+		if err = s.restore(r, key, principal); err == nil {
+			sess, err = s.use(key, principal, at)
+		}
+	}
 	switch {
-	case err != nil:
+	case errors.Is(err, ErrShutdown):
 		s.unavailable(w, id)
+		return nil
+	case err != nil:
+		w.Header().Set("Retry-After", "5")
+		web.RefuseID(w, http.StatusServiceUnavailable, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()})
 		return nil
 	case sess == nil:
 		web.RefuseID(w, http.StatusNotFound, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the session does not exist or has ended; call initialize again, without Mcp-Session-Id"})
@@ -126,12 +136,21 @@ func (s *Server) initialize(p *posted, r *http.Request) {
 // open opens a session on a reserved place and answers.
 func (s *Server) open(p *posted, r *http.Request, principal string) {
 	var sess *session
+	var unkept error
 	reply, returned := engine.Failed(p.msg.ID), false
 	defer func() { // a handler may end its goroutine
 		p.abrupt = !returned
-		if sess == nil {
+		switch {
+		case sess == nil:
 			s.places.Leave(principal)
 			p.reply(reply.Status(), &reply)
+			return
+		case unkept != nil:
+			s.remove(sess)
+			sess.end(ErrDisconnected)
+			s.Logger.Warn("a session was not opened, because it was not kept", "err", unkept)
+			p.w.Header().Set("Retry-After", "5")
+			web.RefuseID(p.w, http.StatusServiceUnavailable, p.msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: errStore.Error()})
 			return
 		}
 		p.w.Header().Set(headerSession, sess.id)
@@ -147,7 +166,12 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 		if s.Recorder != nil {
 			s.Recorder.Session(sess.id, es.Peer)
 		}
-		s.Engine.Opened(es)
+		if sess.keeper != nil {
+			unkept = sess.keeper.put(r.Context(), sess)
+		}
+		if unkept == nil {
+			s.Engine.Opened(es)
+		}
 	}
 	returned = true
 }

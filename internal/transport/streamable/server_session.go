@@ -27,6 +27,7 @@ type session struct {
 	principal string
 	most      int // bounds the running calls, and the unanswered questions; 0 for no bound
 	events    events
+	keeper    *keeper     // nil: the session ends with the process
 	acted     atomic.Bool // more than reads has happened
 
 	// Guarded by mu of the server.
@@ -147,12 +148,21 @@ func (s *Server) quietest(principal string) (quiet *session) {
 	return quiet
 }
 
-// add puts a session on a reserved place, in use by its caller.
+// add puts a new session on a reserved place, in use by its caller.
 func (s *Server) add(es *engine.Session, principal string) *session {
+	sess := s.newSession(rand.Text(), es, principal) // 130 bits, A-Z and 2-7 (SHTTP-25-033, -034)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.putLocked(sess)
+	return sess
+}
+
+// newSession makes a session in use by its caller.
+func (s *Server) newSession(id string, es *engine.Session, principal string) *session {
 	sess := &session{
 		Session:   es,
 		server:    s,
-		id:        rand.Text(), // 130 bits, A-Z and 2-7 (SHTTP-25-033, -034)
+		id:        id,
 		name:      "session-" + strconv.FormatInt(s.names.Add(1), 10),
 		principal: principal,
 		most:      s.Concurrent,
@@ -160,13 +170,19 @@ func (s *Server) add(es *engine.Session, principal string) *session {
 	}
 	es.Events = &sess.events
 	sess.events.session = sess
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.keep(sess)
+	return sess
+}
+
+// putLocked puts a session on a reserved place; mu is held.
+func (s *Server) putLocked(sess *session) {
 	if s.sessions.byID == nil {
 		s.sessions.byID = map[string]*session{}
 	}
 	s.sessions.byID[sess.id] = sess
-	return sess
+	if sess.users == 0 && s.SessionIdle > 0 && s.sessions.due.IsZero() {
+		s.schedule(s.SessionIdle)
+	}
 }
 
 // use finds a session and keeps it from being idle until done is called. It does not find
@@ -302,6 +318,7 @@ func (sess *session) end(cause error) {
 	sess.events.end()
 	sess.Session.Close(cause)
 	sess.dropStreams()
+	_ = sess.keeper.drop(sess, cause) // it is logged, and the store forgets the session in time
 }
 
 var (

@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+const headerSession = "Mcp-Session-Id"
+
+// Headers from node to node. Those of clients are removed.
+const (
+	headerClient = "Patchbay-Cluster-Client" // the address of the client
+	headerHops   = "Patchbay-Cluster-Hops"   // a request is forwarded again if its session has moved, and then not once more
+	headerNode   = "Patchbay-Cluster-Node"   // of an answer: where the session is
+)
+
+// ServeHTTP implements [http.Handler].
+func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Header.Del(headerClient)
+	r.Header.Del(headerHops)
+	n.route(w, r)
+}
+
+// forwarded serves a request that another node has received.
+func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
+	if client := r.Header.Get(headerClient); client != "" {
+		r.RemoteAddr = client
+	}
+	r.Header.Del(headerClient)
+	n.route(w, r)
+}
+
+// route serves a request on the node of its session.
+func (n *Node) route(w http.ResponseWriter, r *http.Request) {
+	hops := r.Header.Get(headerHops)
+	r.Header.Del(headerHops)
+	id := r.Header.Get(headerSession)
+	if id == "" || len(id) > 1024 {
+		n.serve(w, r)
+		return
+	}
+	key := sessionKey(r.URL.Path, id)
+	owner, err := n.find(r.Context(), key)
+	if err == nil && owner != n.Name && owner != "" && hops != "" {
+		n.owners.forget(key) // what this node has seen is what the other one has seen
+		owner, err = n.find(r.Context(), key)
+	}
+	n.at(w, r, place{key, owner, hops, time.Now()}, err)
+}
+
+// at serves a request whose session is at a place.
+func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
+	switch {
+	case errors.Is(err, errFormat):
+		n.Logger.Warn("a request was refused", "err", err)
+		refuse(w, http.StatusServiceUnavailable, errFormat.Error())
+	case err != nil:
+		n.Logger.Warn("the node of a session is not known", "err", err)
+		refuse(w, http.StatusServiceUnavailable, "the cluster does not answer; try again")
+	case p.owner == "":
+		n.serve(w, r)
+	case p.owner == n.Name && !n.owns():
+		refuse(w, http.StatusServiceUnavailable, "this node is cut off from the others, one of which may have the session; try again")
+	case p.owner == n.Name:
+		if p.hops != "" {
+			w.Header().Set(headerNode, n.Name)
+		}
+		n.serve(w, r)
+	case len(p.hops) > 1:
+		refuse(w, http.StatusServiceUnavailable, "the session moves from node to node; try again")
+	default:
+		p.hops += "+"
+		n.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), place{}, p)))
+	}
+}
+
+// place is where a session is, and how a request gets there.
+type place struct {
+	key, owner string
+	hops       string    // a character for each node that has forwarded it
+	since      time.Time // when the request came
+}
+
+// answerTime bounds how long a client waits for the words that the node of its session cannot be reached.
+const answerTime = 4500 * time.Millisecond
+
+// unread is the body of a request that is closed only if it was read: if a node cannot be reached, another one gets it.
+type unread struct {
+	io.ReadCloser
+	read atomic.Bool
+}
+
+func (u *unread) Read(b []byte) (int, error) {
+	u.read.Store(true)
+	return u.ReadCloser.Read(b)
+}
+
+func (u *unread) Close() error {
+	if u.read.Load() {
+		return u.ReadCloser.Close()
+	}
+	return nil
+}
+
+// proxy forwards requests to the node in their context.
+func (n *Node) proxy() http.Handler {
+	return &httputil.ReverseProxy{
+		Transport: &http.Transport{
+			DialContext: n.dialContext, DisableCompression: true,
+			MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute, // the other node closes none
+		},
+		Rewrite: func(p *httputil.ProxyRequest) {
+			at, _ := p.In.Context().Value(place{}).(place)
+			p.SetURL(&url.URL{Scheme: "http", Host: at.owner})
+			p.Out.Host = p.In.Host
+			p.Out.Header.Set(headerClient, p.In.RemoteAddr)
+			p.Out.Header.Set(headerHops, at.hops)
+			if p.Out.Body != nil && p.Out.Body != http.NoBody {
+				p.Out.Body = &unread{ReadCloser: p.Out.Body}
+			}
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if v, ok := p.In.Header[name]; ok { // as the client or a proxy has sent it
+					p.Out.Header[name] = v
+				}
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			at, _ := r.Request.Context().Value(place{}).(place)
+			if node := r.Header.Get(headerNode); node != "" && node != at.owner && Check("node", node) == nil {
+				n.owners.see(at.key, node)
+			}
+			if len(at.hops) == 1 { // the client's node
+				r.Header.Del(headerNode)
+			}
+			return nil
+		},
+		FlushInterval: -1,
+		ErrorHandler:  n.unreached,
+		ErrorLog:      slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// dialContext connects to a node for the proxy, whose addresses are HOST:PORT.
+func (n *Node) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	node, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := n.Bus.Dial(ctx, node)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return c, nil
+}
+
+// dialError says that nothing of a request was sent.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// unreached serves a request whose session is on a node that cannot be reached: if that node has ended, this one continues the
+// session.
+func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
+	at, _ := r.Context().Value(place{}).(place)
+	n.owners.forget(at.key)
+	if r.Context().Err() != nil {
+		return // its client has left
+	}
+	if unsent := (*dialError)(nil); !errors.As(err, &unsent) {
+		n.Logger.Warn("a request was forwarded in vain", "node", at.owner, "err", err)
+		refuse(w, http.StatusBadGateway, "the node of the session did not answer; whether it has done what was asked is not known")
+		return
+	}
+	ctx, stop := context.WithDeadline(r.Context(), at.since.Add(answerTime))
+	defer stop()
+	if ended(ctx, n.State, at.owner) != nil {
+		n.Logger.Warn("a request was not forwarded", "node", at.owner, "err", err)
+		refuse(w, http.StatusServiceUnavailable, "the node of the session cannot be reached; try again")
+		return
+	}
+	e, err := n.State.Get(ctx, at.key)
+	owner := ""
+	switch {
+	case errors.Is(err, ErrNotFound):
+		err = nil
+	case err == nil:
+		var rec record
+		if rec, err = readRecord(e); err == nil && rec.Node == at.owner {
+			owner, err = n.take(ctx, e, rec)
+		} else {
+			owner = rec.Node
+		}
+	}
+	if err == nil && owner == "" {
+		refuse(w, http.StatusNotFound, "the session was lost with the node that had it; call initialize again, without Mcp-Session-Id")
+		return
+	}
+	at.owner = owner
+	n.at(w, r, at, err)
+}
+
+// ended waits until the process that has the name of a node has lost it. The error is that of ctx.
+func ended(ctx context.Context, s State, node string) error {
+	var first []byte
+	for {
+		e, err := s.Get(ctx, leaseKey(nodeLease(node)))
+		switch {
+		case errors.Is(err, ErrNotFound), err == nil && first != nil && !bytes.Equal(e.Value, first):
+			return nil
+		case err == nil && first == nil:
+			first = e.Value
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

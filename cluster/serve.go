@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"net/http"
+)
+
+// serve serves a request on this node, and tells the State of sessions that begin and end.
+func (n *Node) serve(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(headerSession)
+	o := &opening{ResponseWriter: w, node: n, request: r, known: id != ""}
+	if id == "" {
+		n.Handler.ServeHTTP(o, r)
+		if o.status == 0 && o.Header().Get(headerSession) != "" { // an answer without a body
+			o.WriteHeader(http.StatusOK)
+		}
+		return
+	}
+	key := sessionKey(r.URL.Path, id)
+	defer func() { // a handler may panic
+		n.owners.use(key, -1)
+		if !n.owners.kept(key) && (o.status == http.StatusNotFound || r.Method == http.MethodDelete && o.status/100 == 2) {
+			if err := n.closed(r.Context(), key); err != nil {
+				n.Logger.Warn("the entry of a session that has ended was not removed", "err", err)
+			}
+		}
+	}()
+	n.owners.use(key, 1)
+	n.Handler.ServeHTTP(o, r)
+}
+
+// opening sees that an answer opens a session, of which the State learns before the client.
+type opening struct {
+	http.ResponseWriter
+	node    *Node
+	request *http.Request
+	known   bool // the request has a session already
+	status  int
+	failed  bool // the answer was replaced
+}
+
+// Unwrap lets [http.ResponseController] find what w can do.
+func (o *opening) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// Flush implements [http.Flusher], for handlers that ask for it.
+func (o *opening) Flush() {
+	if o.status == 0 {
+		o.WriteHeader(http.StatusOK)
+	}
+	_ = http.NewResponseController(o.ResponseWriter).Flush() // it cannot, or the next write fails
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (o *opening) WriteHeader(status int) {
+	if o.status != 0 {
+		return
+	}
+	if status < 200 {
+		o.ResponseWriter.WriteHeader(status)
+		return
+	}
+	o.status = status
+	if id := o.Header().Get(headerSession); id != "" && !o.known && status < 300 {
+		if err := o.node.opened(o.request.Context(), sessionKey(o.request.URL.Path, id)); err != nil {
+			o.node.Logger.Warn("a session was not opened, because the other nodes would not find it", "err", err)
+			o.failed = true
+			o.Header().Del(headerSession)
+			o.Header().Del("Content-Length")
+			refuse(o.ResponseWriter, http.StatusServiceUnavailable, "the cluster does not answer; try again")
+			return
+		}
+	}
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (o *opening) Write(b []byte) (int, error) {
+	if o.status == 0 {
+		o.WriteHeader(http.StatusOK)
+	}
+	if o.failed {
+		return len(b), nil
+	}
+	return o.ResponseWriter.Write(b)
+}

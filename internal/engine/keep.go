@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/note"
+	"github.com/patchbay-dev/patchbay/internal/revision"
+)
+
+// Keeping is what a session has beside, if another process may continue it.
+type Keeping struct {
+	changed func() // what State returns has changed; must not block
+
+	mu   sync.Mutex
+	used map[string]struct{} // servers behind the handler with state for the session; guarded by mu
+	lost []string            // such servers of the process that had the session before
+}
+
+// Used implements [note.Continuable].
+func (k *Keeping) Used(server string) {
+	k.mu.Lock()
+	_, before := k.used[server]
+	if k.used == nil {
+		k.used = map[string]struct{}{}
+	}
+	k.used[server] = struct{}{}
+	k.mu.Unlock()
+	if !before {
+		k.changed()
+	}
+}
+
+// Lost implements [note.Continuable].
+func (k *Keeping) Lost() []string { return k.lost }
+
+// stateFormat is the version of sessionState. An older program refuses a newer one.
+const stateFormat = 1
+
+// sessionState is what another process needs to continue a session.
+type sessionState struct {
+	Format       int             `json:"v"`
+	Revision     string          `json:"revision"`
+	Info         json.RawMessage `json:"clientInfo,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Level        string          `json:"level,omitempty"`     // of log messages; empty: the client has not set one
+	Resources    []string        `json:"resources,omitempty"` // that it is subscribed to
+	Servers      []string        `json:"servers,omitempty"`   // behind the handler that keep state for it
+}
+
+// Keep makes changed be called when what State returns has changed. It is called before the first request is served.
+func (s *Session) Keep(changed func()) {
+	if s.keeping == nil {
+		s.keeping = new(Keeping)
+	}
+	s.keeping.changed = changed
+}
+
+// State returns what [Engine.Restore] makes a session of.
+func (s *Session) State() json.RawMessage {
+	state := sessionState{Format: stateFormat, Revision: s.Peer.Revision.Name, Info: s.Peer.Info, Capabilities: s.Peer.Capabilities}
+	if l := s.level.Load(); l != nil {
+		state.Level = *l
+	}
+	s.mu.Lock()
+	state.Resources = slices.Sorted(maps.Keys(s.watches))
+	s.mu.Unlock()
+	if k := s.keeping; k != nil {
+		k.mu.Lock()
+		state.Servers = slices.Sorted(maps.Keys(k.used))
+		k.mu.Unlock()
+	}
+	data, _ := json.Marshal(state) // of strings, and of JSON that was parsed before
+	return data
+}
+
+// Restore makes a session that another process has opened for a caller. The transport then sets Events and calls
+// Resubscribe.
+func (e *Engine) Restore(ctx context.Context, data json.RawMessage, who Caller) (*Session, error) {
+	var state sessionState
+	if err := json.Unmarshal(data, &state); err != nil {
+		return nil, fmt.Errorf("the state of the session is damaged: %w", err)
+	}
+	t := revision.Find(e.Revisions, state.Revision)
+	switch {
+	case state.Format > stateFormat:
+		return nil, fmt.Errorf("the state of the session has format %d, which a newer version of this program has written; this one knows %d", state.Format, stateFormat)
+	case t == nil || !t.Sessions:
+		return nil, fmt.Errorf("the session has revision %q, which this server does not serve", state.Revision)
+	}
+	object := func(raw json.RawMessage) json.RawMessage {
+		if jsonx.KindOf(raw) == '{' {
+			return raw
+		}
+		return nil
+	}
+	s := &Session{Peer: e.shared.of(t, who, object(state.Info), object(state.Capabilities)), opened: ctx, keeping: &Keeping{lost: state.Servers}}
+	if LevelIndex(state.Level) >= 0 {
+		s.level.Store(&state.Level)
+	}
+	s.watches = map[string]*watch{}
+	for _, uri := range state.Resources {
+		s.watches[uri] = nil // until Resubscribe
+	}
+	return s, nil
+}
+
+// Resubscribe subscribes a restored session to the resources that it was subscribed to. A server that refuses one is
+// not asked again.
+func (s *Session) Resubscribe(e *Engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, uri := range slices.Collect(maps.Keys(s.watches)) {
+		s.watch(e, uri, jsonx.AppendString(nil, uri))
+	}
+}
+
+// stateChanged is called when what State returns has changed.
+func (s *Session) stateChanged() {
+	if s.keeping != nil {
+		s.keeping.changed()
+	}
+}
+
+// continuable returns what the session keeps for another process, nil if none may continue it.
+func (s *Session) continuable() note.Continuable {
+	if s.keeping == nil {
+		return nil
+	}
+	return s.keeping
+}
