@@ -187,7 +187,7 @@ func TestSessionsWithoutTheirStore(t *testing.T) {
 	}
 }
 
-// What cannot be read is refused in words, and not taken for an unknown session.
+// A session that cannot be read is refused in words, and not taken for an unknown one.
 func TestSessionsOfOtherVersions(t *testing.T) {
 	for data, words := range map[string]string{
 		`{"v":2,"revision":"2025-06-18"}`: "a newer version of this program",

@@ -224,7 +224,7 @@ func sessions(t *testing.T, f *Members) {
 // lost sees that a client whose node has died opens another session, and that calls that were not sent are not counted
 // as done.
 func lost(t *testing.T, f *Members) {
-	s := f.dial(t, mcp.Revision(revision.Latest(revision.All, true).Name))
+	s := f.dial(t, latest)
 	node, _, _ := strings.Cut(call(t, s, "where"), " ")
 	dead := slices.IndexFunc(f.Nodes, func(n *cluster.Node) bool { return n.Name == node })
 	f.down[dead].Store(true)
@@ -294,6 +294,9 @@ func (c *raw) where(t *testing.T) string {
 	return m[1]
 }
 
+// latest is the newest revision with sessions.
+var latest = mcp.Revision(revision.Latest(revision.All, true).Name)
+
 // open opens a session.
 func (f *Members) open(t *testing.T, r mcp.Revision) *raw {
 	t.Helper()
@@ -305,7 +308,7 @@ func (f *Members) open(t *testing.T, r mcp.Revision) *raw {
 	return c
 }
 
-// end ends the node of that name, and returns its number. What it serves is cut off.
+// end ends the node of that name, and returns its number. Requests in progress there are cut off.
 func (f *Members) end(t *testing.T, name string) int {
 	t.Helper()
 	dead := slices.IndexFunc(f.Nodes, func(n *cluster.Node) bool { return n.Name == name })
@@ -321,7 +324,7 @@ func (f *Members) end(t *testing.T, name string) int {
 // continued sees that a session goes on when its node has ended, with its subscriptions and its log level, and again when
 // the next one has.
 func continued(t *testing.T, f *Members) {
-	c := f.open(t, mcp.V2025_11_25)
+	c := f.open(t, latest)
 	for method, params := range map[string]string{"logging/setLevel": `{"level":"debug"}`, "resources/subscribe": `{"uri":"test://clock"}`} {
 		if status, answer := c.send(t, method, params); status != http.StatusOK || strings.Contains(answer, `"error"`) {
 			t.Fatalf("%s: %d %s", method, status, answer)
@@ -377,8 +380,8 @@ func (c *raw) stream(t *testing.T) *bufio.Reader {
 // restarted sees that a node which begins again under its name continues its sessions, and that a session ended by its client is
 // gone for good.
 func restarted(t *testing.T, f *Members) {
-	c := f.open(t, mcp.V2025_03_26)
-	over := f.open(t, mcp.V2025_03_26)
+	c := f.open(t, latest)
+	over := f.open(t, latest)
 	at := c.where(t)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, over.url, nil)
 	if err != nil {
