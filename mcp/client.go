@@ -145,11 +145,7 @@ type HTTPError struct {
 }
 
 func (e *HTTPError) Error() string {
-	wait := bridge.WaitText(e.Status, e.Header)
-	if e.Body == "" {
-		return fmt.Sprintf("HTTP %d %s%s", e.Status, http.StatusText(e.Status), wait)
-	}
-	return fmt.Sprintf("HTTP %d %s: %q%s", e.Status, http.StatusText(e.Status), e.Body, wait)
+	return engine.StatusText(e.Status, e.Header, e.Body) + bridge.WaitText(e.Status, e.Header)
 }
 
 // ExitError says that the process of a server has ended, how it ended, and the last of its standard

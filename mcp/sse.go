@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
@@ -88,7 +89,11 @@ func (s *Session) initializeHTTP(ctx context.Context, address string, legacy *re
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("neither server/discover nor initialize is answered here, and there is no event stream of 2024-11-05 (%v); is this the MCP endpoint?: %w", sseErr, publicError(err))
+	why := " (" + publicError(sseErr).Error() + ")"
+	if err = publicError(err); strings.Contains(why, err.Error()) {
+		why = ""
+	}
+	return fmt.Errorf("%w: neither server/discover nor initialize is answered here, and there is no event stream of 2024-11-05%s; is this the MCP endpoint?", err, why)
 }
 
 // mayBeSSE reports whether the answer to a posted initialize may come from a server that expects a

@@ -28,7 +28,7 @@ var callVerb = verb{
   key=value    typed by the tool's schema; repeat a key for a list
   key=@FILE    the contents of a file
   key:=JSON    any JSON, not checked
-  JSON         an object of all arguments; also @FILE.json, or - for stdin
+  JSON         an object of all arguments, not checked; @FILE.json; - for stdin
 
 The server's questions are asked here, or answered by --on-elicit, --on-sample
 and --root. Prints the text of the result, else its structured content.`,

@@ -128,11 +128,12 @@ func (a *app) explain(err error) *fault {
 		out.Err = fmt.Errorf("%s requires authorization: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))
 		out.Next = a.again("--header", "Authorization: Bearer $TOKEN")
 		if a.server != nil && a.server.Name == steer.Up && a.server.Source == "" {
-			out.Detail = "the auth of that gateway says which login, key or token a caller needs (patchbay help auth);\nfor a key or token: " + a.again("--header", "Authorization: Bearer $TOKEN")
+			out.Detail = "the auth of that gateway says which login, key or token a caller needs (patchbay help auth)"
 		}
 		if given := a.answers.Refusable(a.written); len(given) > 0 {
 			out.Next = forgetting(given)
 		} else if a.wantsLogin(err, a.server) {
+			out.Detail = strings.TrimPrefix(out.Detail+"\nfor a key or token: "+out.Next, "\n")
 			out.Next = a.beside("login", a.server.Name)
 			if a.loggedIn(*a.server) {
 				out.Err = fmt.Errorf("%s no longer accepts the login: HTTP %d %s", a.serverName(), status.Status, http.StatusText(status.Status))

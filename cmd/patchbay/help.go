@@ -61,13 +61,14 @@ start one over stdio. Default: the only server in mcp.json.`
 const helpExits = `Exit codes
   0  success
   1  a local failure
-  2  wrong command line, a file that it names is missing, or an argument does
-     not fit the tool
+  2  wrong command line, a file that it names is missing, or key=value does not
+     fit the tool (which is not called then)
   3  the server requires authorization (HTTP 401 or 403)
   4  the server cannot be reached: refused, unknown host, command not found, or
      it ended or timed out before its first answer
-  5  the server answered with an error: a tool error (the result is printed), or
-     a protocol error
+  5  the server answered with an error: a tool error (the result is printed) or
+     a protocol error, also for arguments in JSON that do not fit; or it has no
+     tool, prompt or resource of that name
   6  policy check, gateway explain: refused; policy replay, audit verify: differ
   7  run: the language model, or its provider, gave no answer or refused
   8  run: not done within a --max flag, or the answer was cut off

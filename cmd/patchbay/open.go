@@ -181,6 +181,9 @@ func wireOf(s *config.Server) string {
 // newClient returns a client for one server, configured by the global flags.
 func (a *app) newClient(s config.Server) (*mcp.Client, error) {
 	c := &mcp.Client{Name: "patchbay", Title: "Patchbay", Version: Version}
+	if s.Command != "" && !a.Quiet { // for what it prints among its messages; faults over HTTP have their own lines
+		c.Logger = slog.New(a.talk.Handler(slog.LevelWarn)).With("server", a.serverName())
+	}
 	if err := a.outfit(c, s); err != nil {
 		return nil, err
 	}

@@ -7,9 +7,11 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strings"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
@@ -117,10 +119,28 @@ func (e *HTTPError) Error() string {
 	if e.RPC != nil {
 		return fmt.Sprintf("HTTP %d %s: %v", e.Status, http.StatusText(e.Status), e.RPC)
 	}
-	if e.Body != "" {
-		return fmt.Sprintf("HTTP %d %s: %q", e.Status, http.StatusText(e.Status), e.Body)
+	return StatusText(e.Status, e.Header, e.Body)
+}
+
+// StatusText returns a line about an HTTP response that is not a success: its status, and the beginning of its body, unless that is a web
+// page or has only the words of the status.
+func StatusText(status int, h http.Header, body string) string {
+	words := http.StatusText(status)
+	line := fmt.Sprintf("HTTP %d %s", status, words)
+	said := strings.Join(strings.Fields(body), " ")
+	switch bare := strings.TrimPrefix(strings.ToLower(said), fmt.Sprintf("%d ", status)); {
+	case bare == "", bare == strings.ToLower(words), bare == "page not found": // as http.NotFound says it
+		return line
+	case IsPage(h, said):
+		return line + " (a web page)"
 	}
-	return fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+	return fmt.Sprintf("%s: %q", line, text.Short(said))
+}
+
+// IsPage reports whether the body of an HTTP response is a web page.
+func IsPage(h http.Header, body string) bool {
+	body = strings.ToLower(strings.TrimSpace(body))
+	return strings.HasPrefix(body, "<!doctype html") || strings.HasPrefix(body, "<html") || strings.Contains(h.Get("Content-Type"), "html")
 }
 
 // Unwrap returns the JSON-RPC error of the body, or nil if there was none.

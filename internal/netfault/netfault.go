@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -88,13 +89,7 @@ func (quietly) Error() string { return "" }
 func (q quietly) Unwrap() error { return q.error }
 
 // IsPage reports whether the body of an HTTP error is a web page.
-func IsPage(status *mcp.HTTPError) bool {
-	if strings.Contains(status.Header.Get("Content-Type"), "html") {
-		return true
-	}
-	body := strings.ToLower(strings.TrimSpace(status.Body))
-	return strings.HasPrefix(body, "<!doctype html") || strings.HasPrefix(body, "<html")
-}
+func IsPage(status *mcp.HTTPError) bool { return engine.IsPage(status.Header, status.Body) }
 
 // SpeaksPlain reports whether a server that was to speak TLS answered without it.
 func SpeaksPlain(err error) bool {

@@ -102,7 +102,7 @@ func (c *Client) stray(err error, frame []byte) {
 	if !c.strayed {
 		c.strayed, level = true, slog.LevelWarn
 	}
-	c.opts.Logger.Log(context.Background(), level, "the server sent a line that is not an MCP message; it should print to its standard error", "err", err, "line", text.Short(frame))
+	c.opts.Logger.Log(context.Background(), level, "the server sent a line that is not an MCP message; it should print to its standard error instead", "err", err, "line", text.Short(frame))
 }
 
 // tooLarge fails the call whose answer was skipped, if it is known from the beginning of the

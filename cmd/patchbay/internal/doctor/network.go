@@ -156,11 +156,9 @@ func (e *Exam) status(err *mcp.HTTPError) {
 		if wants := err.Header.Get("WWW-Authenticate"); wants != "" {
 			text += "; it requires " + screen.Cut(screen.OneLine(wants), 300)
 		}
-		next := `put a token into "headers": {"Authorization": "Bearer ${TOKEN}"}`
+		next := "patchbay login " + name + `, or a key or token in "headers": {"Authorization": "Bearer ${TOKEN}"}`
 		if _, has := e.Server.Headers["Authorization"]; has {
 			next = `it refuses the Authorization of "headers": check that the token is still valid, and for this server`
-		} else {
-			next = "patchbay login " + name
 		}
 		e.Fail("auth", text, next)
 	case err.Status == http.StatusNotFound || err.Status == http.StatusMethodNotAllowed:
