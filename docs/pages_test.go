@@ -103,6 +103,60 @@ func TestContents(t *testing.T) {
 	}
 }
 
+// A link says what it leads to, which the name of a Markdown or Go file does not.
+func TestLinksHaveTitles(t *testing.T) {
+	link := regexp.MustCompile("\\[`?[\\w./-]+\\.(?:md|go)`?\\]\\([^)]*\\)")
+	for _, pattern := range []string{"*.md", "cookbook/*.md", "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../examples/README.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil || len(pages) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range link.FindAll(text, -1) {
+				t.Errorf("%s: the text of the link %s is the name of a file; write a title", page, found)
+			}
+		}
+	}
+}
+
+// The guides explain words of authentication: their first use on a page leads to the glossary.
+func TestFirstUses(t *testing.T) {
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fences, code, link := regexp.MustCompile("(?s)```.*?```"), regexp.MustCompile("`[^`\n]*`"), regexp.MustCompile(`^\]\(glossary\.md\)`)
+	principal, state := regexp.MustCompile(`\b[Pp]rincipals?\b`), regexp.MustCompile("`requestState`")
+	found := 0
+	for _, page := range pages {
+		if slices.Contains([]string{"glossary.md", "protocol.md", "translation.md", "command-line.md", "architecture.md"}, page) { // reference
+			continue
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := fences.ReplaceAllString(string(text), "")
+		for word, at := range map[*regexp.Regexp]string{principal: code.ReplaceAllString(prose, ""), state: prose} {
+			first := word.FindStringIndex(at)
+			if first == nil {
+				continue
+			}
+			found++
+			if !strings.HasSuffix(at[:first[0]], "[") || !link.MatchString(at[first[1]:]) {
+				t.Errorf("%s: the first %s does not lead to the glossary", page, at[first[0]:first[1]])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d pages have such words; the search is broken", found)
+	}
+}
+
 // Each picture of the pages exists, is described for people who do not see it, and is small; each that exists is in a page. Drawings
 // are described by themselves too, and load nothing.
 func TestImages(t *testing.T) {
@@ -164,7 +218,7 @@ func TestCookbook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		program := regexp.MustCompile(`The whole program: \[main\.go\]\(../../examples/([\w-]+)/main\.go\)`).FindSubmatch(text)
+		program := regexp.MustCompile(`\[The whole program\]\(../../examples/([\w-]+)/main\.go\)`).FindSubmatch(text)
 		if program == nil || !strings.Contains(string(text), "(../../examples/"+string(program[1])+"/main_test.go)") {
 			t.Errorf("%s names no program with its test", page)
 			continue
