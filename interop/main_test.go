@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/patchbay-dev/patchbay/interop/internal/browser"
 )
 
 // servers are the Go peers that this test binary can be, by name.
@@ -36,6 +38,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
+	browser.End()
 	removeProgram()
 	os.Exit(code)
 }

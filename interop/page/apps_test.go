@@ -104,10 +104,10 @@ func (v *viewer) still(where string) {
 	if at := browser.Eval[string](v.p, `location.origin + " " + document.querySelectorAll("iframe").length`); at != v.origin+" 1" {
 		v.t.Errorf("%s: the page is now %q", where, at)
 	}
-	pages := 0
+	pages, own := 0, chromedp.FromContext(v.p.Context).BrowserContextID
 	v.until("the browser says what it shows", func(all []*target.Info) bool {
 		for _, i := range all {
-			if i.Type == "page" {
+			if i.Type == "page" && i.BrowserContextID == own {
 				pages++
 			}
 		}

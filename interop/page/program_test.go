@@ -33,6 +33,7 @@ var program = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	browser.End()
 	if path, err := program(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}

@@ -20,6 +20,7 @@ func TestReplay(t *testing.T) {
 		p.Press("button", "Replay")
 	}
 	p.GoTo(origin + "/s/shop/tools/process-files")
+	p.Until(`!!document.querySelector("section.call button.main:enabled")`)
 	p.Press("button", "Call")
 	p.Until(`!!document.querySelector("section.result .status.ok")`)
 	wire("process-files")

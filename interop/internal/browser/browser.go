@@ -1,4 +1,5 @@
-// Package browser is a person with a browser, for tests: Chromium, whose pages they use by roles and names.
+// Package browser is a person with a browser, for tests: Chromium, whose pages they use by roles and names. The tests of
+// a package share one.
 package browser
 
 import (
@@ -41,39 +42,79 @@ var chromium = sync.OnceValues(func() (string, error) {
 // pageLimit bounds the wait for something on a page.
 const pageLimit = 60 * time.Second
 
-// Person uses pages in a browser of their own, by roles and names, like a screen reader. The
-// browser ends with the test.
+// costly are features that headless tests do not use. The first two are chromedp's; the next two draw suggestions below the
+// address, in a process for each window; the last one has a process ready for the next site.
+const costly = "Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess"
+
+// started is the one browser of the test binary, which takes more time to start than most tests use it.
+var started struct {
+	sync.Mutex
+	ctx context.Context // nil before the first test that needs it
+	end func()
+}
+
+// start starts the browser, if no test has done so. It can reach only this machine.
+func start() (context.Context, error) {
+	started.Lock()
+	defer started.Unlock()
+	if started.ctx != nil {
+		return started.ctx, nil
+	}
+	path, err := chromium()
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.Flag("disable-features", costly),
+		chromedp.ExecPath(path), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE [::1]"), chromedp.Flag("lang", "en"))
+	all, cancelAll := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(all)
+	if err := chromedp.Do(ctx); err != nil {
+		cancel()
+		cancelAll()
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	started.ctx, started.end = ctx, func() {
+		bounded, stop := context.WithTimeout(ctx, pageLimit)
+		_ = chromedp.Cancel(bounded) // the next lines kill what does not end
+		stop()
+		cancel()
+		cancelAll()
+	}
+	return ctx, nil
+}
+
+// End ends the browser and waits until all its processes have ended. A TestMain calls it after its tests.
+func End() {
+	started.Lock()
+	defer started.Unlock()
+	if started.ctx != nil {
+		started.end()
+		started.ctx = nil
+	}
+}
+
+// Person uses pages by roles and names, like a screen reader. They share the browser with others of the test binary, but
+// no window, cookie or storage; these end with the test.
 type Person struct {
 	Context context.Context // for chromedp
 	t       testing.TB
 }
 
-// New starts a browser, or ends the test: skipped on a machine without one, failed where PATCHBAY_INTEROP
-// requires it. The browser can reach only this machine.
+// New gives a person a window, or ends the test: skipped on a machine without a browser, failed where PATCHBAY_INTEROP
+// requires it. The TestMain of the package calls End.
 func New(t testing.TB) *Person {
 	t.Helper()
-	path, err := chromium()
-	if err != nil {
-		if os.Getenv("PATCHBAY_INTEROP") == "required" {
-			t.Fatal(err)
-		}
+	if _, err := chromium(); err != nil && os.Getenv("PATCHBAY_INTEROP") != "required" {
 		t.Skip(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE [::1]"), chromedp.Flag("lang", "en"))
-	all, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	all, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(all, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(all)
-	t.Cleanup(cancel)
-	t.Cleanup(func() { // waits until all its processes have ended
-		bounded, cancel := context.WithTimeout(ctx, pageLimit)
-		defer cancel()
-		if err := chromedp.Cancel(bounded); err != nil {
-			t.Logf("the browser's end: %v", err)
-		}
-	})
 	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("start %s: %v", path, err)
+		t.Fatalf("a window: %v", err)
 	}
 	return &Person{ctx, t}
 }
