@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -220,4 +221,89 @@ func TestTakenSessionEnds(t *testing.T) {
 			t.Error("it is gone from the store")
 		}
 	})
+}
+
+// A client that comes back for the answer of a call, and for changes, after the process of its session has ended, gets words for
+// the call, and everything that it watches as changed.
+func TestStreamsOfContinuedSessions(t *testing.T) {
+	k := new(keptSessions)
+	started := make(chan struct{})
+	serve := func() *httptest.Server {
+		s, _ := keeping(k, "one")
+		mcp.AddResource(s, mcp.Resource{URI: "test://clock", Name: "clock"}, func(context.Context) (string, error) { return "now", nil })
+		mcp.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
+			mcp.Progress(ctx, 1, 2, "")
+			close(started)
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		return httptest.NewServer(s)
+	}
+	one, two := serve(), serve()
+	defer one.Close()
+	defer two.Close()
+	defer one.CloseClientConnections()
+	defer two.CloseClientConnections()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	id := ""
+	send := func(url, method, body, last string) *bufio.Reader {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Mcp-Session-Id", id)
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Body.Close() })
+		if w.StatusCode/100 != 2 {
+			t.Fatalf("%s %s: %s", method, body, w.Status)
+		}
+		if id == "" {
+			id = w.Header.Get("Mcp-Session-Id")
+		}
+		return bufio.NewReader(w.Body)
+	}
+	// event reads until a message has a text, and returns the last id of an event.
+	event := func(from *bufio.Reader, text string) (last string) {
+		t.Helper()
+		for {
+			line, err := from.ReadString('\n')
+			if err != nil {
+				t.Fatalf("no event with %s: %v", text, err)
+			}
+			if id, ok := strings.CutPrefix(line, "id: "); ok {
+				last = strings.TrimSpace(id)
+			}
+			if strings.Contains(line, text) {
+				return last
+			}
+		}
+	}
+	send(one.URL, "POST", strings.Replace(keepInitialize, "2025-06-18", "2025-11-25", 1), "")
+	send(one.URL, "POST", `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"test://clock"}}`, "")
+	call := send(one.URL, "POST", `{"jsonrpc":"2.0","id":"my \"id\"","method":"tools/call","params":{"name":"wait","arguments":{},"_meta":{"progressToken":7}}}`, "")
+	<-started
+	lastOfCall := event(call, "notifications/progress")
+	event(send(two.URL, "GET", "", lastOfCall), `"id":"my \"id\"","error":{"code":-32603,"message":"the process that ran this request has ended; whether it has done what was asked is not known"`)
+	again := send(two.URL, "GET", "", "ANYTHING.s-3")
+	for seen := map[string]bool{}; len(seen) < 3; {
+		line, err := again.ReadString('\n')
+		if err != nil {
+			t.Fatalf("only %v: %v", seen, err)
+		}
+		for _, want := range []string{`notifications/resources/updated","params":{"uri":"test://clock"}`, "notifications/tools/list_changed", "notifications/resources/list_changed"} {
+			if strings.Contains(line, want) {
+				seen[want] = true
+			}
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // Keeping is what a session has beside, if another process may continue it.
@@ -118,6 +119,32 @@ func (s *Session) Resubscribe(e *Engine) {
 	for _, uri := range slices.Collect(maps.Keys(s.watches)) {
 		s.watch(e, uri, jsonx.AppendString(nil, uri))
 	}
+}
+
+// Catch tells the client of a restored session what it may have missed: changes of each list whose changes the handler announces, and of
+// each resource that the session is subscribed to. It does not wait.
+func (s *Session) Catch(e *Engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil {
+		return
+	}
+	ctx := s.context()
+	uris := slices.Sorted(maps.Keys(s.watches))
+	s.wg.Go(func() { // it ends when the handler returns, whose context ends with the session
+		for _, uri := range uris {
+			_ = s.tell(revision.NoteResourceUpdated, append(jsonx.AppendString([]byte(`{"uri":`), uri), '}')) // a session that has ended misses nothing
+		}
+		answer, refused := e.introduction(ctx, jsonrpc.ID{}, s.Peer, nil, false)
+		if refused != nil {
+			return
+		}
+		for member, note := range map[string]string{"tools": revision.NoteToolsChanged, "prompts": revision.NotePromptsChanged, "resources": revision.NoteResourcesChanged} {
+			if changes, ok := jsonx.LookupPath(answer, "capabilities", member, "listChanged"); ok && string(changes) == "true" {
+				_ = s.tell(note, nil) // likewise
+			}
+		}
+	})
 }
 
 // stateChanged is called when what State returns has changed.

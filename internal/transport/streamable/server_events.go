@@ -268,8 +268,19 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 // listen gives l its stream on p, a new one or that of the event lastID. If there is none, it
 // answers the request and returns false.
 func (s *Server) listen(l *listener, p *response, sess *session, lastID string) bool {
-	if lastID != "" {
-		st, position := sess.find(lastID)
+	var st *stream
+	var position int64
+	anew := lastID == ""
+	if !anew {
+		if st, position = sess.find(lastID); st == nil && sess.continued {
+			var call jsonrpc.ID
+			if anew, call = elsewhere(lastID); !call.IsZero() {
+				p.lost(call)
+				return false
+			}
+		}
+	}
+	if !anew {
 		if st == nil || !st.resume(p, position) {
 			web.Refuse(p.w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "no events are kept after this Last-Event-ID; its stream cannot be resumed")
 			return false

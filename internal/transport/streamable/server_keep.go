@@ -2,13 +2,17 @@ package streamable
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/store"
 )
 
@@ -123,7 +127,7 @@ func (s *Server) restore(r *http.Request, id, principal string) error {
 		return err
 	}
 	sess := s.newSession(id, es, principal)
-	sess.users = 0
+	sess.users, sess.continued = 0, true
 	if s.Recorder != nil {
 		s.Recorder.Session(id, es.Peer)
 	}
@@ -140,6 +144,7 @@ func (s *Server) restore(r *http.Request, id, principal string) error {
 		return ErrShutdown
 	}
 	es.Resubscribe(s.Engine)
+	es.Catch(s.Engine)
 	s.Logger.Info("a session is continued that another process had opened", "conn", sess.name, "revision", es.Peer.Revision.Name)
 	return nil
 }
@@ -189,5 +194,52 @@ func (s *Server) Taken(id string) {
 	s.mu.Unlock()
 	if taken {
 		sess.end(errTaken)
+	}
+}
+
+// Marks in the names of streams, behind a dot: another process that continues the session learns from them what a stream was.
+const (
+	ofNoCall  = "s"
+	ofOneCall = "c" // followed by the id of the request as JSON, in hex
+)
+
+// name makes a name for the stream.
+func (st *stream) name() string {
+	name := rand.Text()
+	if st.session.keeper == nil {
+		return name
+	}
+	if !st.ofCall {
+		return name + "." + ofNoCall
+	}
+	if id := st.call.AppendJSON(nil); len(id) <= 100 {
+		return name + "." + ofOneCall + hex.EncodeToString(id)
+	}
+	return name
+}
+
+// elsewhere returns what a stream of another process was, by the id of an event of it: one for messages outside of calls,
+// or that of a call.
+func elsewhere(eventID string) (ofEvents bool, call jsonrpc.ID) {
+	name, _, _ := strings.Cut(eventID, "-")
+	_, mark, _ := strings.Cut(name, ".")
+	if mark == ofNoCall {
+		return true, call
+	}
+	if raw, ok := strings.CutPrefix(mark, ofOneCall); ok {
+		if id, err := hex.DecodeString(raw); err == nil {
+			call, _ = jsonrpc.ParseID(id) // else of no call
+		}
+	}
+	return false, call
+}
+
+// lost answers a client that resumes the stream of a call whose process has ended.
+func (p *response) lost(call jsonrpc.ID) {
+	defer p.finish(http.StatusOK, false)
+	if p.open() == nil {
+		_ = p.sendEvent("", jsonrpc.AppendError(nil, call, &jsonrpc.Error{ // its client has left
+			Code: jsonrpc.CodeInternal, Message: "the process that ran this request has ended; whether it has done what was asked is not known",
+		}))
 	}
 }

@@ -186,6 +186,7 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 		return false
 	}
 	st := s.newStream(&p.response, sess, true)
+	st.call = p.msg.ID
 	p.stream = st
 	p.quiet.Store(&p.response)
 	if !st.primes || p.msg.Method != revision.MethodCall || p.detachable(r) {

@@ -28,6 +28,7 @@ type session struct {
 	most      int // bounds the running calls, and the unanswered questions; 0 for no bound
 	events    events
 	keeper    *keeper     // nil: the session ends with the process
+	continued bool        // another process has opened it
 	acted     atomic.Bool // more than reads has happened
 
 	// Guarded by mu of the server.

@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
@@ -34,7 +33,8 @@ type stream struct {
 	server  *Server
 	session *session
 	ofCall  bool
-	primes  bool // the connection may be closed; the client resumes the stream
+	primes  bool       // the connection may be closed; the client resumes the stream
+	call    jsonrpc.ID // zero: of no call, or of several
 
 	done  bool        // the answer is sent, or never will be; guarded by mu
 	quiet atomic.Bool // nothing will be sent unless the client resumes the stream
@@ -106,7 +106,7 @@ func (st *stream) beginLocked() {
 	if st.id != "" {
 		return
 	}
-	st.id = rand.Text()
+	st.id = st.name()
 	if st.server.Stateless {
 		return // it cannot be resumed
 	}
