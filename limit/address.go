@@ -35,10 +35,10 @@ func (l *Limiter) admitAddress(from netip.Addr) *Error {
 	if l.Address.none() {
 		return nil
 	}
+	now, nodes := time.Now(), l.nodes()
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
-	now := time.Now()
-	b := l.known.of(key{address, from.String(), ""}, l.Address)
+	b := l.known.of(key{address, from.String(), ""}, l.Address, nodes)
 	if wait := b.wait(now); wait > 0 {
 		return &Error{fmt.Sprintf("more requests than %s from one address", b.rate), wait}
 	}

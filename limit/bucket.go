@@ -28,6 +28,7 @@ type key struct {
 type bucket struct {
 	key
 	rate    Rate
+	nodes   int           // that share the rate
 	tokens  *rate.Limiter // nil: there is no bound
 	running int
 }
@@ -60,18 +61,24 @@ type buckets struct {
 	all   list.List             // of *bucket, most recently used first; guarded by mu
 }
 
-// of returns the bucket of k. If there is none, it adds a full one; mu is held.
-func (bs *buckets) of(k key, r Rate) *bucket {
+// of returns the bucket of k, of a rate that nodes share. If there is none, it adds a full one; mu is held.
+func (bs *buckets) of(k key, r Rate, nodes int) *bucket {
 	if e := bs.byKey[k]; e != nil {
 		bs.all.MoveToFront(e)
-		return e.Value.(*bucket)
+		b := e.Value.(*bucket)
+		if b.nodes != nodes && b.tokens != nil {
+			b.tokens.SetLimit(rate.Limit(r.perSecond() / float64(nodes)))
+			b.tokens.SetBurst(part(r.burst(), nodes))
+		}
+		b.nodes = nodes
+		return b
 	}
 	if bs.byKey == nil {
 		bs.byKey = map[key]*list.Element{}
 	}
-	b := &bucket{key: k, rate: r}
+	b := &bucket{key: k, rate: r, nodes: nodes}
 	if !r.none() {
-		b.tokens = rate.NewLimiter(rate.Limit(r.perSecond()), r.burst())
+		b.tokens = rate.NewLimiter(rate.Limit(r.perSecond()/float64(nodes)), part(r.burst(), nodes))
 	}
 	bs.byKey[k] = bs.all.PushFront(b)
 	for e := bs.all.Back(); e != nil && bs.all.Len() > maxBuckets; {

@@ -34,8 +34,23 @@ type Limiter struct {
 	// Proxies are the networks whose X-Forwarded-For is trusted.
 	Proxies []netip.Prefix
 
+	// Nodes returns how many processes have these limits together, each of which allows its part of them, but always one request: a
+	// bound that is less than the number of nodes is that number. It is called for each request. Nil: one process.
+	Nodes func() int
+
 	known buckets
 }
+
+// nodes returns how many processes have the limits together.
+func (l *Limiter) nodes() int {
+	if l.Nodes == nil {
+		return 1
+	}
+	return max(1, l.Nodes())
+}
+
+// part returns the part of a bound that one of several nodes has.
+func part(bound, nodes int) int { return (bound + nodes - 1) / nodes }
 
 // Error reports that a caller has to wait. It reaches callers as an [*mcp.Error] with
 // [jsonrpc.CodeInternal] and the data {"retryAfter": SECONDS}, and over HTTP with status 429.
@@ -79,20 +94,20 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 		return func() {}, nil // a request of the session itself, for a subscription
 	}
 	who := callerOf(ctx, call)
-	now := time.Now()
+	now, nodes := time.Now(), l.nodes()
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
-	b := l.known.of(key{caller, who, ""}, l.Caller)
-	if l.Concurrent > 0 && !listens && b.running >= l.Concurrent {
+	b := l.known.of(key{caller, who, ""}, l.Caller, nodes)
+	if l.Concurrent > 0 && !listens && b.running >= part(l.Concurrent, nodes) {
 		return nil, &Error{fmt.Sprintf("%d requests of this caller are running, which is the limit", b.running), time.Second}
 	}
 	takes := []*bucket{b}
 	if goesOn(call, req) {
-		takes[0] = l.known.of(key{further, who, ""}, l.further())
+		takes[0] = l.known.of(key{further, who, ""}, l.further(), nodes)
 	} else if tool, ok := toolOf(req); ok {
 		for pattern, r := range l.Tools {
 			if matches(pattern, tool) {
-				takes = append(takes, l.known.of(key{ofTool, who, pattern}, r))
+				takes = append(takes, l.known.of(key{ofTool, who, pattern}, r, nodes))
 			}
 		}
 	}

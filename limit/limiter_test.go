@@ -169,6 +169,44 @@ func TestRateOfCallers(t *testing.T) {
 	})
 }
 
+// Nodes that share limits keep them together, and those that are left have them when one ends.
+func TestNodesShareLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := 3
+		var callers []*wire
+		for range nodes {
+			srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 30, Per: 10 * time.Second}, Concurrent: 6, Nodes: func() int { return nodes }})
+			defer srv.Shutdown(t.Context())
+			callers = append(callers, &wire{t: t, h: srv, user: "ada"})
+		}
+		made := func() (n int) {
+			for _, w := range callers[:nodes] {
+				for w.call("one").Code == 200 {
+					n++
+				}
+			}
+			return n
+		}
+		if n := made(); n != 30 {
+			t.Errorf("%d calls at once", n)
+		}
+		time.Sleep(5 * time.Second)
+		if n := made(); n != 15 {
+			t.Errorf("%d calls after 5 s", n)
+		}
+		wantLate(t, callers[0].call("one"), "1", "more requests than 30/10s from one caller")
+		nodes = 2
+		time.Sleep(10 * time.Second)
+		if n := made(); n != 20 { // of what three nodes had: a bucket fills by the rate that it was last asked with
+			t.Errorf("%d calls after 10 s with a node less", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := made(); n != 30 {
+			t.Errorf("%d calls after 10 s of two nodes", n)
+		}
+	})
+}
+
 // A tool has a bucket for each caller; tools of one pattern share it, and all patterns hold.
 func TestRateOfTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
