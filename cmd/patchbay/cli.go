@@ -96,7 +96,7 @@ func (a *app) checkGlobals(verb string) error {
 		a.Server, a.Servers = steer.Up, []string{steer.Up}
 	}
 	if a.PID != 0 && !a.of.takes(gatewayServer) && (!a.of.takes(oneServer|manyServers|loginServer) || a.Server != "" && a.Server != steer.Up) {
-		return usagef("--pid goes with -s up, which is the running patchbay up, and with restart, disable, enable and logs").Hint("patchbay tools -s up --pid " + strconv.Itoa(a.PID))
+		return usagef("--pid goes with -s up, which is the running patchbay up, and with verbs such as restart, logs and nodes").Hint("patchbay tools -s up --pid " + strconv.Itoa(a.PID))
 	}
 	if a.Server != "" && a.dashed {
 		return usagef("both -s %s and a command after -- name a server; keep one", a.Server)

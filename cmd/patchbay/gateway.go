@@ -139,7 +139,8 @@ type reached struct {
 
 // useless are the members of gateway.yaml that have no effect on a verb.
 var useless = map[string][]string{
-	"serve": {"servers", "ready", "views", "page", "listen.admin"}, "bridge": {"views", "page", "listen.admin"}, "run": {"listen", "auth", "login", "ready", "views", "page"}, "chat": {"listen", "auth", "login", "ready", "views", "page"},
+	"serve": {"servers", "ready", "views", "page", "cluster", "listen.admin"}, "bridge": {"views", "page", "cluster", "listen.admin"},
+	"run": {"listen", "auth", "login", "ready", "views", "page", "cluster"}, "chat": {"listen", "auth", "login", "ready", "views", "page", "cluster"},
 }
 
 // memberFlags are the flags that set the same as members.
@@ -171,12 +172,14 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 			return excludes(member, flag)
 		}
 	}
-	for _, member := range []string{"listen.http", "listen.cert", "listen.api", "auth", "login"} {
+	for _, member := range []string{"listen.http", "listen.cert", "listen.api", "auth", "login", "cluster"} {
 		if r != nil && r.stdio && f.Has(member) {
 			return excludes(member, "--stdio")
 		}
 	}
 	switch {
+	case f.Has("cluster") && r != nil && r.ClientCA != "": // a request that another node has received comes without its certificate
+		return excludes("cluster", "--client-ca")
 	case f.Has("servers") && len(a.Servers) > 0 && a.verb != "bridge":
 		return excludes("servers", "-s")
 	case f.Has("servers") && a.dashed:

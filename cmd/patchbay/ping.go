@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/launch"
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/ping"
 )
 
 var pingVerb = verb{
@@ -21,9 +17,7 @@ the server answered.`,
 	command: func() command { return new(pingCmd) },
 }
 
-// pingCmd measures round trips. Revision 2026-07-28 has no ping; there it uses server/discover,
-// which every server answers without work (basic/utilities/ping of 2025-11-25; server/discover of
-// 2026-07-28).
+// pingCmd measures round trips.
 type pingCmd struct {
 	Count    int           `short:"n" default:"4" placeholder:"COUNT" help:"Number of pings; 0: until ctrl-C."`
 	Interval time.Duration `default:"1s" placeholder:"TIME" help:"Pause between two pings."`
@@ -38,104 +32,11 @@ func (c *pingCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	method := "server/discover"
-	if p.Revision().Sessions() {
-		method = "ping"
-	}
-	if !a.JSON {
-		a.print(fmt.Sprintf("%s over %s, revision %s, open after %s", method, wireOf(a.server), p.Revision(), shortTime(time.Since(start))))
-	}
-	t := &roundTrips{a: a, method: method}
-	for n := 1; c.Count == 0 || n <= c.Count; n++ {
-		if n > 1 && !pause(a.ctx, c.Interval) {
-			break
-		}
-		if err := t.one(p, n); err != nil {
-			return err
-		}
-		if a.ctx.Err() != nil {
-			break
-		}
-	}
-	return t.summary()
-}
-
-// pause waits for d, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// roundTrips collects the measurements.
-type roundTrips struct {
-	a      *app
-	method string
-	sent   int
-	times  []time.Duration
-	last   error // the error of the last failed round trip
-}
-
-// one makes a round trip. An error ends the series.
-func (t *roundTrips) one(p *launch.Session, n int) error {
-	start := time.Now()
-	_, err := p.Raw(t.a.ctx, t.method, nil, mcp.WithoutCache())
-	took := time.Since(start)
-	var rpc *mcp.Error
-	switch {
-	case err != nil && t.a.ctx.Err() != nil:
-		return nil // ctrl-C
-	case errors.As(err, &rpc):
-		// A refusal is a response: the round trip was made.
-		t.last = err
-	case err != nil && p.Err() != nil:
-		return err
-	}
-	t.sent++
-	line := struct {
-		N      int     `json:"n"`
-		Method string  `json:"method"`
-		Millis float64 `json:"ms"`
-		Error  string  `json:"error,omitempty"`
-	}{N: n, Method: t.method, Millis: float64(took.Microseconds()) / 1000}
-	text := fmt.Sprintf("%3d  %s", n, shortTime(took))
-	if err != nil {
-		line.Error = err.Error()
-		text += "  " + oneLine(clip(err.Error()))
-	}
-	if err == nil || rpc != nil {
-		t.times = append(t.times, took)
+	s := &ping.Series{Count: c.Count, Interval: c.Interval, Print: a.print, Flush: a.out.Flush}
+	if a.JSON {
+		s.JSON = a.printJSON
 	} else {
-		t.last = err
+		a.print(fmt.Sprintf("%s over %s, revision %s, open after %s", ping.Method(p.Revision()), wireOf(a.server), p.Revision(), shortTime(time.Since(start))))
 	}
-	if t.a.JSON {
-		if err := t.a.printJSON(line); err != nil {
-			return err
-		}
-	} else {
-		t.a.print(text)
-	}
-	return t.a.out.Flush()
-}
-
-// summary prints the totals, and returns the error of a series without any response.
-func (t *roundTrips) summary() error {
-	answered := len(t.times)
-	if !t.a.JSON {
-		text := fmt.Sprintf("%d sent, %d answered", t.sent, answered)
-		if answered > 0 {
-			slices.Sort(t.times)
-			text += fmt.Sprintf("; min %s, median %s, max %s", shortTime(t.times[0]), shortTime(t.times[answered/2]), shortTime(t.times[answered-1]))
-		}
-		t.a.print(text)
-	}
-	if answered == 0 && t.last != nil {
-		return t.last
-	}
-	return nil
+	return s.Run(a.ctx, p)
 }

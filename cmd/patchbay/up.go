@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/chain"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/httpapi"
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/nodes"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/pagelink"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/rerun"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
@@ -120,6 +121,10 @@ func (c *upCmd) Run(a *app) error {
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
 	h.agree = agree.Changes{Asker: a.asker(), Foreign: a.foreign, Asks: a.tty.in && a.tty.err && !a.served}
 	h.deployed()
+	if h.member, err = a.member(h.drained); err != nil || a.ctx.Err() != nil {
+		return err
+	}
+	defer h.member.Close(a.ctx)
 	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed}
 	h.servers = h.newServers(c.Share, c.Knows()) // before the counters, which report on them
 	h.counters = h.newCounters(h.gateway.Owner)
@@ -135,7 +140,7 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	front := func(handler mcp.Handler) *mcp.Server {
-		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched}
+		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched, State: mcp.StateConfig{Keys: h.member.Keys()}}
 	}
 	views := made.Views(h.gateway, gateway.Name, func(handler mcp.Handler) *mcp.Server {
 		srv := front(handler)
@@ -178,6 +183,9 @@ func (c *upCmd) Run(a *app) error {
 			return err
 		}
 		pagelink.Add(page, further)
+		if err := h.join(w); err != nil {
+			return err
+		}
 		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)
 	}
@@ -223,13 +231,15 @@ func (c *upCmd) Run(a *app) error {
 	case err = <-served:
 	}
 	a.leave()
+	drain := h.member.Ending(served, drainTime)
 	stop()
 	following.Wait() // no server changes from here on
 	h.ending.Store(true)
 	if w != nil {
 		// A handler that ignores the end of its context must not delay the end of the program.
-		within(drainTime+drainTime/2, func() { w.End(a.ctx, drainTime) })
+		within(drain+drain/2, func() { w.End(a.ctx, drain) })
 	}
+	h.member.Leave(a.ctx)
 	within(closeTime, h.steers.Ending(h.servers.Close)) // the guards end processes that are still running
 	return err
 }
@@ -265,6 +275,7 @@ type upServer struct {
 	board    *board.Board
 	steers   *steer.Gateway   // nil: a bridge
 	asks     *steer.Questions // nil: nobody but clients answers
+	member   *nodes.Member    // nil: the gateway is alone
 	counters *metrics.Counters
 	ending   atomic.Bool
 	guarded  bool                         // callers need a credential that a person puts into their configuration

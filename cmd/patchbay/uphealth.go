@@ -29,6 +29,7 @@ func (h *upServer) report() *health.Report {
 	h.chain.Report(r)
 	r.Steers = h.steers != nil && h.views != nil // verbs act on up, not on inspect
 	r.Record = h.a.recordState()
+	h.member.Report(r)
 	if h.ending.Load() {
 		r.State = health.Ending
 	}

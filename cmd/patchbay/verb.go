@@ -12,7 +12,7 @@ import (
 // its name.
 var verbs = []*verb{
 	&toolsVerb, &callVerb, &resourcesVerb, &templatesVerb, &readVerb, &promptsVerb, &promptVerb, &discoverVerb, &docsVerb,
-	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &inspectVerb, &pageVerb, &statusVerb, &topVerb, &restartVerb, &disableVerb, &enableVerb, &logsVerb, &loginsVerb, &bridgeVerb,
+	&completeVerb, &watchVerb, &pingVerb, &rawVerb, &runVerb, &evalVerb, &serveVerb, &upVerb, &inspectVerb, &pageVerb, &statusVerb, &topVerb, &restartVerb, &disableVerb, &enableVerb, &logsVerb, &loginsVerb, &nodesVerb, &drainVerb, &bridgeVerb,
 	&configVerb, &tokenVerb, &policyVerb, &gatewayVerb, &auditVerb, &usageVerb, &chatVerb, &traceVerb, &replayVerb, &mockVerb, &newVerb, &openapiVerb, &completionVerb,
 	&loginVerb, &logoutVerb, &whoamiVerb, &versionVerb, &helpVerb,
 }

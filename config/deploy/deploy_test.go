@@ -161,6 +161,29 @@ func TestFaults(t *testing.T) {
 		{"telemetry: {otlp: 'collector:4318'}", "1:19: telemetry.otlp is not the URL of a collector; write it like http://collector:4318"},
 		{"telemetry: {otlp: 'http://u:s3cret@c'}", "1:19: telemetry.otlp has a user name or a password; write it in telemetry.headers"},
 		{"telemetry: {otlp: 'http://c', headers: [a]}", "1:40: telemetry.headers must be a mapping"},
+		{"cluster: embedded", "1:10: cluster must be a mapping"},
+		{"cluster: {node: n1}", "1:10: cluster needs nats; cluster: {nats: embedded}"},
+		{"cluster: {nats: embeded, node: n1}", `1:17: cluster.nats is "embeded", neither embedded nor the URL of a server of NATS; write embedded, or a URL like nats://nats:4222`},
+		{"cluster: {nats: 'http://nats:4222', node: n1}", `1:17: cluster.nats is "http://nats:4222", neither`},
+		{"cluster: {nats: embedded, node: n 1}", `1:33: cluster.node cannot be "n 1"; use letters, digits, - and _`},
+		{"cluster: {nats: embedded, name: a.b}", `1:33: cluster.name cannot be "a.b"; use letters`},
+		{"cluster: {nats: embedded, nod: n1}", `1:27: cluster has no member "nod"; did you mean "node"?`},
+		{"cluster: {nats: embedded, routes: ['nats://a:1'], store: s}", "1:10: nats: embedded needs cluster.listen; add listen: 0.0.0.0:6222"},
+		{"cluster: {nats: embedded, listen: '127.0.0.1:1', store: s}", "1:10: nats: embedded needs cluster.routes; add routes: [nats://HOST:6222]"},
+		{"cluster: {nats: embedded, listen: '127.0.0.1:1', routes: ['nats://a:1']}", "1:10: nats: embedded needs cluster.store; add store:"},
+		{"cluster: {nats: embedded, listen: '0.0.0.0:1', routes: ['nats://a:1'], store: s}", "1:10: cluster.listen is reached from other machines, and whoever connects has all that the cluster keeps; add secret: ${NAME}"},
+		{"cluster: {nats: embedded, listen: 'n1:1', routes: ['nats://a:1'], store: s}", "1:10: cluster.listen is reached from other machines"},
+		{"cluster: {nats: embedded, listen: '6222', node: n1}", `1:35: cluster.listen has "6222", not HOST:PORT; write it like 0.0.0.0:6222`},
+		{"cluster: {nats: embedded, listen: ':6222', node: n1}", `1:35: cluster.listen has ":6222", not HOST:PORT`},
+		{"cluster: {nats: embedded, listen: 'a:0', node: n1}", `1:35: cluster.listen has "a:0", not HOST:PORT`},
+		{"cluster: {nats: embedded, routes: ['a:1'], node: n1}", `1:36: cluster.routes has "a:1", not the address of a node; write it like nats://10.0.0.2:6222`},
+		{"cluster: {nats: embedded, routes: ['nats://a'], node: n1}", `1:36: cluster.routes has "a", not HOST:PORT`},
+		{"cluster: {nats: embedded, credentials: c, node: n1}", "1:10: cluster.credentials is for NATS elsewhere, not for nats: embedded; write secret:"},
+		{"cluster: {nats: embedded, cert: c, node: n1}", "1:10: TLS between nodes needs both cluster.cert and cluster.ca"},
+		{"cluster: {nats: embedded, key: c, node: n1}", "1:10: cluster.key needs cluster.cert; add cert:"},
+		{"cluster: {nats: 'nats://nats:4222', listen: '127.0.0.1:1', node: n1}", "1:10: cluster.listen is for nats: embedded; remove it"},
+		{"cluster: {nats: 'nats://nats:4222', ca: c, node: n1}", "1:10: cluster.cert and cluster.ca need TLS; write tls:// in cluster.nats"},
+		{"cluster: {nats: embedded, drain: 1d, node: n1}", `1:34: cluster.drain is "1d", out of bounds; use 0s to 10m`},
 		{"record: {bytes: 1GiB}", "1:9: record needs dir"},
 		{"record: {dir: d, bytes: 1}", `1:25: record.bytes is "1", not a size with a unit; write it like 512MiB or 10GB`},
 		{"record: {dir: d, bytes: 1KB}", `1:25: record.bytes is "1KB", out of bounds; use 1MiB to 1024TiB`},
@@ -193,10 +216,13 @@ func TestAllFaults(t *testing.T) {
 func TestPlainSecret(t *testing.T) {
 	t.Setenv("DEPLOY_TEST_PASSWORD", "s3cret")
 	for file, want := range map[string]string{
-		"telemetry: {otlp: 'http://c', headers: {X-Key: s3cret}}":                    "g:1:48: telemetry.headers has a value in plain text, which is often a secret; write ${NAME} or {file: PATH} in place of it",
-		"telemetry: {otlp: 'http://c', headers: {X-Key: '${DEPLOY_TEST_PASSWORD}'}}": "",
-		"login: {issuer: 'https://x', client: y, secret: s3cret}":                    "g:1:49: login.secret is in plain text; write ${NAME} or {file: PATH} in place of it",
-		"login: {issuer: 'https://x', client: y, secret: '${DEPLOY_TEST_PASSWORD}'}": "",
+		"telemetry: {otlp: 'http://c', headers: {X-Key: s3cret}}":                                                                "g:1:48: telemetry.headers has a value in plain text, which is often a secret; write ${NAME} or {file: PATH} in place of it",
+		"telemetry: {otlp: 'http://c', headers: {X-Key: '${DEPLOY_TEST_PASSWORD}'}}":                                             "",
+		"login: {issuer: 'https://x', client: y, secret: s3cret}":                                                                "g:1:49: login.secret is in plain text; write ${NAME} or {file: PATH} in place of it",
+		"login: {issuer: 'https://x', client: y, secret: '${DEPLOY_TEST_PASSWORD}'}":                                             "",
+		"cluster: {nats: embedded, node: n, listen: 'a:1', routes: ['nats://b:1'], store: s, secret: s3cret}":                    "g:1:93: cluster.secret is in plain text; write ${NAME} or {file: PATH} in place of it",
+		"cluster: {nats: embedded, node: n, listen: 'a:1', routes: ['nats://b:1'], store: s, secret: '${DEPLOY_TEST_PASSWORD}'}": "",
+		"cluster: {nats: 'nats://u:s3cret@b', node: n}":                                                                          "g:1:17: cluster.nats has a user name or a password in plain text; write ${NAME} or {file: PATH} in place of it, or a file in cluster.credentials",
 	} {
 		f, err := deploy.Parse("g", []byte(file))
 		if err != nil {
@@ -233,11 +259,12 @@ func TestChanged(t *testing.T) {
 	}
 	was := parse("listen: {http: a, cert: c}\nlimits: 1/s\naudit: {file: a}\n")
 	for text, want := range map[string]string{
-		"# comment\naudit: {file: a}\nlimits: [1/s]\nlisten: {http: a, cert: c}":                  "",
-		"listen: {http: b, cert: c, key: d}\nlimits: 1/s\naudit: {file: a}":                       "listen.http listen.key",
-		"listen: {http: a, cert: c, api: true}\nlimits: 1/s\naudit: {file: a}":                    "listen.api",
-		"limits: 1/s\naudit: {file: a}\nlisten: {http: a, cert: c}\npage: {sandbox: 'https://b'}": "page",
-		"limits: 2/s\naudit: {file: a, sync: none}\nready: {wait: 1s}":                            "listen.http listen.cert ready limits audit",
+		"# comment\naudit: {file: a}\nlimits: [1/s]\nlisten: {http: a, cert: c}":                          "",
+		"listen: {http: b, cert: c, key: d}\nlimits: 1/s\naudit: {file: a}":                               "listen.http listen.key",
+		"listen: {http: a, cert: c, api: true}\nlimits: 1/s\naudit: {file: a}":                            "listen.api",
+		"limits: 1/s\naudit: {file: a}\nlisten: {http: a, cert: c}\npage: {sandbox: 'https://b'}":         "page",
+		"listen: {http: a, cert: c}\nlimits: 1/s\naudit: {file: a}\ncluster: {nats: 'nats://c', node: n}": "cluster",
+		"limits: 2/s\naudit: {file: a, sync: none}\nready: {wait: 1s}":                                    "listen.http listen.cert ready limits audit",
 	} {
 		if got := strings.Join(parse(text).Changed(was), " "); got != want {
 			t.Errorf("%q has changed %q, want %q", text, got, want)

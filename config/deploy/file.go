@@ -32,6 +32,7 @@ type File struct {
 	Audit     *Audit     // nil: none
 	Telemetry *Telemetry // nil: none
 	Record    *Record    // nil: none
+	Cluster   *Cluster   // nil: the gateway is alone
 	Views     []View     // in the order of the file
 
 	Warnings Problems // in the order of the file
@@ -142,7 +143,7 @@ func (f *File) Changed(from *File) (members []string) {
 		from = &File{Ready: Ready{Wait: defaultWait}}
 	}
 	now, was := reflect.ValueOf(f).Elem(), reflect.ValueOf(from).Elem()
-	for _, name := range []string{"Servers", "Listen", "Auth", "Login", "Page", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record", "Views"} {
+	for _, name := range []string{"Servers", "Listen", "Auth", "Login", "Page", "Ready", "Policy", "Teams", "Limits", "Audit", "Telemetry", "Record", "Cluster", "Views"} {
 		a, b := now.FieldByName(name), was.FieldByName(name)
 		if reflect.DeepEqual(a.Interface(), b.Interface()) {
 			continue

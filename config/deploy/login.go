@@ -44,7 +44,7 @@ func (r *reader) login(n *yaml.Node) {
 		"secret": func(n *yaml.Node) {
 			l.Secret = r.text(n, "login.secret")
 			if literal(n) {
-				r.warn(n, "write ${NAME} or {file: PATH} in place of it", "login.secret is in plain text")
+				r.warn(n, plainFix, "login.secret is in plain text")
 			}
 		},
 		"url": func(n *yaml.Node) { l.URL = strings.TrimSuffix(r.text(n, "login.url"), "/") },

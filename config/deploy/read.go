@@ -16,7 +16,7 @@ import (
 )
 
 // later are members that this version does not support yet.
-var later = []string{"budgets", "guards", "approval", "vault", "cluster", "lock"}
+var later = []string{"budgets", "guards", "approval", "vault", "lock"}
 
 const (
 	maxItems = 1000 // of a list or a mapping
@@ -25,6 +25,8 @@ const (
 	defaultCheckpoint = 10 * time.Second
 	defaultBytes      = 1 << 30
 	defaultAge        = 7 * day
+
+	plainFix = "write ${NAME} or {file: PATH} in place of it"
 )
 
 // Load reads a file. Its faults are [Problems].
@@ -76,6 +78,7 @@ func (r *reader) read(data []byte) {
 		"audit":     r.audit,
 		"telemetry": r.telemetry,
 		"record":    r.record,
+		"cluster":   r.cluster,
 		"views":     r.views,
 	})
 	if f.Page != nil {
@@ -168,7 +171,7 @@ func (r *reader) telemetry(n *yaml.Node) {
 			r.Members(n, "telemetry.headers", func(key, value *yaml.Node) {
 				t.Headers[key.Value] = r.text(value, "telemetry.headers."+key.Value)
 				if literal(value) {
-					r.warn(value, "write ${NAME} or {file: PATH} in place of it", "telemetry.headers has a value in plain text, which is often a secret")
+					r.warn(value, plainFix, "telemetry.headers has a value in plain text, which is often a secret")
 				}
 			})
 		},

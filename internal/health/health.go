@@ -30,7 +30,7 @@ import (
 
 // Report is the state of a gateway, as "patchbay status" shows it.
 type Report struct {
-	State   string    `json:"state"` // starting, ready, degraded, failing or ending
+	State   string    `json:"state"` // starting, ready, degraded, failing, draining or ending
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`
 	URL     string    `json:"url,omitempty"`  // empty: it serves stdio
@@ -44,6 +44,7 @@ type Report struct {
 	Audit     *Audit     `json:"audit,omitempty"`     // nil: there is no audit log
 	Record    *Record    `json:"record,omitempty"`    // nil: frames are not recorded
 	Telemetry *Telemetry `json:"telemetry,omitempty"` // nil: none is sent
+	Cluster   *Cluster   `json:"cluster,omitempty"`   // nil: the gateway is alone
 	Steers    bool       `json:"steers,omitempty"`    // its servers can be restarted, disabled and enabled
 	Unapplied []string   `json:"unapplied,omitempty"` // changed files that are not in use, each with the first reason
 }
@@ -85,6 +86,12 @@ type View struct {
 	Tokens int    `json:"tokens"` // of its list of tools, about
 
 	Warnings []string `json:"warnings,omitempty"` // what is wrong with it, each with its place in the file
+}
+
+// Cluster says which node of a cluster a gateway is.
+type Cluster struct {
+	Name string `json:"name"`
+	Node string `json:"node"`
 }
 
 // Record is the state of a recording of all frames.
@@ -193,6 +200,7 @@ const (
 	Ready    = "ready"    // all servers can be used, except those left out or disabled
 	Degraded = "degraded" // some cannot, and none of them is required
 	Failing  = "failing"  // none can be used, or a required one cannot
+	Draining = "draining" // they can be used, and callers should go to another node
 	Ending   = "ending"
 )
 

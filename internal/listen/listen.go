@@ -138,6 +138,55 @@ func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 // if there is none. Each is a resource of its own for clients that log in. It is called before Serve.
 func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
 
+// InFront puts a handler in front of all that clients of MCP reach, the limiter and the guard too: around is called with what
+// serves a request here. Loops are refused before it. It is called before Serve.
+func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error)) error {
+	here := e.http.Handler
+	front, err := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p, ok := r.Context().Value(paced{}).(*paced); ok {
+			p.here = true
+		}
+		here.ServeHTTP(w, r)
+	}))
+	if err != nil {
+		return err
+	}
+	e.http.Handler = hop.Refuse(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != Path && !strings.HasPrefix(r.URL.Path, Path+"/") {
+			here.ServeHTTP(w, r)
+			return
+		}
+		p := &paced{ResponseWriter: w}
+		front.ServeHTTP(p, r.WithContext(context.WithValue(r.Context(), paced{}, p)))
+		if p.set {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the next request on the connection
+		}
+	}))
+	return nil
+}
+
+// paced disconnects a client that does not read the answer to a request that is not served here. What serves here does that
+// itself.
+type paced struct {
+	http.ResponseWriter
+	here, set bool
+}
+
+// readTime is how long a client may take to read.
+const readTime = 30 * time.Second
+
+// Unwrap lets [http.ResponseController] find what the writer can do.
+func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// Write implements [http.ResponseWriter].
+func (p *paced) Write(b []byte) (int, error) {
+	if !p.here {
+		p.set = true
+		_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(readTime)) // it has one over TCP
+	}
+	return p.ResponseWriter.Write(b)
+}
+
 // HandlePage serves a page for people at all paths that nothing else has, behind the limiter. The page decides itself
 // which requests it answers. The function over is called when the endpoint ends, after the calls in progress, to end the
 // streams of the page. It is called before Serve.

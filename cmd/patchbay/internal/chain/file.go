@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -63,7 +64,34 @@ func (c *check) values(p *Program) {
 		_, err := tlsfiles.Open(f.Listen.Cert, f.Listen.Key, "", p.Logger)
 		c.report("listen.cert", err)
 	}
+	c.cluster(p)
 	c.addresses()
+}
+
+// cluster checks the files of the member cluster.
+func (c *check) cluster(p *Program) {
+	of := c.file.Cluster
+	if of == nil {
+		return
+	}
+	if of.Store != "" {
+		c.report("cluster.store", folder(of.Store))
+	}
+	if of.Credentials != "" {
+		_, err := os.Stat(of.Credentials)
+		c.report("cluster.credentials", err)
+	}
+	if of.Cert != "" {
+		_, err := tlsfiles.Open(of.Cert, of.Key, "", p.Logger)
+		c.report("cluster.cert", err)
+	}
+	if of.CA != "" {
+		_, err := tlsfiles.Client(of.CA, "", "")
+		c.report("cluster.ca", err)
+	}
+	if c.file.Login != nil {
+		c.file.Warnings = append(c.file.Warnings, c.file.Problem("login", "people who have logged in at one node are strangers to the others", "let a load balancer keep each address at one node, or use auth with an authorization server"))
+	}
 }
 
 // sorted returns the faults in the order of the file; nil: there are none.

@@ -179,6 +179,7 @@ func TestDocumentedFile(t *testing.T) {
 	write(t, filepath.Join(dir, "policy.yaml"), "rules: [{name: a, effect: allow, when: 'true'}]\n")
 	write(t, filepath.Join(dir, "keys.jsonl"), `{"id":"abcdef","hash":"sha256:`+strings.Repeat("ab", 32)+`","subject":"ada"}`+"\n")
 	write(t, filepath.Join(dir, "key"), "sesame\n")
+	write(t, filepath.Join(dir, "cluster.secret"), "sesame\n")
 	write(t, filepath.Join(dir, "gateway.yaml"), example)
 	ca := testcert.New(t, filepath.Join(dir, "ca.pem"))
 	ca.Sign(t, testcert.Loopback(), filepath.Join(dir, "tls.pem"), filepath.Join(dir, "tls.key"))
@@ -187,7 +188,7 @@ func TestDocumentedFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, example)
 	}
-	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "login.secret", "ready.wait", "ready.require[0]", "policy", "limits[1]", "teams.from", "audit.key", "record.age", "listen.metrics", "telemetry.otlp"} {
+	for _, member := range []string{"servers", "listen.http", "listen.cert", "listen.key", "auth[0]", "login.secret", "ready.wait", "ready.require[0]", "policy", "limits[1]", "teams.from", "audit.key", "record.age", "listen.metrics", "telemetry.otlp", "cluster.secret"} {
 		if !f.Has(member) {
 			t.Errorf("the example has no %s", member)
 		}
@@ -227,6 +228,30 @@ func TestDocumentedLogin(t *testing.T) {
 	write(t, path, "listen: {http: 0.0.0.0:8443}\nlogin: {issuer: https://accounts.google.com, client: id, dir: key/x}\n")
 	if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), "2:63: login.dir: ") {
 		t.Errorf("a folder that cannot be: %v", err)
+	}
+}
+
+// Files of cluster are checked, and people who log in at one of several nodes are warned of.
+func TestClusterFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"), "x")
+	path := filepath.Join(dir, "gateway.yaml")
+	p, _ := program()
+	const embedded = "cluster: {nats: embedded, node: n, listen: '127.0.0.1:1', routes: ['nats://127.0.0.1:1'], "
+	for text, want := range map[string]string{
+		embedded + "store: file/x}":                                  "cluster.store: ",
+		embedded + "store: s, cert: file, ca: file}":                 "cluster.cert: ",
+		embedded + "store: s, cert: none, ca: none}":                 "cluster.ca: ",
+		"cluster: {nats: 'nats://a', node: n, credentials: nowhere}": "cluster.credentials: ",
+	} {
+		write(t, path, text)
+		if _, err := p.Check(path, false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	write(t, path, embedded+"store: s}\nlogin: {issuer: https://login.example.com, client: id, url: https://mcp.example.com, dir: login}\n")
+	if f, err := p.Check(path, false); err != nil || !strings.Contains(f.Warnings.Error(), "2:8: people who have logged in at one node are strangers to the others") {
+		t.Errorf("login: %v, %+v", err, f)
 	}
 }
 

@@ -260,6 +260,8 @@ func (g *Gateway) routes() []route {
 			write(w, http.StatusOK, map[string]any{"sessions": list, "total": all})
 			return nil
 		}},
+		{"GET", "/nodes", "List the nodes of the cluster", nil, "", "Nodes", g.nodes},
+		{"POST", "/nodes/{name}/drain", "Let load balancers send a node of the cluster no new requests, until that is undone or the node starts again", nil, "Drain", "Drained", g.drain},
 		{"GET", "/logins", "List the logins of people, the newest first", nil, "", "Logins", g.logins},
 		{"POST", "/logins/end", "End all logins of a person", nil, "Person", "Ended", g.endLogins},
 		{"GET", "/audit", "Show the last selected lines of the audit log", auditQuery, "", "Audit", g.audit},

@@ -71,6 +71,7 @@ func as(g *Gateway, method, path, body string, header map[string]string, roles .
 func TestDocument(t *testing.T) {
 	g, _ := newGateway(t)
 	g.People = &crowd{}
+	g.Nodes = &pair{}
 	var doc struct {
 		OpenAPI string
 		Paths   map[string]map[string]struct {

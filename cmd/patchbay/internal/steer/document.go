@@ -11,7 +11,7 @@ type object = map[string]any
 
 // about explains the parameters.
 var about = map[string]string{
-	"name": "Name of a server, as in mcp.json", "lines": "Number of lines, at most 1000; default 100", "follow": "true: go on with lines as they come, a JSON object a line",
+	"name": "Name of a server, as in mcp.json, or of a node", "lines": "Number of lines, at most 1000; default 100", "follow": "true: go on with lines as they come, a JSON object a line",
 	"server": "Only this server; * stands for any text, here and below", "since": "From this time on, such as 7d, 2h, 15:00 or 2026-11-22", "until": "Before this time",
 	"who": "Only this principal", "team": "Only this team", "client": "Only this client program", "tool": "Only this tool, prompt or URI", "rule": "Only decisions of this rule",
 	"outcome": "Only this outcome, such as ok or error", "fault": "Only errors by deadline, transport or protocol", "slower": "Only calls that took at least this long",
@@ -47,6 +47,10 @@ func schemas() object {
 		"Calls":    of(object{"calls": list("Call"), "total": number}, "calls", "total"),
 		"Session":  of(object{"id": text, "client": text, "version": text, "principal": text, "revision": text, "since": at}, "id", "since"),
 		"Sessions": of(object{"sessions": list("Session"), "total": number}, "sessions", "total"),
+		"Node":     of(object{"name": text, "state": text, "version": text, "url": text, "since": at, "sessions": number}, "name", "state", "sessions"),
+		"Nodes":    of(object{"cluster": text, "node": text, "nodes": list("Node"), "warnings": names}, "cluster", "node", "nodes"),
+		"Drain":    of(object{"undo": object{"type": "boolean", "description": "true: let it get requests again"}}),
+		"Drained":  of(object{"node": text, "draining": flag, "text": text}, "node", "draining", "text"),
 		"Login":    of(object{"subject": text, "name": text, "host": text, "since": at, "ends": at}, "subject", "since", "ends"),
 		"Logins":   of(object{"logins": list("Login"), "total": number}, "logins", "total"),
 		"Person":   of(object{"person": object{"type": "string", "description": "Subject, principal (URL#SUBJECT) or name of the person", "examples": []string{"alice@example.com"}}}, "person"),

@@ -47,7 +47,7 @@ const MaxDrain = 30 * time.Second
 // settleTime bounds the wait for a server that starts.
 const settleTime = 60 * time.Second
 
-// Gateway is a running gateway. All fields but People are required.
+// Gateway is a running gateway. All fields but People and Nodes are required.
 type Gateway struct {
 	Servers  *launch.Servers
 	Report   func() *health.Report
@@ -56,6 +56,7 @@ type Gateway struct {
 	AuditLog string // path of the audit log; empty: none
 	AuditKey string // path of the public key that checks its checkpoints; empty: they are not checked
 	People   People // nil: nobody logs in at the gateway
+	Nodes    Nodes  // nil: the gateway is alone
 
 	// Tools returns the tools that a server has listed, by its own names, in the form of tools/list; nil:
 	// unknown. It asks no server.

@@ -1,0 +1,334 @@
+// Package nodes makes one gateway of several "patchbay up", which the member cluster of gateway.yaml describes.
+//
+// [Open] joins what the nodes share, in servers of NATS in the nodes themselves or elsewhere, and waits until a majority
+// of them answers. [Member.Join] then puts a [cluster.Node] in front of the endpoint. NATS is imported here alone.
+//
+// # Guarantees
+//
+//   - Nothing is written for a call, except for one that opens or ends a session.
+//   - A value in the State has the version of its format. One that is newer than this program is refused, and the error says so.
+//   - While the State does not answer, what was known about draining stays as it is.
+package nodes
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/cluster/nats"
+	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
+)
+
+// Options configure [Open]. All fields are required.
+type Options struct {
+	Cluster *deploy.Cluster
+	Version string            // of this program
+	Logger  *slog.Logger      // of warnings
+	Note    func(text string) // is called with what the start waits for
+
+	// Drained is called after a node was drained, or that was undone, for a person at this node.
+	Drained func(node string, undo bool, by string)
+}
+
+// ErrAway is the error of [Open] if a majority of the nodes, or NATS elsewhere, does not answer in time.
+var ErrAway = fmt.Errorf("nodes: no answer within %v", formTime)
+
+// Member is this process as a node of a cluster. A nil Member is a gateway alone: of its methods, List, Drain and Join are not
+// called then.
+type Member struct {
+	options Options
+	server  *nats.Server // nil: NATS runs elsewhere
+	conn    *natsgo.Conn
+	shared  *nats.Cluster
+	node    *cluster.Node
+	keys    [][]byte
+	entry   entry
+
+	left     bool // Leave was called
+	draining atomic.Bool
+	changed  chan struct{} // has a value when draining has changed
+	stop     context.CancelFunc
+	ended    sync.WaitGroup
+}
+
+const (
+	// formTime bounds the wait for a majority of the nodes at the start.
+	formTime = 2 * time.Minute
+	// noteTime is how long it waits before it says for what, and then between two looks.
+	noteTime = 3 * time.Second
+	// leaveTime bounds what a node that ends says to the others.
+	leaveTime = 3 * time.Second
+	// secretUser is the name with which nodes show each other their secret.
+	secretUser = "patchbay"
+)
+
+// Open joins the cluster. It waits until a majority of its nodes answers, at most two minutes, or until ctx ends. Close ends
+// what it has begun.
+func Open(ctx context.Context, o Options) (*Member, error) {
+	m := &Member{options: o, changed: make(chan struct{}, 1)}
+	ctx, stop := context.WithTimeoutCause(ctx, formTime, ErrAway)
+	defer stop()
+	if err := m.open(ctx); err != nil {
+		m.Close(context.WithoutCancel(ctx))
+		return nil, fmt.Errorf("cluster %s: %w", o.Cluster.Name, err)
+	}
+	return m, nil
+}
+
+func (m *Member) open(ctx context.Context) error {
+	c := m.options.Cluster
+	noted, note := context.WithCancel(ctx)
+	var noting sync.WaitGroup
+	defer noting.Wait()
+	defer note()
+	noting.Go(func() { m.wait(noted) })
+	var err error
+	if c.NATS == deploy.Embedded {
+		err = m.embed()
+	} else {
+		err = m.connect(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if m.shared, err = nats.Open(ctx, m.conn, nats.Options{Cluster: c.Name}); err != nil {
+		if errors.Is(context.Cause(ctx), ErrAway) {
+			return fmt.Errorf("%w of %s; nodes need the same name of the cluster, secret and authority, and addresses that they all reach", ErrAway, m.missing(context.WithoutCancel(ctx)))
+		}
+		return err
+	}
+	return m.announce(ctx)
+}
+
+// embed starts a server of NATS in this process.
+func (m *Member) embed() error {
+	c := m.options.Cluster
+	o := nats.ServerOptions{Cluster: c.Name, Node: c.Node, Listen: c.Listen, Routes: c.Routes, Dir: c.Store, Logger: slog.New(quiet{m.options.Logger.Handler()})}
+	if c.Secret != "" {
+		o.User, o.Password = secretUser, c.Secret
+	}
+	var err error
+	if c.Cert != "" {
+		if o.TLS, err = between(c.Cert, c.Key, c.CA); err != nil {
+			return err
+		}
+	}
+	if m.server, err = nats.Start(o); err != nil {
+		return err
+	}
+	m.conn, err = m.server.Connect(natsgo.Name(c.Node))
+	return err
+}
+
+// between returns the TLS of connections between nodes: each shows its certificate, which ca has signed, and checks the
+// others'. The certificate is read again for each connection.
+func between(cert, key, ca string) (*tls.Config, error) {
+	config, err := tlsfiles.Client("", cert, key)
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool() // authorities of the system know nothing of nodes
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s has no certificate", ca)
+	}
+	config.RootCAs, config.ClientCAs, config.ClientAuth = pool, pool, tls.RequireAndVerifyClientCert
+	show := config.GetClientCertificate
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return show(nil) }
+	return config, nil
+}
+
+// connect connects to a server of NATS elsewhere.
+func (m *Member) connect(ctx context.Context) error {
+	c := m.options.Cluster
+	opts := []natsgo.Option{natsgo.Name(c.Node), natsgo.MaxReconnects(-1), natsgo.Timeout(2 * time.Second)}
+	if c.Credentials != "" {
+		opts = append(opts, natsgo.UserCredentials(c.Credentials))
+	}
+	secure, err := tlsfiles.Client(c.CA, c.Cert, c.Key)
+	if err != nil {
+		return err
+	}
+	if secure != nil {
+		opts = append(opts, natsgo.Secure(secure))
+	}
+	for {
+		if m.conn, err = natsgo.Connect(c.NATS, opts...); err == nil || errors.Is(err, natsgo.ErrAuthorization) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s: %w", context.Cause(ctx), withoutUser(c.NATS), err)
+		case <-time.After(time.Second / 2):
+		}
+	}
+}
+
+// withoutUser returns a URL of NATS for people.
+func withoutUser(at string) string {
+	scheme, host, _ := strings.Cut(at, "://")
+	return scheme + "://" + host[strings.LastIndexByte(host, '@')+1:]
+}
+
+// wait says what the start waits for, until ctx ends.
+func (m *Member) wait(ctx context.Context) {
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(noteTime):
+		}
+		if missing := m.missing(ctx); missing != said && ctx.Err() == nil {
+			m.options.Note("waiting for " + missing)
+			said = missing
+		}
+	}
+}
+
+// missing says what a start lacks.
+func (m *Member) missing(ctx context.Context) string {
+	c := m.options.Cluster
+	if c.NATS != deploy.Embedded {
+		return "JetStream of " + withoutUser(c.NATS)
+	}
+	_, own, _ := net.SplitHostPort(c.Listen)
+	others := 0
+	var away []string
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, route := range c.Routes {
+		asked.Go(func() {
+			conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", route)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				away = append(away, route)
+				others++
+				return
+			}
+			defer conn.Close()
+			from, to := conn.LocalAddr().(*net.TCPAddr), conn.RemoteAddr().(*net.TCPAddr)
+			if !(from.IP.Equal(to.IP) && fmt.Sprint(to.Port) == own) { // to this node itself
+				others++
+			}
+		})
+	}
+	asked.Wait()
+	text := fmt.Sprintf("a majority of %d nodes: ", others+1)
+	switch len(away) {
+	case 0:
+		return text + "all can be reached, and they have not chosen a leader yet"
+	case 1:
+		return text + away[0] + " does not answer"
+	}
+	return text + strings.Join(sorted(away), ", ") + " do not answer"
+}
+
+// Join puts the node in front of a handler, which serves what a single process would, and makes it known to the others. The
+// result serves clients; Leave ends it. The function about is called every few seconds, for what others see of this node.
+func (m *Member) Join(ctx context.Context, about func() About, handler http.Handler) (http.Handler, error) {
+	m.node = &cluster.Node{Name: m.options.Cluster.Node, State: m.shared, Bus: m.shared, Handler: handler, Logger: m.options.Logger}
+	ctx, stop := context.WithTimeoutCause(ctx, formTime, fmt.Errorf("another node has the name %q", m.options.Cluster.Node))
+	defer stop()
+	if err := m.node.Join(ctx); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", m.options.Cluster.Name, err)
+	}
+	live, end := context.WithCancel(context.Background())
+	m.stop = end
+	m.ended.Go(func() { m.watch(live) })
+	m.ended.Go(func() { m.publish(live, about) })
+	return m.node, nil
+}
+
+// Leave ends the node: the others no longer send it requests, and do not miss it.
+func (m *Member) Leave(ctx context.Context) {
+	if m == nil || m.node == nil || m.left {
+		return
+	}
+	m.left = true
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer stop()
+	m.stop()
+	m.ended.Wait()
+	err := errors.Join(m.node.Leave(ctx), m.forget(ctx))
+	if err != nil {
+		m.options.Logger.Warn("the other nodes were not told that this one ends", "err", err)
+	}
+}
+
+// Close leaves the cluster, and ends the connection to NATS and its server in this process.
+func (m *Member) Close(ctx context.Context) {
+	if m == nil {
+		return
+	}
+	m.Leave(ctx)
+	if m.shared != nil {
+		_ = m.shared.Close() // of a connection that ends next
+	}
+	if m.conn != nil {
+		m.conn.Close()
+	}
+	if m.server == nil {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer stop()
+	if err := m.server.Close(ctx); err != nil {
+		m.options.Logger.Warn("the server of NATS did not end", "err", err)
+	}
+}
+
+// Keys seal requestState at all nodes; the first seals, all open. Nil: each process has its own.
+func (m *Member) Keys() [][]byte {
+	if m == nil {
+		return nil
+	}
+	return m.keys
+}
+
+// Report adds the cluster to the state of this process.
+func (m *Member) Report(r *health.Report) {
+	if m == nil {
+		return
+	}
+	r.Cluster = &health.Cluster{Name: m.options.Cluster.Name, Node: m.options.Cluster.Node}
+	if m.draining.Load() && (r.State == health.Ready || r.State == health.Degraded) {
+		r.State = health.Draining
+	}
+}
+
+// balanceTime is how long load balancers may take to see that a node drains.
+const balanceTime = 5 * time.Second
+
+// Ending lets load balancers send this node no new requests, and waits until they have seen that, or ended is readable. It returns
+// the time that calls in progress then have: that of the configuration, or alone without a cluster.
+func (m *Member) Ending(ended <-chan error, alone time.Duration) time.Duration {
+	if m == nil {
+		return alone
+	}
+	m.drains(true)
+	select {
+	case <-ended:
+	case <-time.After(balanceTime):
+	}
+	return m.options.Cluster.Drain
+}

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// node is one up of a cluster.
+type node struct {
+	name string
+	*running
+	out *transcript
+}
+
+const nodesFile = `
+servers: mcp.json
+listen: {http: "127.0.0.1:0"}
+cluster:
+  nats: embedded
+  name: test
+  node: ${NODE}
+  listen: ${NODE_LISTEN}
+  routes: [%s]
+  store: ${NODE}
+  secret: ${NODE_SECRET}
+  drain: 20s
+`
+
+// threeNodes returns three nodes with the servers of a configuration. They have not begun.
+func threeNodes(t *testing.T, servers map[string]any) (nodes []*node) {
+	t.Helper()
+	dir := t.TempDir()
+	writeConfig(t, filepath.Join(dir, "mcp.json"), servers)
+	addresses := make([]string, 3)
+	for i := range addresses {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // all have another port
+		addresses[i] = l.Addr().String()
+	}
+	file := filepath.Join(dir, "gateway.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, nodesFile, "nats://"+strings.Join(addresses, ", nats://")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, address := range addresses {
+		n := &node{name: "n" + strconv.Itoa(i+1), running: new(running), out: new(transcript)}
+		n.cmd, n.stderr = program(t, "up", "--gateway", file)
+		n.cmd.Env = append(n.cmd.Env, "NODE="+n.name, "NODE_LISTEN="+address, "NODE_SECRET=a secret of the test")
+		n.cmd.Stdout = n.out
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// begin starts the process of a node.
+func (n *node) begin(t *testing.T) {
+	t.Helper()
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		n.cmd.Process.Kill()
+		n.cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", n.name, n.stderr)
+		}
+	})
+}
+
+// serves waits until a node serves.
+func (n *node) serves(t *testing.T) {
+	t.Helper()
+	until(t, n.name+" serves", func() bool { return strings.Contains(n.out.String(), "ctrl-C ends it") })
+	n.url = "http://" + addressIn(t, n.out.String()) + "/mcp"
+}
+
+// front sends each connection to the next of some addresses, or to one after it that takes it.
+type front struct {
+	net.Listener
+	to   []string
+	turn atomic.Int64
+}
+
+func newFront(t *testing.T, nodes []*node) *front {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	f := &front{Listener: l}
+	for _, n := range nodes {
+		f.to = append(f.to, strings.TrimSuffix(strings.TrimPrefix(n.url, "http://"), "/mcp"))
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go f.pass(c)
+		}
+	}()
+	return f
+}
+
+func (f *front) pass(c net.Conn) {
+	defer c.Close()
+	first := int(f.turn.Add(1))
+	for i := range f.to {
+		to, err := net.Dial("tcp", f.to[(first+i)%len(f.to)])
+		if err != nil {
+			continue
+		}
+		defer to.Close()
+		go func() {
+			io.Copy(to, c)
+			to.(*net.TCPConn).CloseWrite()
+		}()
+		io.Copy(c, to)
+		return
+	}
+}
+
+// client connects through the front, with a connection for each request.
+func (f *front) client(t *testing.T, r mcp.Revision) *mcp.Session {
+	t.Helper()
+	s, err := f.dial(t, r)
+	if err != nil {
+		t.Fatalf("%s: %v", r, err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (f *front) dial(t *testing.T, r mcp.Revision) (*mcp.Session, error) {
+	c := &mcp.Client{
+		Name: "desk", Revisions: []mcp.Revision{r}, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Thursday"}}, nil
+		},
+	}
+	return c.Dial(t.Context(), "http://"+f.Addr().String()+"/mcp")
+}
+
+// daysServer returns the URL of a server that each node reaches.
+func daysServer(t *testing.T) string {
+	srv := &mcp.Server{Name: "asking", Version: "1"}
+	mcp.AddTool(srv, mcp.Tool{Name: "ask"}, func(ctx context.Context, _ struct{}) (string, error) {
+		day, err := mcp.Elicit[struct {
+			Value string `json:"value"`
+		}](ctx, "Which day?")
+		return day.Value, err
+	})
+	mcp.AddTool(srv, mcp.Tool{Name: "say"}, func(_ context.Context, in struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		return in.Text, nil
+	})
+	web := httptest.NewServer(srv)
+	t.Cleanup(web.Close)
+	return web.URL
+}
+
+// nodesAt returns what patchbay nodes says, at a node.
+func nodesAt(t *testing.T, n *node) (list steer.NodeList, said string, code int) {
+	t.Helper()
+	var out, errs strings.Builder
+	code = run(t.Context(), []string{"nodes", "--json", "--pid", strconv.Itoa(n.cmd.Process.Pid)}, strings.NewReader(""), &out, &errs)
+	if code == 0 {
+		if err := json.Unmarshal([]byte(out.String()), &list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list, errs.String(), code
+}
+
+// states returns the states of nodes by their names.
+func states(l steer.NodeList) string {
+	var list []string
+	for _, n := range l.Nodes {
+		list = append(list, n.Name+" "+n.State)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Three nodes are one gateway for clients whose requests come to any of them. One is drained, ends, and the others go on; the last
+// one alone says that it cannot.
+func TestUpCluster(t *testing.T) {
+	runtimeFolder(t)
+	nodes := threeNodes(t, map[string]any{"asking": map[string]any{"url": daysServer(t)}})
+	nodes[0].begin(t)
+	until(t, "the first node waits", func() bool {
+		return strings.Contains(nodes[0].stderr.String(), "waiting for a majority of 3 nodes: ") && strings.Contains(nodes[0].stderr.String(), " do not answer")
+	})
+	nodes[1].begin(t)
+	nodes[2].begin(t)
+	for _, n := range nodes {
+		n.serves(t)
+	}
+	f := newFront(t, nodes)
+	for _, r := range []mcp.Revision{mcp.V2024_11_05, mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25, mcp.V2026_07_28} {
+		s := f.client(t, r)
+		for i := range 4 {
+			res, err := s.CallTool(t.Context(), "asking_say", map[string]string{"text": fmt.Sprint(i)})
+			if err != nil || res.Text() != fmt.Sprint(i) {
+				t.Fatalf("%s: call %d: %v, %v", r, i, res, err)
+			}
+		}
+		if r < mcp.V2025_06_18 {
+			continue // without elicitation
+		}
+		for range 2 {
+			if res, err := s.CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
+				t.Errorf("%s: a question: %v, %v", r, res, err)
+			}
+		}
+	}
+	var list steer.NodeList
+	until(t, "all nodes are ready", func() bool {
+		list, _, _ = nodesAt(t, nodes[0])
+		return states(list) == "n1 ready, n2 ready, n3 ready"
+	})
+	if list.Cluster != "test" || list.Node != "n1" || list.Nodes[1].URL != nodes[1].url || list.Nodes[2].Version != Version || len(list.Warnings) > 0 {
+		t.Errorf("patchbay nodes = %+v", list)
+	}
+	drains(t, nodes)
+	ends(t, nodes, f)
+	lastNode(t, nodes[0])
+	nodes[0].end(t)
+}
+
+// drains sees that a drained node says so, until that is undone.
+func drains(t *testing.T, nodes []*node) {
+	drain := func(args ...string) string {
+		var out strings.Builder
+		args = append(append([]string{"drain"}, args...), "--pid", strconv.Itoa(nodes[0].cmd.Process.Pid))
+		code := run(t.Context(), args, strings.NewReader(""), &out, &out)
+		return fmt.Sprint(code, " ", out.String())
+	}
+	ready := func(n *node) (code int, body string) {
+		res, err := http.Get(strings.TrimSuffix(n.url, "/mcp") + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		raw, _ := io.ReadAll(res.Body)
+		return res.StatusCode, string(raw)
+	}
+	if got := drain("n4"); !strings.HasPrefix(got, "2 ") || !strings.Contains(got, `no node "n4"; nodes: n1, n2, n3`) {
+		t.Errorf("drain n4 = %s", got)
+	}
+	if got := drain("n2"); !strings.HasPrefix(got, "0 n2: draining;") {
+		t.Errorf("drain n2 = %s", got)
+	}
+	until(t, "n2 drains", func() bool {
+		code, body := ready(nodes[1])
+		return code == http.StatusServiceUnavailable && strings.Contains(body, `"state":"draining"`) && strings.Contains(body, `"cluster":{"name":"test","node":"n2"}`)
+	})
+	if list, _, _ := nodesAt(t, nodes[2]); states(list) != "n1 ready, n2 draining, n3 ready" {
+		t.Errorf("the nodes are %s", states(list))
+	}
+	if got := drain("n2", "--undo"); !strings.HasPrefix(got, "0 n2: no longer draining") {
+		t.Errorf("drain n2 --undo = %s", got)
+	}
+	until(t, "n2 is ready again", func() bool { code, _ := ready(nodes[1]); return code == http.StatusOK })
+}
+
+// end ends a node, which ends as it should.
+func (n *node) end(t *testing.T) {
+	t.Helper()
+	n.cmd.Process.Signal(syscall.SIGTERM)
+	if err := n.cmd.Wait(); err != nil {
+		t.Errorf("%s: %v: %s", n.name, err, n.stderr)
+	}
+}
+
+// ends ends the third node while clients call, and sees that no call fails whose session is not there.
+func ends(t *testing.T, nodes []*node, f *front) {
+	f.turn.Store(-1) // n1 opens the next session
+	older := f.client(t, mcp.V2025_11_25)
+	newer := f.client(t, mcp.V2026_07_28)
+	stop := make(chan struct{})
+	calling := make(chan error, 2)
+	var calls atomic.Int64
+	for _, s := range []*mcp.Session{older, newer} {
+		go func() {
+			for {
+				select {
+				case <-stop:
+					calling <- nil
+					return
+				default:
+				}
+				if res, err := s.CallTool(t.Context(), "asking_say", map[string]string{"text": "x"}); err != nil || res.Text() != "x" {
+					calling <- fmt.Errorf("%s: %v, %w", s.Revision(), res, err)
+					return
+				}
+				calls.Add(1)
+				time.Sleep(10 * time.Millisecond) // which leaves the machine to others
+			}
+		}()
+	}
+	nodes[2].end(t)
+	after := calls.Load()
+	until(t, "calls go on with two nodes", func() bool { return calls.Load() > after+10 || len(calling) > 0 })
+	close(stop)
+	for range 2 {
+		if err := <-calling; err != nil {
+			t.Error(err)
+		}
+	}
+	if list, _, _ := nodesAt(t, nodes[1]); states(list) != "n1 ready, n2 ready" {
+		t.Errorf("the nodes are %s", states(list))
+	}
+	for _, r := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
+		if res, err := f.client(t, r).CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
+			t.Errorf("%s: a question with two nodes: %v, %v", r, res, err)
+		}
+	}
+	nodes[1].cmd.Process.Kill()
+	nodes[1].cmd.Wait()
+}
+
+// lastNode sees that the last of three nodes says what it cannot do, and does what needs no other.
+func lastNode(t *testing.T, n *node) {
+	f := newFront(t, []*node{n})
+	if _, err := f.dial(t, mcp.V2025_11_25); err == nil || !strings.Contains(err.Error(), "the cluster does not answer") {
+		t.Errorf("a session at one of three nodes: %v", err)
+	}
+	if res, err := f.client(t, mcp.V2026_07_28).CallTool(t.Context(), "asking_say", map[string]string{"text": "x"}); err != nil || res.Text() != "x" {
+		t.Errorf("a call without a session at one of three nodes: %v, %v", res, err)
+	}
+	if _, said, code := nodesAt(t, n); code != exitLocal || !strings.Contains(said, "a majority of its nodes has to run") {
+		t.Errorf("patchbay nodes at one of three = %d, %s", code, said)
+	}
+}
