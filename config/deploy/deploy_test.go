@@ -66,6 +66,30 @@ record: {dir: frames, bytes: 1.5MiB, age: "${DEPLOY_TEST_AGE}"}
 	}
 }
 
+// The file of docs/nodes.md makes a node whose name is that of the machine.
+func TestDocumentedCluster(t *testing.T) {
+	page, err := os.ReadFile("../../docs/nodes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	dir := t.TempDir()
+	write(t, dir, "cluster.secret", "sesame\n")
+	f, err := deploy.Parse(filepath.Join(dir, "gateway.yaml"), []byte(example))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, example)
+	}
+	name, _ := os.Hostname()
+	want := &deploy.Cluster{
+		NATS: deploy.Embedded, Name: "patchbay", Node: name, Listen: "0.0.0.0:6222", Routes: []string{"10.0.0.1:6222", "10.0.0.2:6222", "10.0.0.3:6222"},
+		Store: f.Cluster.Store, Secret: "sesame", Cert: filepath.Join(dir, "node.pem"), CA: filepath.Join(dir, "nodes-ca.pem"), Drain: 30 * time.Second,
+	}
+	if !reflect.DeepEqual(f.Cluster, want) || len(f.Warnings) > 0 {
+		t.Errorf("%+v, want %+v; %v", f.Cluster, want, f.Warnings)
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	f, err := deploy.Parse("g", []byte("audit: {file: a}\ntelemetry: {otlp: 'https://c'}\nrecord: {dir: d}\n"))
 	if err != nil {

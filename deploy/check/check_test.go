@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,9 @@ const chart = "../helm/patchbay"
 // rendered are the objects of the chart.
 type rendered struct {
 	deployment appsv1.Deployment
+	set        *appsv1.StatefulSet // of a cluster, in place of the Deployment; nil: there is none
 	service    corev1.Service
+	nodes      *corev1.Service // of a cluster; nil: there is none
 	config     corev1.ConfigMap
 	budget     *policyv1.PodDisruptionBudget // nil: there is none
 }
@@ -59,8 +62,19 @@ func render(values string) (*rendered, error) {
 		switch filepath.Base(name) {
 		case "deployment.yaml":
 			to = &r.deployment
+			if strings.Contains(text, "kind: StatefulSet") {
+				r.set = new(appsv1.StatefulSet)
+				to = r.set
+			}
 		case "service.yaml":
 			to = &r.service
+			if first, second, found := strings.Cut(text, "\n---\n"); found {
+				r.nodes = new(corev1.Service)
+				if err := yaml.UnmarshalStrict([]byte(second), r.nodes); err != nil {
+					return nil, fmt.Errorf("%s: %w\n%s", name, err, second)
+				}
+				text = first
+			}
 		case "config.yaml":
 			to = &r.config
 		case "budget.yaml":
@@ -162,6 +176,77 @@ func TestChart(t *testing.T) {
 		if _, err := render(bad); err == nil || !strings.Contains(err.Error(), "values don't meet the specifications") || !strings.Contains(err.Error(), want) {
 			t.Errorf("values %s: %v, want %q", bad, err, want)
 		}
+	}
+}
+
+// A cluster is a StatefulSet whose pods find each other by name before they are ready, with a configuration that is the same for all.
+func TestChartCluster(t *testing.T) {
+	r, err := render("{gateway: {auth: [x]}, replicas: 3, secret: keys, cluster: {enabled: true, storageClass: fast}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.set == nil || r.nodes == nil {
+		t.Fatalf("%+v", r)
+	}
+	pod := r.set.Spec.Template.Spec
+	box := pod.Containers[0]
+	if r.set.Spec.ServiceName != r.nodes.Name || !r.nodes.Spec.PublishNotReadyAddresses || r.nodes.Spec.ClusterIP != corev1.ClusterIPNone || r.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
+		t.Errorf("the nodes do not find each other: %+v\n%+v", r.set.Spec, r.nodes.Spec)
+	}
+	if len(r.nodes.Spec.Selector) == 0 || !maps.Equal(r.nodes.Spec.Selector, r.set.Spec.Selector.MatchLabels) || !slices.ContainsFunc(box.Ports, func(p corev1.ContainerPort) bool { return p.Name == "nodes" && p.ContainerPort == 6222 }) {
+		t.Errorf("the service of the nodes: %+v, ports %v", r.nodes.Spec, box.Ports)
+	}
+	if box.Lifecycle != nil || *pod.TerminationGracePeriodSeconds != 60 || box.StartupProbe.PeriodSeconds*box.StartupProbe.FailureThreshold <= 120 {
+		t.Errorf("a node has no time to begin or to end: %+v", pod)
+	}
+	claim := r.set.Spec.VolumeClaimTemplates[0]
+	if claim.Name != "state" || *claim.Spec.StorageClassName != "fast" || claim.Spec.Resources.Requests.Storage().String() != "1Gi" || slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "state" }) {
+		t.Errorf("volumes: %+v, %+v", r.set.Spec.VolumeClaimTemplates, pod.Volumes)
+	}
+	if r.budget.Spec.MaxUnavailable.IntValue() != 1 || r.budget.Spec.MinAvailable != nil {
+		t.Errorf("the budget: %+v", r.budget.Spec)
+	}
+	var file struct {
+		Cluster struct {
+			NATS, Listen, Store string
+			Routes              []string
+			Secret              struct{ File string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(r.config.Data["gateway.yaml"]), &file); err != nil {
+		t.Fatal(err)
+	}
+	c := file.Cluster
+	if c.NATS != "embedded" || c.Listen != "0.0.0.0:6222" || c.Store != "/var/lib/patchbay/cluster" || c.Secret.File != "/run/secrets/patchbay/cluster.secret" ||
+		!slices.Equal(c.Routes, []string{"nats://team-patchbay-0.team-patchbay-nodes:6222", "nats://team-patchbay-1.team-patchbay-nodes:6222", "nats://team-patchbay-2.team-patchbay-nodes:6222"}) || r.set.Name != "team-patchbay" {
+		t.Errorf("gateway.yaml: %+v", c)
+	}
+	for _, bad := range []string{"replicas: 2, secret: keys", "secret: keys", "replicas: 3", "replicas: 3, secret: keys, claim: disk"} {
+		if _, err := render("{gateway: {auth: [x]}, cluster: {enabled: true}, " + bad + "}"); err == nil || !strings.Contains(err.Error(), "values don't meet the specifications") {
+			t.Errorf("a cluster of %s: %v", bad, err)
+		}
+	}
+}
+
+// Three nodes have names and volumes of their own, and time to begin and to end.
+func TestComposeNodes(t *testing.T) {
+	p, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{
+		WorkingDir: "..", ConfigFiles: []types.ConfigFile{{Filename: "../compose.nodes.yaml"}}, Environment: types.Mapping{"VERSION": "1.2.3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"n1", "n2", "n3"} {
+		s := p.Services[name]
+		if s.Hostname != name || s.Image != "ghcr.io/patchbay-dev/patchbay:1.2.3-node" || s.User != "65532:65532" || !s.ReadOnly || len(s.Volumes) != 2 || s.Volumes[1].Source != name || s.StopGracePeriod.String() != "1m0s" || len(s.Ports) > 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if !strings.Contains(p.Configs["balancer"].Content, "server "+name+":7420;") {
+			t.Errorf("the balancer does not know %s: %s", name, p.Configs["balancer"].Content)
+		}
+	}
+	if b := p.Services["balancer"]; b.Ports[0].HostIP != "127.0.0.1" || b.Configs[0].Target != "/etc/nginx/nginx.conf" {
+		t.Errorf("%+v", b)
 	}
 }
 

@@ -165,8 +165,8 @@ func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error))
 	return nil
 }
 
-// paced disconnects a client that does not read the answer to a request that is not served here. What serves here does that
-// itself.
+// paced disconnects a client that does not read the answer to a request that is not served here. The handlers of requests
+// that are do that themselves.
 type paced struct {
 	http.ResponseWriter
 	here, set bool
