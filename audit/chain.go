@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ type chain struct {
 	disk  disk
 	sync  func() error                // of file
 	start func(lone bool) bool        // asks for a sync of file, for which disk.wait waits; false: the kernel refuses
+	tail  func() (int64, error)       // the end of file, in less time than stat
 	stat  func() (os.FileInfo, error) // of file
 	end
 	before   string    // name of the rotated file before an empty file
@@ -51,14 +53,14 @@ const lookTime = time.Second
 // gone reports whether the open file was cut, or removed, renamed or replaced; for the latter it looks
 // at most once in lookTime, unless now.
 func (c *chain) gone(now bool) bool {
-	own, err := c.stat()
-	if err != nil {
-		return false
-	}
-	if own.Size() < c.size {
+	if size, err := c.tail(); err == nil && size < c.size {
 		return true
 	}
 	if !now && time.Since(c.looked) < lookTime {
+		return false
+	}
+	own, err := c.stat()
+	if err != nil {
 		return false
 	}
 	c.looked = time.Now()
@@ -126,6 +128,7 @@ func (c *chain) recover() (detail map[string]any, err error) {
 // use makes f the file of the chain.
 func (c *chain) use(f *os.File) {
 	c.file, c.stat, c.looked = f, f.Stat, time.Now()
+	c.tail = func() (int64, error) { return f.Seek(0, io.SeekEnd) } // lines are written by WriteAt
 	c.sync, c.start = func() error { return c.disk.sync(f) }, func(lone bool) bool { return c.disk.start(f, lone) }
 }
 

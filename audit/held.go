@@ -34,8 +34,8 @@ func (t *Trail) End(ctx context.Context, e Entry) {
 	}
 	r.mu.Lock()
 	line, begun := r.entry, r.begins > 0
-	if r.last.Kind != "" {
-		line = r.last
+	if r.last != nil {
+		line = *r.last
 	}
 	r.mu.Unlock()
 	switch failures := map[string]bool{"denied": true, "error": true, "tool error": true}; {

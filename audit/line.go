@@ -154,12 +154,12 @@ func (l *line) join(buf, body []byte, head Head) (grown, used []byte, next Head)
 	body = strconv.AppendInt(body, next.Seq, 10)
 	body = append(body, l.text[l.seq:]...)
 	next.Hash = digest(body) // that of hashOf
-	body = body[len(head.Hash):]
-	buf = append(buf, body[:l.hash]...)
+	text := body[len(head.Hash):]
+	buf = append(buf, text[:l.hash]...)
 	buf = append(buf, `"hash":"`...)
 	buf = append(buf, next.Hash...)
 	buf = append(buf, '"', ',')
-	buf = append(buf, body[l.hash:]...)
+	buf = append(buf, text[l.hash:]...)
 	return append(buf, '\n'), body, next
 }
 

@@ -283,7 +283,7 @@ type record struct {
 	uri     string   // of a resource, with its query; guarded by mu
 	entry   Entry    // as far as it is known; guarded by mu
 	task    string   // id of the task that the call has become; guarded by mu
-	last    Entry    // the end of the last request if the record is held; guarded by mu
+	last    *Entry   // the end of the last request if the record is held; nil: there is none; guarded by mu
 	refusal *refusal // nil: there is none; guarded by mu
 	begins  int      // lines call.begin and call.retry of the first server, in earlier rounds too; guarded by mu
 	probed  bool     // a line stands for the requests to one server after another; guarded by mu
@@ -341,8 +341,10 @@ func (t *Trail) record(ctx context.Context, req *mcp.Request) *record {
 	if t.TraceID != nil {
 		e.Trace = t.TraceID(ctx)
 	}
-	if parent, ok := jsonx.LookupPath(req.Params, "_meta", "traceparent"); ok && e.Trace == "" {
-		e.Trace = traceOf(stringOf(parent))
+	if e.Trace == "" {
+		if parent, ok := jsonx.LookupPath(req.Params, "_meta", "traceparent"); ok {
+			e.Trace = traceOf(stringOf(parent))
+		}
 	}
 	r.names(req)
 	return r
@@ -569,8 +571,10 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 		e.Server, e.Decision = r.refusal.server, r.refusal.decision
 	}
 	r.mu.Unlock()
-	if ruled := (interface{ Rule() string })(nil); o.Outcome == middleware.Denied && errors.As(o.Err, &ruled) { // such as that of a view
-		e.Decision = &Decision{Effect: "deny", Rule: ruled.Rule()}
+	if o.Outcome == middleware.Denied {
+		if ruled := (interface{ Rule() string })(nil); errors.As(o.Err, &ruled) { // such as that of a view
+			e.Decision = &Decision{Effect: "deny", Rule: ruled.Rule()}
+		}
 	}
 	o.Duration -= wait.From(ctx).Asked()                                                     // which is not part of it in revisions with rounds either
 	if call := engine.From(ctx); call != nil && r.call && o.Outcome == middleware.Question { // the end is that of a later round
@@ -620,8 +624,9 @@ func (t *Trail) ended(ctx context.Context, o middleware.Record) {
 	}
 	switch {
 	case r.held:
+		end := e // only these ends are kept
 		r.mu.Lock()
-		r.last = e
+		r.last = &end
 		r.mu.Unlock()
 	case e.Kind == CallEnd && (begun || o.Outcome != middleware.Failed && o.Outcome != middleware.Canceled || !t.begins.Load()):
 		t.Log.Add(e)

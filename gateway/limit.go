@@ -10,8 +10,11 @@ import (
 // limited rewords an error for the caller if it is about a limit of the session that [Source.Open]
 // returned. Other errors are returned unchanged.
 func (up *upstream) limited(method string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var limit *mcp.LimitError
-	if err == nil || !errors.As(err, &limit) {
+	if !errors.As(err, &limit) {
 		return err
 	}
 	unknown, who := "", "the server"

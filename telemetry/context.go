@@ -108,20 +108,16 @@ func withTrace(ctx context.Context, req *mcp.Request) *mcp.Request {
 	}
 	params := jsonx.OrObject(req.Params)
 	meta := req.Param("_meta")
-	if meta == nil {
-		meta = json.RawMessage(`{}`)
-	}
-	if jsonx.KindOf(params) != '{' || jsonx.KindOf(meta) != '{' {
+	if jsonx.KindOf(params) != '{' || meta != nil && jsonx.KindOf(meta) != '{' {
 		return req
 	}
-	if _, ok := jsonx.Lookup(meta, "tracestate"); ok {
-		meta = jsonx.Without(nil, meta, "tracestate")
-	}
 	if state := span.TraceState().String(); state != "" {
-		meta = jsonx.With(nil, meta, "tracestate", jsonx.AppendString(nil, state))
+		params = jsonx.WithIn(nil, params, "_meta", "tracestate", jsonx.AppendString(nil, state))
+	} else if _, ok := jsonx.Lookup(meta, "tracestate"); ok {
+		params = jsonx.With(nil, params, "_meta", jsonx.Without(nil, meta, "tracestate"))
 	}
-	meta = jsonx.With(make([]byte, 0, len(meta)+room), meta, "traceparent", appendParent(make([]byte, 0, room), span))
-	return &mcp.Request{Method: req.Method, Params: jsonx.With(make([]byte, 0, len(params)+len(meta)+room), params, "_meta", meta)}
+	var parent [room]byte
+	return &mcp.Request{Method: req.Method, Params: jsonx.WithIn(make([]byte, 0, len(params)+room), params, "_meta", "traceparent", appendParent(parent[:0], span))}
 }
 
 // appendParent appends traceparent of W3C Trace Context, level 2, in quotes.
@@ -133,8 +129,8 @@ func appendParent(b []byte, span trace.SpanContext) []byte {
 	return append(hex.AppendEncode(append(b, '-'), []byte{byte(known)}), '"')
 }
 
-// room is that of a member with a traceparent.
-const room = 80
+// room is that of a member with a traceparent, and of _meta around it.
+const room = 100
 
 // within is a context with the values of another one, which only adds values to it. Package engine sees through it by
 // the method AddsValuesTo, so that a call that waits needs no further context.

@@ -373,7 +373,10 @@ func TestClientWithoutProvider(t *testing.T) {
 	h := telemetry.Client(nil)(next)
 	trace, _ := oteltrace.TraceIDFromHex(callersTrace)
 	span, _ := oteltrace.SpanIDFromHex(callersSpan)
-	ctx := oteltrace.ContextWithSpanContext(t.Context(), oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled}))
+	config := oteltrace.SpanContextConfig{TraceID: trace, SpanID: span, TraceFlags: oteltrace.FlagsSampled}
+	ctx := oteltrace.ContextWithSpanContext(t.Context(), oteltrace.NewSpanContext(config))
+	config.TraceState, _ = oteltrace.ParseTraceState("k=v")
+	stated := oteltrace.ContextWithSpanContext(t.Context(), oteltrace.NewSpanContext(config))
 	for _, test := range []struct {
 		ctx          context.Context
 		params, want string
@@ -381,6 +384,9 @@ func TestClientWithoutProvider(t *testing.T) {
 		{t.Context(), ` { } `, ` { } `},
 		{ctx, ``, `{"_meta":{"traceparent":"` + callersParent + `"}}`},
 		{ctx, `{"_meta":{"a":1,"traceparent":"old","tracestate":"x=y"},"name":"n"}`, `{"_meta":{"a":1,"traceparent":"` + callersParent + `"},"name":"n"}`},
+		{ctx, `{"_meta":{"tracestate":"x=y"}}`, `{"_meta":{"traceparent":"` + callersParent + `"}}`},
+		{stated, `{"_meta":{"a":1,"tracestate":"x=y"},"name":"n"}`, `{"_meta":{"a":1,"tracestate":"k=v","traceparent":"` + callersParent + `"},"name":"n"}`},
+		{stated, `{}`, `{"_meta":{"tracestate":"k=v","traceparent":"` + callersParent + `"}}`},
 		{ctx, `{"_meta":5}`, `{"_meta":5}`},
 		{ctx, `[]`, `[]`},
 	} {

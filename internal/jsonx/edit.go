@@ -72,3 +72,15 @@ func With(dst, obj []byte, name string, value []byte) []byte {
 	dst = append(dst, value...)
 	return append(dst, obj[end:]...)
 }
+
+// WithIn appends obj, a valid object, with the member name of its member outer set to value: [With] for an object in an object,
+// in one step.
+func WithIn(dst, obj []byte, outer, name string, value []byte) []byte {
+	if at := find(obj, outer); at >= 0 {
+		end := skipValue(obj, at)
+		dst = With(append(dst, obj[:at]...), obj[at:end], name, value)
+		return append(dst, obj[end:]...)
+	}
+	inner := make([]byte, 0, len(`{"":}`)+len(name)+len(value))
+	return With(dst, obj, outer, With(inner, nil, name, value))
+}

@@ -47,6 +47,21 @@ func TestWith(t *testing.T) {
 	}
 }
 
+func TestWithIn(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":1,"b": {"c":[2] } ,"d":3}`: `{"a":1,"b": {"c":[2],"n":9 } ,"d":3}`,
+		`{"b":{"n":{"n":1},"c":2}}`:      `{"b":{"n":9,"c":2}}`,
+		`{"\u0062":{},"n":1}`:            `{"\u0062":{"n":9},"n":1}`,
+		`{"b":null}`:                     `{"b":{"n":9}}`,
+		` { "a":{"b":{}} } `:             ` { "a":{"b":{}},"b":{"n":9} } `,
+		``:                               `{"b":{"n":9}}`,
+	} {
+		if got := string(WithIn([]byte("x"), []byte(in), "b", "n", []byte("9"))); got != "x"+want {
+			t.Errorf("WithIn(%q) = %q, want %q", in, got, "x"+want)
+		}
+	}
+}
+
 // The members that are kept form an object in their order, also when the result overwrites its
 // input.
 func TestFilter(t *testing.T) {

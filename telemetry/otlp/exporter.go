@@ -26,6 +26,8 @@ type Exporter struct {
 	header   http.Header
 	client   *http.Client
 	zip      *gzip.Writer // of sendSpans
+	room     []byte       // the last body of sendSpans, for its memory
+	uploads  atomic.Int32 // bodies that are open
 	queue    chan sdktrace.ReadOnlySpan
 	full     chan struct{} // the queue has a whole batch
 	flushes  chan chan error
@@ -264,7 +266,11 @@ func (e *Exporter) drain(least int, last bool) error {
 }
 
 func (e *Exporter) sendBatch(batch []sdktrace.ReadOnlySpan) error {
-	raw, err := body(e.zip, spanBytes*len(batch), func(w io.Writer) error { return writeSpans(w, batch) })
+	if e.uploads.Load() > 0 { // a transport still reads a former body
+		e.room = nil
+	}
+	raw, err := body(e.room, e.zip, func(w io.Writer) error { return writeSpans(w, batch) })
+	e.room = raw
 	var rejected uint64
 	if err == nil {
 		rejected, err = e.send(spansPath, raw)
@@ -306,7 +312,7 @@ func (e *Exporter) pushMetrics() {
 		}
 		var raw []byte
 		if err == nil {
-			raw, err = body(e.newZip(), 0, func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
+			raw, err = body(nil, e.newZip(), func(w io.Writer) error { return writeMetrics(w, e.o.Resource, list, time.Now()) })
 		}
 		if err == nil {
 			_, err = e.send(metricsPath, raw)

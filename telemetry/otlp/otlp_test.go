@@ -610,3 +610,41 @@ func TestCompression(t *testing.T) {
 		}
 	}
 }
+
+// roundTrip is a function that is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A transport may read a body after its answer, until it closes it. The next request leaves that alone.
+func TestTransportReadsLater(t *testing.T) {
+	var bodies []io.ReadCloser
+	e, err := otlp.New(otlp.Options{Endpoint: "http://localhost:4318", Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		bodies = append(bodies, r.Body)
+		return status(200, ""), nil
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e))
+	names := []string{"first", "other", "third"}
+	for _, name := range names {
+		_, span := p.Tracer("t").Start(t.Context(), name)
+		span.End()
+		if err := p.ForceFlush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, body := range bodies {
+		got, err := io.ReadAll(body)
+		if err := errors.Join(err, body.Close(), body.Close()); err != nil || !bytes.Contains(got, []byte(names[i])) {
+			t.Errorf("body %d has no span %q, %v:\n%s", i, names[i], err, got)
+		}
+	}
+	if len(bodies) != len(names) {
+		t.Errorf("%d requests, want %d", len(bodies), len(names))
+	}
+	if err := p.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

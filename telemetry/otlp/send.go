@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/retryafter"
@@ -64,17 +66,33 @@ func (e *Exporter) newZip() *gzip.Writer {
 	return w
 }
 
-// body returns the body of a request that write writes, of about size bytes before they are compressed.
-func body(zip *gzip.Writer, size int, write func(io.Writer) error) ([]byte, error) {
-	var out bytes.Buffer
+// body returns the body of a request that write writes. It may use the memory of room.
+func body(room []byte, zip *gzip.Writer, write func(io.Writer) error) ([]byte, error) {
+	out := bytes.NewBuffer(room[:0])
 	if zip == nil {
-		out.Grow(size)
-		err := write(&out)
+		err := write(out)
 		return out.Bytes(), err
 	}
-	zip.Reset(&out)
+	zip.Reset(out)
 	err := errors.Join(write(zip), zip.Close())
 	return out.Bytes(), err
+}
+
+// upload is the body of a request. A transport may read it for longer than the request takes, until it closes it.
+type upload struct {
+	*bytes.Reader
+	once sync.Once
+	open *atomic.Int32
+}
+
+func (e *Exporter) upload(body []byte) *upload {
+	e.uploads.Add(1)
+	return &upload{Reader: bytes.NewReader(body), open: &e.uploads}
+}
+
+func (u *upload) Close() error {
+	u.once.Do(func() { u.open.Add(-1) })
+	return nil
 }
 
 // attempt sends a request once. If it fails, again says whether it may be repeated, and after how
@@ -88,10 +106,12 @@ func (e *Exporter) attempt(path string, body []byte) (answer []byte, after time.
 	}()
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+path, nil)
 	if err != nil {
 		return nil, 0, false, err
 	}
+	req.Body, req.ContentLength = e.upload(body), int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return e.upload(body), nil }
 	req.Header = e.header.Clone()
 	req.Header.Set("Content-Type", "application/json")
 	if !e.o.Uncompressed {
