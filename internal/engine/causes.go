@@ -48,9 +48,10 @@ type Causes struct {
 	Asker func(params json.RawMessage) trace.Cause
 
 	mu        sync.Mutex
-	calls     newest[*causedCall] // requests to the server; guarded by mu
-	questions newest[trace.Cause] // requests from the server; guarded by mu
-	open      *causedCall         // of calls, the list of those without an answer; guarded by mu
+	open      map[jsonrpc.ID]*causedCall // requests to the server without an answer; guarded by mu
+	ended     []endedCall                // others, the last maxKept; guarded by mu
+	oldest    int                        // of ended, when that is full; guarded by mu
+	questions newest                     // requests from the server; guarded by mu
 }
 
 // causedCall is a request to the server.
@@ -59,29 +60,29 @@ type causedCall struct {
 	token  string // of progress; empty: none
 	logs   bool   // it asked for log messages
 	stands bool   // it is a subscription
+}
 
-	next, before *causedCall // of those without an answer
+// endedCall is a request that has ended. So many of them in a map would be slow to find the few that are open.
+type endedCall struct {
+	id   jsonrpc.ID
+	call *causedCall
 }
 
 // maxKept bounds the requests whose causes are kept beyond their answers, because messages that
 // belong to them may still come.
 const maxKept = 1024
 
-// newest is a map that drops the oldest of its released entries.
-type newest[T any] struct {
-	byID map[jsonrpc.ID]T
-	ids  []jsonrpc.ID // of the entries that may go, oldest first
+// newest keeps the causes of the last maxKept requests.
+type newest struct {
+	byID map[jsonrpc.ID]trace.Cause
+	ids  []jsonrpc.ID // oldest first
 }
 
-func (k *newest[T]) put(id jsonrpc.ID, v T) {
+func (k *newest) put(id jsonrpc.ID, cause trace.Cause) {
 	if k.byID == nil {
-		k.byID = map[jsonrpc.ID]T{}
+		k.byID = map[jsonrpc.ID]trace.Cause{}
 	}
-	k.byID[id] = v
-}
-
-// release lets an entry go when maxKept others have been released.
-func (k *newest[T]) release(id jsonrpc.ID) {
+	k.byID[id] = cause
 	if k.ids = append(k.ids, id); len(k.ids) > maxKept {
 		delete(k.byID, k.ids[0])
 		k.ids = k.ids[1:]
@@ -93,11 +94,10 @@ func (c *Causes) Begin(ctx context.Context, id jsonrpc.ID, out *Outgoing) trace.
 	call := &causedCall{cause: CauseOf(ctx), token: string(out.Token), logs: out.Logs, stands: out.Method == revision.MethodListen}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls.put(id, call)
-	if call.next = c.open; c.open != nil {
-		c.open.before = call
+	if c.open == nil {
+		c.open = map[jsonrpc.ID]*causedCall{}
 	}
-	c.open = call
+	c.open[id] = call
 	return call.cause
 }
 
@@ -105,18 +105,17 @@ func (c *Causes) Begin(ctx context.Context, id jsonrpc.ID, out *Outgoing) trace.
 func (c *Causes) End(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := c.calls.byID[id]; call != nil {
-		if call.before != nil {
-			call.before.next = call.next
-		} else if c.open == call {
-			c.open = call.next
-		}
-		if call.next != nil {
-			call.next.before = call.before
-		}
-		call.next, call.before = nil, nil
+	call := c.open[id]
+	if call == nil {
+		return
 	}
-	c.calls.release(id)
+	delete(c.open, id)
+	if len(c.ended) < maxKept {
+		c.ended = append(c.ended, endedCall{id, call})
+		return
+	}
+	c.ended[c.oldest] = endedCall{id, call}
+	c.oldest = (c.oldest + 1) % maxKept
 }
 
 // of returns the cause of a frame: For, if it is set, or that of its messages if it is the same for
@@ -170,7 +169,6 @@ func (c *Causes) ofMessage(dir trace.Dir, msg []byte, known trace.Cause) trace.C
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.questions.put(id, known)
-		c.questions.release(id)
 		return known
 	}
 	c.mu.Lock()
@@ -203,7 +201,7 @@ func (c *Causes) ofMessage(dir trace.Dir, msg []byte, known trace.Cause) trace.C
 	}
 	if method == revision.NoteMessage && dir == trace.In { // as for the wire's own calls
 		speaking := func(yield func(*causedCall) bool) {
-			for call := c.open; call != nil; call = call.next {
+			for _, call := range c.open {
 				if !call.stands && !yield(call) {
 					return
 				}
@@ -218,22 +216,27 @@ func (c *Causes) ofMessage(dir trace.Dir, msg []byte, known trace.Cause) trace.C
 
 // causeOf returns the cause of a request to the server; mu is held.
 func (c *Causes) causeOf(id jsonrpc.ID) trace.Cause {
-	if call := c.calls.byID[id]; call != nil {
+	if call := c.open[id]; call != nil {
 		return call.cause
+	}
+	for n := range c.ended { // the newest first, as ids may come again
+		if e := &c.ended[(c.oldest+len(c.ended)-1-n)%len(c.ended)]; e.id == id {
+			return e.call.cause
+		}
 	}
 	return trace.Cause{}
 }
 
 // ofToken returns the cause of progress; mu is held.
 func (c *Causes) ofToken(token string) trace.Cause {
-	for call := c.open; call != nil; call = call.next {
+	for _, call := range c.open {
 		if call.token == token {
 			return call.cause
 		}
 	}
-	for _, call := range c.calls.byID {
-		if call.token == token {
-			return call.cause
+	for _, e := range c.ended {
+		if e.call.token == token {
+			return e.call.cause
 		}
 	}
 	return trace.Cause{}

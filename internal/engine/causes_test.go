@@ -82,8 +82,20 @@ func TestCausesAreBounded(t *testing.T) {
 		c.End(jsonrpc.IntID(n))
 		c.of(&trace.Frame{Dir: trace.In, Msg: fmt.Appendf(nil, `{"id":%d,"method":"ping"}`, n)})
 	}
-	if n, q := len(c.calls.byID), len(c.questions.byID); n > maxKept || q > maxKept || c.open != nil {
-		t.Errorf("%d requests and %d questions are kept, and some are open: %t", n, q, c.open != nil)
+	if n, q := len(c.ended), len(c.questions.byID); n > maxKept || q > maxKept || len(c.open) > 0 {
+		t.Errorf("%d requests and %d questions are kept, and %d are open", n, q, len(c.open))
+	}
+	late := func(n int64) string {
+		return c.of(&trace.Frame{Dir: trace.In, Msg: fmt.Appendf(nil, `{"id":%d,"result":{}}`, n)}).ID
+	}
+	const last = 5*maxKept - 1
+	if newest, oldest, gone := late(last), late(last-maxKept+1), late(last-maxKept); newest != fmt.Sprint(last) || oldest != fmt.Sprint(last-maxKept+1) || gone != "" {
+		t.Errorf("late answers are for %q, %q and %q; want those to the last %d requests alone", newest, oldest, gone, maxKept)
+	}
+	c.Begin(caused(1), jsonrpc.IntID(last), &Outgoing{Method: "tools/call"}) // an id comes again
+	c.End(jsonrpc.IntID(last))
+	if got := late(last); got != "1" {
+		t.Errorf("a late answer is for %q, want the newest request with its id", got)
 	}
 }
 
