@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/cluster"
@@ -22,12 +23,20 @@ func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 	var nodes []*cluster.Node
 	for _, name := range []string{"one", "two"} {
 		g := &gateway.Gateway{Name: "gw"}
-		ended := make(chan struct{})
+		ready, ended := make(chan struct{}, 3), make(chan struct{})
 		for source, f := range map[string]*farm{"db": keeper(mcp.V2025_11_25), "other": keeper(mcp.V2025_11_25), "plain": keeper(mcp.V2026_07_28)} {
 			go func() {
-				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open}) // until the test ends
+				var once sync.Once
+				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open, OnStatus: func(s gateway.Status) {
+					if s.State == gateway.Ready {
+						once.Do(func() { ready <- struct{}{} })
+					}
+				}}) // until the test ends
 				ended <- struct{}{}
 			}()
+		}
+		for range 3 {
+			<-ready
 		}
 		defer func() {
 			stop()
