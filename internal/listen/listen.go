@@ -139,7 +139,8 @@ func (e *Endpoint) Guarded() bool { return e.options.Guard != nil }
 func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
 
 // InFront puts a handler in front of all that clients of MCP reach, the limiter and the guard too: around is called with what
-// serves a request here. Loops are refused before it. It is called before Serve.
+// serves a request here. Loops are refused before it. Event streams that are not served here end with the endpoint, after the calls
+// in progress. It is called before Serve.
 func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error)) error {
 	here := e.http.Handler
 	front, err := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -151,13 +152,22 @@ func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error))
 	if err != nil {
 		return err
 	}
+	ended, end := context.WithCancel(context.Background())
+	e.http.RegisterOnShutdown(end)
 	e.http.Handler = hop.Refuse(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != Path && !strings.HasPrefix(r.URL.Path, Path+"/") {
 			here.ServeHTTP(w, r)
 			return
 		}
 		p := &paced{ResponseWriter: w}
-		front.ServeHTTP(p, r.WithContext(context.WithValue(r.Context(), paced{}, p)))
+		ctx := context.WithValue(r.Context(), paced{}, p)
+		if r.Method == http.MethodGet {
+			stream, stop := context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(ended, stop)()
+			ctx = stream
+		}
+		front.ServeHTTP(p, r.WithContext(ctx))
 		if p.set {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the next request on the connection
 		}

@@ -1,0 +1,84 @@
+package listen
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+)
+
+// A handler in front sees what clients of MCP send, and nothing else. Its event streams end with the endpoint.
+func TestInFront(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(&mcp.Server{Name: "s"}, l, Options{Log: slog.New(slog.DiscardHandler)})
+	e.Mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ready") })
+	err = e.InFront(func(here http.Handler) (http.Handler, error) {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Mcp-Session-Id") == "" {
+				here.ServeHTTP(w, r)
+				return
+			}
+			io.WriteString(w, "elsewhere")
+			if r.Method == http.MethodGet {
+				http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+		}), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := e.Serve()
+	ask := func(method, path, session string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(e.URL, Path)+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Mcp-Session-Id", session)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	for _, tt := range []struct{ method, path, session, want string }{
+		{"POST", "/mcp", "x", "elsewhere"}, {"POST", "/mcp/v/a", "x", "elsewhere"}, {"GET", "/readyz", "x", "ready"}, {"POST", "/mcpx", "x", "the MCP endpoint is at /mcp\n"},
+	} {
+		res := ask(tt.method, tt.path, tt.session)
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if string(body) != tt.want {
+			t.Errorf("%s %s = %q, want %q", tt.method, tt.path, body, tt.want)
+		}
+	}
+	if res := ask("POST", "/mcp", ""); res.StatusCode/100 != 4 {
+		t.Errorf("an empty message to the server itself: HTTP %d", res.StatusCode)
+	} else {
+		res.Body.Close()
+	}
+	stream := ask("GET", "/mcp", "x")
+	defer stream.Body.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- e.End(t.Context(), time.Hour) }()
+	if _, err := io.ReadAll(stream.Body); err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("End = %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the endpoint waits for a stream")
+	}
+	<-served
+}
