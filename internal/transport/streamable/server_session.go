@@ -27,14 +27,15 @@ type session struct {
 	principal string
 	most      int // bounds the running calls, and the unanswered questions; 0 for no bound
 	events    events
-	keeper    *keeper     // nil: the session ends with the process
-	continued bool        // another process has opened it
-	acted     atomic.Bool // more than reads has happened
+	keeper    *keeper // nil: the session ends with the process
 
 	// Guarded by mu of the server.
 	users     int // exchanges at work
 	idleSince time.Time
 	ended     bool
+
+	continued bool        // another process has opened it
+	acted     atomic.Bool // more than reads has happened
 
 	mu      sync.Mutex
 	calls   calls                                // at work; guarded by mu
