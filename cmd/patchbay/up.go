@@ -232,6 +232,9 @@ func (c *upCmd) Run(a *app) error {
 	}
 	a.leave()
 	drain := h.member.Ending(served, drainTime)
+	if h.member != nil {
+		w.Close()
+	}
 	stop()
 	following.Wait() // no server changes from here on
 	h.ending.Store(true)

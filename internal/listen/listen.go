@@ -349,6 +349,20 @@ func (e *Endpoint) Serve() <-chan error {
 	return web.Serve(e.http, e.listener)
 }
 
+// Close takes no more connections, and closes those without a request. A proxy then tries another node, which it does not when End
+// refuses a call. Connections that were just accepted have a moment to send their request.
+func (e *Endpoint) Close() {
+	_ = e.listener.Close() // Serve closes it again
+	if e.beside != nil {
+		_ = e.beside.Close()
+	}
+	e.http.SetKeepAlivesEnabled(false)
+	time.Sleep(acceptedTime)
+}
+
+// acceptedTime is how long an accepted connection may take to send its request.
+const acceptedTime = 200 * time.Millisecond
+
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
 // earlier, even if ctx ends.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
