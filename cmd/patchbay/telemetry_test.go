@@ -1,7 +1,6 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,11 +88,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too much to do", http.StatusServiceUnavailable)
 		return
 	}
-	z, err := gzip.NewReader(r.Body)
-	if err == nil {
-		err = json.NewDecoder(z).Decode(&body)
-	}
-	if err != nil {
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
