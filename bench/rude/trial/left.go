@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,8 +32,7 @@ func marked(variable string) []process {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err != nil || !bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
+		if !isMarked(pid, variable) {
 			continue
 		}
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -41,17 +41,26 @@ func marked(variable string) []process {
 	return list
 }
 
+// isMarked reports whether a process has a variable in its environment. A zombie has none.
+func isMarked(pid int, variable string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00"))
+}
+
 // gone waits until no process has the variable any more, and returns the time that took,
 // or after most the remaining processes.
 func gone(ctx context.Context, variable string, most time.Duration) (time.Duration, []process) {
 	start := time.Now()
-	for {
-		left := marked(variable)
+	for left := marked(variable); ; {
 		took := time.Since(start)
 		if len(left) == 0 || took > most || ctx.Err() != nil {
 			return took, left
 		}
 		time.Sleep(5 * time.Millisecond) // the end of a foreign process cannot be waited for
+		left = slices.DeleteFunc(left, func(p process) bool { return !isMarked(p.pid, variable) })
+		if len(left) == 0 {
+			left = marked(variable) // what those have started, at the end: looking at all processes takes long
+		}
 	}
 }
 
