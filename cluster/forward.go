@@ -69,6 +69,11 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 	case p.owner == "":
 		n.serve(w, r)
 	case p.owner == n.Name && !n.owns():
+		if n.regained(r.Context(), p.since.Add(answerTime)) {
+			p.owner, err = n.find(r.Context(), p.key) // another node may have taken it meanwhile
+			n.at(w, r, p, err)
+			return
+		}
 		refuse(w, http.StatusServiceUnavailable, "this node is cut off from the others, one of which may have the session; try again")
 	case p.owner == n.Name:
 		if p.hops != "" {
@@ -81,6 +86,20 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		p.hops += "+"
 		n.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), place{}, p)))
 	}
+}
+
+// regained waits until this node surely has its sessions again, and reports whether it has them before a time.
+func (n *Node) regained(ctx context.Context, until time.Time) bool {
+	ctx, stop := context.WithDeadline(ctx, until)
+	defer stop()
+	for !n.owns() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return true
 }
 
 // place is where a session is, and how a request gets there.

@@ -36,6 +36,7 @@ type Node struct {
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
 	owners   owners
+	seen     atomic.Int64 // nodes, when they were last counted
 	forward  http.Handler
 	stopped  chan struct{} // closed when Leave is called
 	ended    sync.WaitGroup
@@ -76,8 +77,48 @@ func (n *Node) Join(ctx context.Context) error {
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
 	n.ended.Go(func() { n.stay(lease) })
 	n.ended.Go(n.renew)
+	n.ended.Go(n.count)
 	return nil
 }
+
+// Seen returns how many nodes there are, this one included, as far as it knows. It asks nobody.
+func (n *Node) Seen() int { return max(1, int(n.seen.Load())) }
+
+// count counts the nodes until stopped is closed. While the State does not answer, the last number stays.
+func (n *Node) count() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		<-n.stopped
+		stop()
+	}()
+	for ctx.Err() == nil {
+		live, all := map[string]bool{}, false
+		for c, err := range n.State.Watch(ctx, presencePrefix) {
+			if err != nil {
+				break // and begin anew
+			}
+			switch {
+			case c.Key == "":
+				all = true
+			case c.Deleted:
+				delete(live, c.Key)
+			default:
+				live[c.Key] = true
+			}
+			if all {
+				n.seen.Store(int64(len(live)))
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// presencePrefix is what the keys of the leases of nodes begin with.
+var presencePrefix = leaseKey("node")
 
 // nodeLease is the name of the lease of a node.
 func nodeLease(node string) string { return "node." + node }
@@ -121,6 +162,7 @@ func (n *Node) stay(lease *Lease) {
 		}
 		n.lease.Store(nil)
 		n.Logger.Warn("this node was not seen by the others for a while", "node", n.Name)
+		var warned time.Time
 		for {
 			next, err := Acquire(ctx, n.State, nodeLease(n.Name), n.Name, presence)
 			if err == nil {
@@ -134,9 +176,12 @@ func (n *Node) stay(lease *Lease) {
 			if ctx.Err() != nil {
 				return
 			}
-			n.Logger.Warn("this node is not seen by the others", "node", n.Name, "err", err)
+			if time.Since(warned) > presence {
+				n.Logger.Warn("this node is not seen by the others", "node", n.Name, "err", err)
+				warned = time.Now()
+			}
 			select {
-			case <-time.After(presence):
+			case <-time.After(presence / 10):
 			case <-n.stopped:
 				return
 			}
@@ -167,15 +212,14 @@ func (n *Node) Nodes(ctx context.Context) ([]string, error) {
 	var names []string
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	const prefix = "lease.node"
-	for c, err := range n.State.Watch(ctx, prefix) {
+	for c, err := range n.State.Watch(ctx, presencePrefix) {
 		switch {
 		case err != nil:
 			return nil, err
 		case c.Key == "":
 			return names, nil
 		case !c.Deleted:
-			names = append(names, c.Key[len(prefix)+1:])
+			names = append(names, c.Key[len(presencePrefix)+1:])
 		}
 	}
 	return nil, context.Cause(ctx)

@@ -74,6 +74,12 @@ func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 		return send(node, "tools/call", `{"name":"`+tool+`","arguments":{"text":"x"}}`)
 	}
 	send(nodes[0], "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
+	ready := func(node *cluster.Node) {
+		for list := ""; strings.Count(list, `_set"`) < 3; { // an event of the servers' start, which no client of a test waits for
+			list = send(node, "tools/list", `{}`)
+		}
+	}
+	ready(nodes[0])
 	for _, tool := range []string{"db_set", "plain_set"} {
 		if got := call(nodes[0], tool); strings.Contains(got, `"error"`) {
 			t.Fatalf("%s: %s", tool, got)
@@ -83,6 +89,7 @@ func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nodes[1].Leave(context.Background())
+	ready(nodes[1])
 	for _, c := range []struct {
 		tool string
 		lost bool

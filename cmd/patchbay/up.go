@@ -130,7 +130,7 @@ func (c *upCmd) Run(a *app) error {
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.steered()
-	h.gateway.Middleware = made.Around(h.known)
+	h.gateway.Middleware = h.member.Owned(made.Around(h.known))
 	if !c.Stdio && !c.NoPage {
 		a.tee = new(trace.Tee)
 		defer a.tee.Close()
@@ -139,12 +139,14 @@ func (c *upCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	made.Share(h.member.Seen)
 	front := func(handler mcp.Handler) *mcp.Server {
 		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched, State: mcp.StateConfig{Keys: h.member.Keys()}}
 	}
-	views := made.Views(h.gateway, gateway.Name, func(handler mcp.Handler) *mcp.Server {
+	views := made.Views(h.gateway, gateway.Name, func(path string, handler mcp.Handler) *mcp.Server {
 		srv := front(handler)
 		srv.HTTP = h.front.HTTP
+		srv.HTTP.Sessions = h.member.Sessions(path)
 		return srv
 	})
 	handler := views.All()
@@ -154,6 +156,7 @@ func (c *upCmd) Run(a *app) error {
 		}
 	}
 	h.views, h.front = views, front(handler)
+	h.front.HTTP.Sessions = h.member.Sessions("")
 	admin, err := h.listenAdmin(&c.protection)
 	if err != nil {
 		return err

@@ -54,9 +54,9 @@ func (s *transcript) await(t *testing.T, want string) {
 // until polls until is returns true. The error says what was awaited.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not so within 20 s: %s", what)
+			t.Fatalf("not so within a minute: %s", what)
 		}
 	}
 }

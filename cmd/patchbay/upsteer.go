@@ -34,6 +34,7 @@ func (h *upServer) steered() {
 func (h *upServer) opened(session context.Context) {
 	h.steers.Sessions.Add(session)
 	h.asks.Watch(session)
+	h.gateway.Continues(session)
 	h.counters.Session(session)
 }
 

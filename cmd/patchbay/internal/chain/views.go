@@ -105,7 +105,7 @@ type Views struct {
 	gateway Gateway
 	limited mcp.Handler // the gateway, behind the limits of tools
 	name    func(server, feature string) string
-	front   func(h mcp.Handler) *mcp.Server // makes the server of a path
+	front   func(path string, h mcp.Handler) *mcp.Server // makes the server of a path
 
 	alone   string // the view of Alone; empty: none
 	sizes   sizes
@@ -134,8 +134,8 @@ type served struct {
 
 // Views makes what is served at the endpoint of a gateway and below; it is called before Front. The
 // function name gives the gateway's name of a feature of a server, and front makes the server of each
-// path; the middlewares in front are added to it.
-func (c *Chain) Views(gw Gateway, name func(server, feature string) string, front func(h mcp.Handler) *mcp.Server) *Views {
+// path below the endpoint; the middlewares in front are added to it.
+func (c *Chain) Views(gw Gateway, name func(server, feature string) string, front func(path string, h mcp.Handler) *mcp.Server) *Views {
 	if c.limits != nil {
 		c.limits.split()
 	}
@@ -333,7 +333,7 @@ func (v *Views) Below(path string) *mcp.Server {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.servers[path] == nil {
-		srv := v.front(h)
+		srv := v.front(path, h)
 		srv.Use(v.chain.front...)
 		v.servers[path] = srv
 	}

@@ -101,7 +101,7 @@ func (d *Deployment) rehearsal(servers []launch.Offered, t *tool) (*rehearsal, e
 		about[s.Name] = d.about(&s)
 	}
 	gw := &gateway.Gateway{Name: "patchbay", Middleware: r.chain.Around(func(server string) chain.Server { return about[server] })}
-	r.views = r.chain.Views(gw, gateway.Name, func(h mcp.Handler) *mcp.Server {
+	r.views = r.chain.Views(gw, gateway.Name, func(_ string, h mcp.Handler) *mcp.Server {
 		r.made = h
 		return &mcp.Server{Name: "patchbay", Handler: h}
 	})

@@ -31,7 +31,11 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster/nats"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // Options configure [Open]. All fields are required.
@@ -59,6 +63,7 @@ type Member struct {
 	keys    [][]byte
 	entry   entry
 
+	joined   bool
 	left     bool // Leave was called
 	draining atomic.Bool
 	changed  chan struct{} // has a value when draining has changed
@@ -80,7 +85,7 @@ const (
 // Open joins the cluster. It waits until a majority of its nodes answers, at most two minutes, or until ctx ends. Close ends
 // what it has begun.
 func Open(ctx context.Context, o Options) (*Member, error) {
-	m := &Member{options: o, changed: make(chan struct{}, 1)}
+	m := &Member{options: o, changed: make(chan struct{}, 1), node: &cluster.Node{Name: o.Cluster.Node, Logger: o.Logger}}
 	ctx, stop := context.WithTimeoutCause(ctx, formTime, ErrAway)
 	defer stop()
 	if err := m.open(ctx); err != nil {
@@ -112,6 +117,7 @@ func (m *Member) open(ctx context.Context) error {
 		}
 		return err
 	}
+	m.node.State, m.node.Bus = m.shared, m.shared
 	return m.announce(ctx)
 }
 
@@ -246,12 +252,13 @@ func (m *Member) missing(ctx context.Context) string {
 // Join puts the node in front of a handler, which serves what a single process would, and makes it known to the others. The
 // result serves clients; Leave ends it. The function about is called every few seconds, for what others see of this node.
 func (m *Member) Join(ctx context.Context, about func() About, handler http.Handler) (http.Handler, error) {
-	m.node = &cluster.Node{Name: m.options.Cluster.Node, State: m.shared, Bus: m.shared, Handler: handler, Logger: m.options.Logger}
+	m.node.Handler = handler
 	ctx, stop := context.WithTimeoutCause(ctx, formTime, fmt.Errorf("another node has the name %q", m.options.Cluster.Node))
 	defer stop()
 	if err := m.node.Join(ctx); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", m.options.Cluster.Name, err)
 	}
+	m.joined = true
 	live, end := context.WithCancel(context.Background())
 	m.stop = end
 	m.ended.Go(func() { m.watch(live) })
@@ -261,7 +268,7 @@ func (m *Member) Join(ctx context.Context, about func() About, handler http.Hand
 
 // Leave ends the node: the others no longer send it requests, and do not miss it.
 func (m *Member) Leave(ctx context.Context) {
-	if m == nil || m.node == nil || m.left {
+	if m == nil || !m.joined || m.left {
 		return
 	}
 	m.left = true
@@ -303,6 +310,47 @@ func (m *Member) Keys() [][]byte {
 		return nil
 	}
 	return m.keys
+}
+
+// Sessions keeps the sessions of a server at a path below the endpoint, "" for the endpoint itself, so that another node goes on with
+// them; nil: they end with this process.
+func (m *Member) Sessions(path string) store.Sessions {
+	if m == nil {
+		return nil
+	}
+	if path != "" {
+		path = "/" + path
+	}
+	return m.node.Sessions(listen.Path + path)
+}
+
+// Seen returns how many nodes there are, this one included.
+func (m *Member) Seen() int {
+	if m == nil {
+		return 1
+	}
+	return m.node.Seen()
+}
+
+// Owned puts a check behind the middlewares around a server: for a session that another node may have, nothing is sent to
+// the server.
+func (m *Member) Owned(around func(server string) mcp.Middleware) func(server string) mcp.Middleware {
+	if m == nil {
+		return around
+	}
+	return func(server string) mcp.Middleware {
+		outer := around(server)
+		return func(next mcp.Handler) mcp.Handler {
+			return outer(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+				if call := mcp.CallFrom(ctx); call != nil && call.Session() != nil {
+					if err := m.node.Check(); err != nil {
+						return nil, mcp.Errorf(jsonrpc.CodeInternal, "%s. Nothing was sent to the server; try again", strings.TrimPrefix(err.Error(), "cluster: "))
+					}
+				}
+				return next.Handle(ctx, req)
+			}))
+		}
+	}
 }
 
 // Report adds the cluster to the state of this process.
