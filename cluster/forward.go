@@ -45,11 +45,18 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(headerHops)
 	id := r.Header.Get(headerSession)
 	if id == "" || len(id) > 1024 {
-		n.serve(w, r)
+		other := ""
+		if n.retired.Load() && hops == "" {
+			other = n.another()
+		}
+		n.at(w, r, place{"", other, hops, time.Now()}, nil)
 		return
 	}
 	key := sessionKey(r.URL.Path, id)
 	owner, err := n.find(r.Context(), key)
+	if err == nil && owner == n.Name && n.retired.Load() {
+		owner, err = n.handOver(r.Context(), key)
+	}
 	if err == nil && owner != n.Name && owner != "" && hops != "" {
 		n.owners.forget(key) // what this node has seen is what the other one has seen
 		owner, err = n.find(r.Context(), key)
@@ -84,7 +91,14 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		refuse(w, http.StatusServiceUnavailable, "the session moves from node to node; try again")
 	default:
 		p.hops += "+"
-		n.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), place{}, p)))
+		ctx := context.WithValue(r.Context(), place{}, p)
+		if r.Method == http.MethodGet { // a stream that does not end by itself; its client opens another
+			var stop context.CancelFunc
+			ctx, stop = context.WithCancel(ctx)
+			defer stop()
+			defer context.AfterFunc(n.leaving, stop)()
+		}
+		n.forward.ServeHTTP(w, r.WithContext(ctx))
 	}
 }
 
@@ -206,6 +220,10 @@ func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
 		refuse(w, http.StatusServiceUnavailable, "the node of the session cannot be reached; try again")
 		return
 	}
+	if at.key == "" { // this node alone is left
+		n.serve(w, r)
+		return
+	}
 	e, err := n.State.Get(ctx, at.key)
 	owner := ""
 	switch {
@@ -213,7 +231,7 @@ func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
 		err = nil
 	case err == nil:
 		var rec record
-		if rec, err = readRecord(e); err == nil && rec.Node == at.owner {
+		if rec, err = readRecord(e); err == nil && (rec.Node == at.owner || rec.Node == "") {
 			owner, err = n.take(ctx, e, rec)
 		} else {
 			owner = rec.Node

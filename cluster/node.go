@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,9 +39,12 @@ type Node struct {
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
 	owners   owners
-	seen     atomic.Int64 // nodes, when they were last counted
+	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
+	retired  atomic.Bool
 	forward  http.Handler
-	stopped  chan struct{} // closed when Leave is called
+	leaving  context.Context // ends when Leave is called
+	leave    context.CancelFunc
+	stopped  chan struct{} // closed when Leave has served what it could
 	ended    sync.WaitGroup
 	leftOnce sync.Once
 }
@@ -72,6 +78,7 @@ func (n *Node) Join(ctx context.Context) error {
 	}
 	n.lease.Store(lease)
 	n.stopped = make(chan struct{})
+	n.leaving, n.leave = context.WithCancel(context.Background())
 	n.forward = n.proxy()
 	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
@@ -82,7 +89,29 @@ func (n *Node) Join(ctx context.Context) error {
 }
 
 // Seen returns how many nodes there are, this one included, as far as it knows. It asks nobody.
-func (n *Node) Seen() int { return max(1, int(n.seen.Load())) }
+func (n *Node) Seen() int {
+	if list := n.seen.Load(); list != nil {
+		return max(1, len(*list))
+	}
+	return 1
+}
+
+// Retire makes the other nodes go on with the sessions of this one, which is about to end: requests that come from now on
+// are forwarded to another node. Requests in progress go on here. Call it before Handler refuses requests, and Leave afterwards.
+func (n *Node) Retire() { n.retired.Store(true) }
+
+// another returns a node that has not retired as far as this one knows; empty: there is none.
+func (n *Node) another() string {
+	list := n.seen.Load()
+	if list == nil {
+		return ""
+	}
+	others := slices.DeleteFunc(slices.Clone(*list), func(name string) bool { return name == n.Name })
+	if len(others) == 0 {
+		return ""
+	}
+	return others[rand.IntN(len(others))]
+}
 
 // count counts the nodes until stopped is closed. While the State does not answer, the last number stays.
 func (n *Node) count() {
@@ -102,12 +131,13 @@ func (n *Node) count() {
 			case c.Key == "":
 				all = true
 			case c.Deleted:
-				delete(live, c.Key)
+				delete(live, c.Key[len(presencePrefix)+1:])
 			default:
-				live[c.Key] = true
+				live[c.Key[len(presencePrefix)+1:]] = true
 			}
 			if all {
-				n.seen.Store(int64(len(live)))
+				names := slices.Collect(maps.Keys(live))
+				n.seen.Store(&names)
 			}
 		}
 		select {
@@ -195,6 +225,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	if n.server == nil {
 		return nil
 	}
+	n.leave()
 	err := n.server.Shutdown(ctx)
 	if err != nil {
 		_ = n.server.Close() // the error is that of Shutdown
@@ -210,17 +241,23 @@ func (n *Node) Leave(ctx context.Context) error {
 // Nodes returns the names of the nodes that are seen now.
 func (n *Node) Nodes(ctx context.Context) ([]string, error) {
 	var names []string
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	for c, err := range n.State.Watch(ctx, presencePrefix) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case c.Key == "":
-			return names, nil
-		case !c.Deleted:
+		}
+		if c.Key == "" {
+			break
+		}
+		// A Watch may begin with what was true a moment ago.
+		switch _, err := n.State.Get(ctx, c.Key); {
+		case err == nil:
 			names = append(names, c.Key[len(presencePrefix)+1:])
+		case !errors.Is(err, ErrNotFound):
+			return nil, err
 		}
 	}
-	return nil, context.Cause(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return names, nil
 }

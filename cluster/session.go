@@ -185,7 +185,10 @@ func (n *Node) find(ctx context.Context, key string) (owner string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if r.Node == n.Name { // of a process before this one
+	if r.Node == n.Name || r.Node == "" { // of a process before this one, or of one that has retired
+		if other := n.another(); r.Node == "" && n.retired.Load() && other != "" {
+			return other, nil
+		}
 		return n.take(ctx, e, r)
 	}
 	n.owners.see(key, r.Node)
@@ -224,6 +227,28 @@ func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err e
 	}
 	n.owners.see(e.Key, r.Node)
 	return r.Node, nil
+}
+
+// handOver gives a session of this node up, and returns the node that shall take it; this one if none can.
+func (n *Node) handOver(ctx context.Context, key string) (owner string, err error) {
+	other, given := n.another(), false
+	if other == "" {
+		return n.Name, nil
+	}
+	err = n.change(ctx, key, func(ctx context.Context, e Entry, r record) error {
+		if r.Data == nil {
+			return nil
+		}
+		r.Node = ""
+		_, err := n.State.Put(ctx, key, r.marshal(), e.Version, n.SessionIdle)
+		given = err == nil
+		return err
+	})
+	if err != nil || !given {
+		return n.Name, err
+	}
+	n.owners.forget(key)
+	return other, nil
 }
 
 // opened tells the State of a session whose server does not keep it.

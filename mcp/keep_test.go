@@ -173,7 +173,7 @@ func TestSessionsWithoutTheirStore(t *testing.T) {
 	if status != 503 || none != "" || !strings.Contains(answer, "the store of sessions does not answer") || strings.Contains(answer, "disk") {
 		t.Errorf("initialize: %d %s, session %q", status, answer, none)
 	}
-	if status, answer, _ := asCaller(two, "ada", id, "POST", keepWho); status != 503 || !strings.Contains(answer, "try again") {
+	if status, answer, _ := asCaller(two, "ada", id, "POST", keepWho); status != 503 || !strings.Contains(answer, "the store of sessions does not answer") {
 		t.Errorf("at another server: %d %s", status, answer)
 	}
 	if status, answer, _ := asCaller(one, "ada", id, "POST", keepWho); status != 200 {

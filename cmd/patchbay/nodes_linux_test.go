@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -60,10 +62,11 @@ func threeNodes(t *testing.T, servers map[string]any) (nodes []*node) {
 	if err := os.WriteFile(file, fmt.Appendf(nil, nodesFile, "nats://"+strings.Join(addresses, ", nats://")), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	sockets := socketFolder(t)
 	for i, address := range addresses {
 		n := &node{name: "n" + strconv.Itoa(i+1), running: new(running), out: new(transcript)}
 		n.cmd, n.stderr = program(t, "up", "--gateway", file)
-		n.cmd.Env = append(n.cmd.Env, "NODE="+n.name, "NODE_LISTEN="+address, "NODE_SECRET=a secret of the test")
+		n.cmd.Env = append(n.cmd.Env, "XDG_RUNTIME_DIR="+sockets, "NODE="+n.name, "NODE_LISTEN="+address, "NODE_SECRET=a secret of the test")
 		n.cmd.Stdout = n.out
 		nodes = append(nodes, n)
 	}
@@ -193,14 +196,25 @@ func daysServer(t *testing.T) string {
 // nodesAt returns what patchbay nodes says, at a node.
 func nodesAt(t *testing.T, n *node) (list steer.NodeList, said string, code int) {
 	t.Helper()
-	var out, errs strings.Builder
-	code = run(t.Context(), []string{"nodes", "--json", "--pid", strconv.Itoa(n.cmd.Process.Pid)}, strings.NewReader(""), &out, &errs)
+	out, said, code := n.steer(t, "nodes", "--json")
 	if code == 0 {
-		if err := json.Unmarshal([]byte(out.String()), &list); err != nil {
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return list, errs.String(), code
+	return list, said, code
+}
+
+// steer runs a verb that acts on a node.
+func (n *node) steer(t *testing.T, args ...string) (out, said string, code int) {
+	t.Helper()
+	cmd, stderr := program(t, append(args, "--pid", strconv.Itoa(n.cmd.Process.Pid))...)
+	cmd.Env = n.cmd.Env
+	stdout, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(stdout), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
 // states returns the states of nodes by their names.
@@ -215,7 +229,7 @@ func states(l steer.NodeList) string {
 // Three nodes are one gateway for clients whose requests come to any of them. One is drained, ends, and the others go on; the last
 // one alone says that it cannot.
 func TestUpCluster(t *testing.T) {
-	runtimeFolder(t)
+	t.Parallel()
 	nodes := threeNodes(t, map[string]any{"asking": map[string]any{"url": daysServer(t)}})
 	nodes[0].begin(t)
 	awaited(t, "the first node waits", func() bool {
@@ -261,10 +275,8 @@ func TestUpCluster(t *testing.T) {
 // drains sees that a drained node says so, until that is undone.
 func drains(t *testing.T, nodes []*node) {
 	drain := func(args ...string) string {
-		var out strings.Builder
-		args = append(append([]string{"drain"}, args...), "--pid", strconv.Itoa(nodes[0].cmd.Process.Pid))
-		code := run(t.Context(), args, strings.NewReader(""), &out, &out)
-		return fmt.Sprint(code, " ", out.String())
+		out, said, code := nodes[0].steer(t, append([]string{"drain"}, args...)...)
+		return fmt.Sprint(code, " ", out, said)
 	}
 	ready := func(n *node) (code int, body string) {
 		res, err := http.Get(strings.TrimSuffix(n.url, "/mcp") + "/readyz")
@@ -303,15 +315,17 @@ func (n *node) end(t *testing.T) {
 	}
 }
 
-// ends ends the third node while clients call, and sees that no call fails whose session is not there.
+// ends ends the third node while clients call, and sees that no call fails, also of a session of that node.
 func ends(t *testing.T, nodes []*node, f *front) {
 	f.turn.Store(-1) // n1 opens the next session
 	older := f.client(t, mcp.V2025_11_25)
 	newer := f.client(t, mcp.V2026_07_28)
+	f.turn.Store(1) // n3 opens the next one, which goes on elsewhere
+	moves := f.client(t, mcp.V2025_06_18)
 	stop := make(chan struct{})
-	calling := make(chan error, 2)
+	calling := make(chan error, 3)
 	var calls atomic.Int64
-	for _, s := range []*mcp.Session{older, newer} {
+	for _, s := range []*mcp.Session{older, newer, moves} {
 		go func() {
 			for {
 				select {
@@ -333,7 +347,7 @@ func ends(t *testing.T, nodes []*node, f *front) {
 	after := calls.Load()
 	awaited(t, "calls go on with two nodes", func() bool { return calls.Load() > after+10 || len(calling) > 0 })
 	close(stop)
-	for range 2 {
+	for range 3 {
 		if err := <-calling; err != nil {
 			t.Error(err)
 		}
@@ -353,7 +367,7 @@ func ends(t *testing.T, nodes []*node, f *front) {
 // lastNode sees that the last of three nodes says what it cannot do, and does what needs no other.
 func lastNode(t *testing.T, n *node) {
 	f := newFront(t, []*node{n})
-	if _, err := f.dial(t, mcp.V2025_11_25); err == nil || !strings.Contains(err.Error(), "the cluster does not answer") {
+	if _, err := f.dial(t, mcp.V2025_11_25); err == nil || !strings.Contains(err.Error(), "the store of sessions does not answer") {
 		t.Errorf("a session at one of three nodes: %v", err)
 	}
 	if res, err := f.client(t, mcp.V2026_07_28).CallTool(t.Context(), "asking_say", map[string]string{"text": "x"}); err != nil || res.Text() != "x" {

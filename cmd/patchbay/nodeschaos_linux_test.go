@@ -176,7 +176,8 @@ func TestNodesChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
 	}
-	runtimeFolder(t)
+	t.Parallel()
+	sockets := socketFolder(t)
 	book := &ledger{runs: map[string]int{}}
 	dir := t.TempDir()
 	writeConfig(t, filepath.Join(dir, "mcp.json"), map[string]any{"ledger": map[string]any{"url": book.serve(t)}})
@@ -190,7 +191,7 @@ func TestNodesChaos(t *testing.T) {
 	begin := func(i int) {
 		n := &node{name: "n" + fmt.Sprint(i+1), running: new(running), out: new(transcript)}
 		n.cmd, n.stderr = program(t, "up", "--gateway", file, "--no-page")
-		n.cmd.Env = append(n.cmd.Env, "NODE="+n.name, "NODE_HTTP="+web[i], "NODE_LISTEN="+between[i], "NODE_SECRET=a secret of the test")
+		n.cmd.Env = append(n.cmd.Env, "XDG_RUNTIME_DIR="+sockets, "NODE="+n.name, "NODE_HTTP="+web[i], "NODE_LISTEN="+between[i], "NODE_SECRET=a secret of the test")
 		n.cmd.Stdout = n.out
 		n.url = "http://" + web[i] + "/mcp"
 		n.begin(t)
@@ -227,8 +228,9 @@ func TestNodesChaos(t *testing.T) {
 	}
 	all.Wait()
 	for _, n := range nodes {
-		n.end(t)
+		all.Go(func() { n.end(t) })
 	}
+	all.Wait()
 	judge(t, dir, book, callers, harms)
 }
 

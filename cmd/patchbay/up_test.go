@@ -65,12 +65,19 @@ func until(t *testing.T, what string, is func() bool) {
 // that are started afterwards.
 func runtimeFolder(t *testing.T) string {
 	t.Helper()
+	dir := socketFolder(t)
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	return dir
+}
+
+// socketFolder makes a folder for sockets.
+func socketFolder(t *testing.T) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "pb")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	t.Setenv("XDG_RUNTIME_DIR", dir)
 	return dir
 }
 

@@ -30,7 +30,7 @@ func Nodes(t *testing.T, join func(t *testing.T) ([]cluster.State, []cluster.Bus
 			test(t, Join(t, states, buses))
 		})
 	}
-	for name, test := range map[string]func(t *testing.T, f *Members){"kept": sessions, "continued": continued, "restarted": restarted} {
+	for name, test := range map[string]func(t *testing.T, f *Members){"kept": sessions, "continued": continued, "restarted": restarted, "retired": retired} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			states, buses := join(t)
@@ -46,6 +46,8 @@ type Members struct {
 	front   *httptest.Server
 	turn    atomic.Int64
 	down    []atomic.Bool // the front leaves these out
+
+	begun, finish chan struct{} // calls of slow
 }
 
 // Join begins as many nodes as there are states, and ends them with the test.
@@ -63,7 +65,7 @@ func JoinKept(t *testing.T, states []cluster.State, buses []cluster.Bus) *Member
 func begin(t *testing.T, states []cluster.State, buses []cluster.Bus, keep bool) *Members {
 	t.Helper()
 	n := len(states)
-	f := &Members{down: make([]atomic.Bool, n), Nodes: make([]*cluster.Node, n), Servers: make([]*mcp.Server, n)}
+	f := &Members{begun: make(chan struct{}), finish: make(chan struct{}), down: make([]atomic.Bool, n), Nodes: make([]*cluster.Node, n), Servers: make([]*mcp.Server, n)}
 	for i := range n {
 		f.start(t, i, states[i], buses[i], keep)
 	}
@@ -95,7 +97,7 @@ func begin(t *testing.T, states []cluster.State, buses []cluster.Bus, keep bool)
 func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bus, keep bool) {
 	t.Helper()
 	name := fmt.Sprint("n", i)
-	s := newServer(name)
+	s := f.newServer(name)
 	node := &cluster.Node{Name: name, State: state, Bus: bus, Handler: s, Logger: slog.New(slog.DiscardHandler)}
 	if keep {
 		s.HTTP.Sessions = node.Sessions("/")
@@ -110,7 +112,7 @@ func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bu
 
 type none struct{}
 
-func newServer(name string) *mcp.Server {
+func (f *Members) newServer(name string) *mcp.Server {
 	s := &mcp.Server{
 		Name: "nodes", Version: "1",
 		State: mcp.StateConfig{Keys: [][]byte{[]byte("a key that all nodes of this test have")}},
@@ -124,6 +126,11 @@ func newServer(name string) *mcp.Server {
 			return "", err
 		}
 		return r.Text(), nil
+	})
+	mcp.AddTool(s, mcp.Tool{Name: "slow", Description: "ends when it is told to"}, func(context.Context, none) (string, error) {
+		f.begun <- struct{}{}
+		<-f.finish
+		return name + " was slow", nil
 	})
 	mcp.AddTool(s, mcp.Tool{Name: "steps", Description: "reports progress"}, func(ctx context.Context, _ none) (string, error) {
 		for i := range 5 {
@@ -412,5 +419,40 @@ func restarted(t *testing.T, f *Members) {
 	}
 	if status, answer := over.send(t, "ping", `{}`); status != http.StatusNotFound {
 		t.Errorf("a session that had ended: %d %s", status, answer)
+	}
+}
+
+// retired sees that the sessions of a node that is about to end go on elsewhere, although clients still come to it, and that
+// a call in progress there ends as it should.
+func retired(t *testing.T, f *Members) {
+	c := f.open(t, latest)
+	at := c.where(t)
+	i := slices.IndexFunc(f.Nodes, func(n *cluster.Node) bool { return n.Name == at })
+	for deadline := time.Now().Add(patience); f.Nodes[i].Seen() < len(f.Nodes); { // there is no event for what a node has seen
+		if time.Now().After(deadline) {
+			t.Fatalf("%s sees %d nodes", at, f.Nodes[i].Seen())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	slow := make(chan string)
+	go func() {
+		again := *c
+		again.n = 1000
+		_, answer := again.send(t, "tools/call", `{"name":"slow","arguments":{}}`)
+		slow <- answer
+	}()
+	<-f.begun
+	f.Nodes[i].Retire()
+	for range 6 {
+		if got := c.where(t); got == at {
+			t.Errorf("a call ran on %s, which has retired", got)
+		}
+	}
+	if now := f.open(t, latest).where(t); now == at {
+		t.Errorf("a session was opened on %s, which has retired", now)
+	}
+	f.finish <- struct{}{}
+	if answer := <-slow; !strings.Contains(answer, at+" was slow") {
+		t.Errorf("the call in progress: %s", answer)
 	}
 }

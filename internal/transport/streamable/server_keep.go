@@ -19,7 +19,7 @@ import (
 // storeTime bounds how long an operation of a store of sessions may take.
 const storeTime = 3 * time.Second
 
-var errStore = errors.New("the store of sessions does not answer; try again")
+var errStore = errors.New("the store of sessions does not answer")
 
 // keeper keeps a session in the store of its server.
 type keeper struct {

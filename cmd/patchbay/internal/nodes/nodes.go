@@ -272,11 +272,14 @@ func (m *Member) Leave(ctx context.Context) {
 		return
 	}
 	m.left = true
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
-	defer stop()
 	m.stop()
 	m.ended.Wait()
-	err := errors.Join(m.node.Leave(ctx), m.forget(ctx))
+	bounded := func(f func(context.Context) error) error {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+		defer stop()
+		return f(ctx)
+	}
+	err := errors.Join(bounded(m.node.Leave), bounded(m.forget))
 	if err != nil {
 		m.options.Logger.Warn("the other nodes were not told that this one ends", "err", err)
 	}
@@ -378,5 +381,6 @@ func (m *Member) Ending(ended <-chan error, alone time.Duration) time.Duration {
 	case <-ended:
 	case <-time.After(balanceTime):
 	}
+	m.node.Retire()
 	return m.options.Cluster.Drain
 }
