@@ -110,6 +110,23 @@ type front struct {
 	net.Listener
 	to   []string
 	turn atomic.Int64
+	away []atomic.Bool // of to: /readyz says that it may get no requests
+}
+
+// look asks each node whether it may get requests, as load balancers do, until the test ends.
+func (f *front) look(t *testing.T) {
+	for i, at := range f.to {
+		go func() {
+			for t.Context().Err() == nil {
+				res, err := http.Get("http://" + at + "/readyz")
+				f.away[i].Store(err != nil || res.StatusCode != http.StatusOK)
+				if err == nil {
+					res.Body.Close()
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}()
+	}
 }
 
 func newFront(t *testing.T, nodes []*node) *front {
@@ -123,6 +140,7 @@ func newFront(t *testing.T, nodes []*node) *front {
 	for _, n := range nodes {
 		f.to = append(f.to, strings.TrimSuffix(strings.TrimPrefix(n.url, "http://"), "/mcp"))
 	}
+	f.away = make([]atomic.Bool, len(f.to))
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -139,7 +157,11 @@ func (f *front) pass(c net.Conn) {
 	defer c.Close()
 	first := int(f.turn.Add(1))
 	for i := range f.to {
-		to, err := net.Dial("tcp", f.to[(first+i)%len(f.to)])
+		n := (first + i) % len(f.to)
+		if f.away[n].Load() {
+			continue
+		}
+		to, err := net.Dial("tcp", f.to[n])
 		if err != nil {
 			continue
 		}
@@ -267,6 +289,7 @@ func TestUpCluster(t *testing.T) {
 		t.Errorf("patchbay nodes = %+v", list)
 	}
 	drains(t, nodes)
+	f.look(t)
 	ends(t, nodes, f)
 	lastNode(t, nodes[0])
 	nodes[0].end(t)
