@@ -305,6 +305,11 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 		}
 		up.pool.release(c, res, waits)
 	}()
+	if session := clientOf(ctx).session; session != nil && leaves(req.Method) {
+		if k := note.ContinuableOf(session); k != nil {
+			k.Noted(ctx) // before the server has state, so that its loss is never hidden
+		}
+	}
 	res, err = c.h.Handle(ctx, req)
 	return res, c, up.limited(req.Method, up.pool.heard(err))
 }

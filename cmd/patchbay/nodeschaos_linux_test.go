@@ -103,7 +103,7 @@ func (c *caller) call(t *testing.T, url string, end time.Time) {
 		c.slowest = max(c.slowest, time.Since(began))
 		switch {
 		case err != nil:
-			c.failures[chaosWords(err)]++
+			c.failures[string(c.revision)+": "+chaosWords(err)]++
 			if errors.Is(err, mcp.ErrSessionLost) {
 				c.lost++
 			}

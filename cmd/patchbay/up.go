@@ -139,7 +139,9 @@ func (c *upCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	made.Share(h.member.Seen)
+	if h.member != nil {
+		made.Share(h.member.Seen)
+	}
 	front := func(handler mcp.Handler) *mcp.Server {
 		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched, State: mcp.StateConfig{Keys: h.member.Keys()}}
 	}

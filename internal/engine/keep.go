@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/note"
@@ -16,7 +17,9 @@ import (
 
 // Keeping is what a session has beside, if another process may continue it.
 type Keeping struct {
-	changed func() // what State returns has changed; must not block
+	changed func()                    // what State returns has changed; must not block
+	kept    func(ctx context.Context) // waits until the last change is kept, or for a while
+	pending atomic.Bool               // Used has taken note of something, and Noted has not waited for it
 
 	mu   sync.Mutex
 	used map[string]struct{} // servers behind the handler with state for the session; guarded by mu
@@ -34,6 +37,15 @@ func (k *Keeping) Used(server string) {
 	k.mu.Unlock()
 	if !before {
 		k.changed()
+		k.pending.Store(true)
+	}
+}
+
+// Noted implements [note.Continuable].
+func (k *Keeping) Noted(ctx context.Context) {
+	if k.pending.Load() {
+		k.kept(ctx)
+		k.pending.Store(false)
 	}
 }
 
@@ -54,12 +66,13 @@ type sessionState struct {
 	Servers      []string        `json:"servers,omitempty"`   // behind the handler that keep state for it
 }
 
-// Keep makes changed be called when what State returns has changed. It is called before the first request is served.
-func (s *Session) Keep(changed func()) {
+// Keep makes changed be called when what State returns has changed, and kept where that has to be kept before something
+// happens. It is called before the first request is served.
+func (s *Session) Keep(changed func(), kept func(ctx context.Context)) {
 	if s.keeping == nil {
 		s.keeping = new(Keeping)
 	}
-	s.keeping.changed = changed
+	s.keeping.changed, s.keeping.kept = changed, kept
 }
 
 // State returns what [Engine.Restore] makes a session of.

@@ -100,6 +100,9 @@ type Continuable interface {
 	// Used takes note that a server keeps state for the session.
 	Used(server string)
 
+	// Noted waits until what Used has taken note of is kept, or for a second at most. It costs nothing if it is.
+	Noted(ctx context.Context)
+
 	// Lost returns the servers that kept state for the session in the process that had it before.
 	Lost() []string
 }

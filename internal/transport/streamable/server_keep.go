@@ -26,8 +26,9 @@ type keeper struct {
 	putting sync.Mutex // one change at a time, so that the newest counts
 	ended   bool       // guarded by putting
 
-	mu  sync.Mutex
-	due bool // a goroutine is about to put; guarded by mu
+	mu   sync.Mutex
+	due  bool          // a goroutine is about to put; guarded by mu
+	last chan struct{} // closed when the last goroutine has put, or failed; nil: there was none; guarded by mu
 }
 
 // keep prepares a session for the store. Without one it does nothing.
@@ -36,7 +37,7 @@ func (s *Server) keep(sess *session) {
 		return
 	}
 	sess.keeper = new(keeper)
-	sess.Session.Keep(func() { sess.keeper.later(sess) })
+	sess.Session.Keep(func() { sess.keeper.later(sess) }, sess.keeper.settled)
 }
 
 // put writes the session to the store.
@@ -62,11 +63,35 @@ func (k *keeper) later(sess *session) {
 		return
 	}
 	k.due = true
+	put := make(chan struct{})
+	k.last = put
 	go func() { // ends within storeTime for each put
+		defer close(put)
 		if err := k.put(context.Background(), sess); err != nil {
 			sess.server.Logger.Warn("a session was not kept as it is now; another process would continue an older state of it", "conn", sess.name, "err", err)
 		}
 	}()
+}
+
+// settleTime bounds how long a call waits for the store.
+const settleTime = time.Second
+
+// settled waits until the last change is in the store, but not for long: if the store does not answer, calls go on in
+// the sessions that are open.
+func (k *keeper) settled(ctx context.Context) {
+	k.mu.Lock()
+	last := k.last
+	k.mu.Unlock()
+	if last == nil {
+		return
+	}
+	t := time.NewTimer(settleTime)
+	defer t.Stop()
+	select {
+	case <-last:
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // drop forgets a session that has ended, unless another process continues it or may do so. The error is that of

@@ -5,7 +5,8 @@
 //
 // # Guarantees
 //
-//   - Nothing is written for a call, except for one that opens or ends a session.
+//   - Nothing is written for a call, except for one that opens or ends a session, and for the first one of a session to a server that
+//     keeps state for it.
 //   - A value in the State has the version of its format. One that is newer than this program is refused, and the error says so.
 //   - While the State does not answer, what was known about draining stays as it is.
 package nodes
