@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +53,10 @@ type bus struct {
 type conn struct {
 	*stream.Conn
 	peer   string // the id of the other process
-	accept func() // nil when its first message has come
+	other  string // the id of the other end
+	accept func() // nil when its first message has come; guarded by the mutex of the bus
+	got    uint64 // messages that the other end has got for sure; used by watch alone
+	absent int    // beats in a row in which the other end was not there; used by watch alone
 }
 
 // peer is another process to which connections are open.
@@ -73,7 +78,7 @@ func (b *bus) open(nc *nats.Conn, prefix string) error {
 	if err := messages.SetPendingLimits(-1, -1); err != nil {
 		return err
 	}
-	beats, err := nc.Subscribe(b.beats(b.id), func(m *nats.Msg) { _ = m.Respond(nil) })
+	beats, err := nc.Subscribe(b.beats(b.id), func(m *nats.Msg) { _ = m.Respond(b.seen(m.Data)) })
 	if err != nil {
 		return err
 	}
@@ -156,7 +161,7 @@ const (
 // add begins a connection with another process.
 func (b *bus) add(id, process, other string, local, remote net.Addr, accept func(*stream.Conn)) *conn {
 	subject := b.inbox(process, other)
-	c := &conn{peer: process}
+	c := &conn{peer: process, other: other}
 	c.Conn = stream.New(func(m []byte) error { return b.nc.Publish(subject, m) }, local, remote, func() { b.remove(id) })
 	if accept != nil {
 		c.accept = func() { accept(c.Conn) }
@@ -201,11 +206,18 @@ func (b *bus) leave(id string) {
 	}
 }
 
-// watch ends the connections to a process that does not answer.
+// watch ends the connections to a process that does not answer, and those whose messages were lost on the way, which nothing else
+// would show if they were the last ones.
 func (b *bus) watch(ctx context.Context, process string) {
+	before := map[*conn]uint64{} // sent until the beat before
 	for {
+		now := b.unconfirmed(process)
+		var ask strings.Builder
+		for c := range now {
+			ask.WriteString(c.other + "\n")
+		}
 		try, stop := context.WithTimeout(ctx, answered)
-		_, err := b.nc.RequestWithContext(try, b.beats(process), nil)
+		answer, err := b.nc.RequestWithContext(try, b.beats(process), []byte(ask.String()))
 		stop()
 		if ctx.Err() != nil {
 			return
@@ -214,12 +226,63 @@ func (b *bus) watch(ctx context.Context, process string) {
 			b.fail(process, err)
 			return
 		}
+		got := map[string]uint64{}
+		for line := range strings.Lines(string(answer.Data)) {
+			id, number, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+				got[id] = n
+			}
+		}
+		for c := range now {
+			n, there := got[c.other]
+			c.got = max(c.got, n)
+			if c.absent++; there {
+				c.absent = 0
+			}
+			if sent, asked := before[c]; asked && there && n < sent || c.absent > 1 { // once, its last message may be under way
+				c.Fail(errors.New("messages were lost on the way"))
+			}
+		}
+		before = now
 		select {
 		case <-time.After(beat):
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// unconfirmed returns the connections to a process that has not said that it got all of their messages, with the numbers of these.
+func (b *bus) unconfirmed(process string) map[*conn]uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := map[*conn]uint64{}
+	for _, c := range b.conns {
+		if c.peer != process || len(list) == maxAsked {
+			continue
+		}
+		if n, live := c.Sent(); live && n > c.got {
+			list[c] = n
+		}
+	}
+	return list
+}
+
+// maxAsked bounds the connections in a beat, whose answer is at most 64 KiB then.
+const maxAsked = 1000
+
+// seen answers a beat: for each end of a connection here, the number of messages that have come.
+func (b *bus) seen(ask []byte) []byte {
+	var answer []byte
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range bytes.Lines(ask) {
+		id := string(bytes.TrimSuffix(line, []byte("\n")))
+		if c := b.conns[id]; c != nil {
+			answer = fmt.Appendf(answer, "%s %d\n", id, c.Seen())
+		}
+	}
+	return answer
 }
 
 func (b *bus) fail(process string, err error) {

@@ -54,6 +54,46 @@ func TestNodeDies(t *testing.T) {
 	t.Logf("the death was seen after %v", time.Since(begin))
 }
 
+// TestLostMessages sees that a connection ends whose last message was lost on the way, although its node lives, and that
+// one without loss stays.
+func TestLostMessages(t *testing.T) {
+	t.Parallel()
+	s := servers(t, 1)[0]
+	here, there := open(t, s, "lost"), open(t, s, "lost")
+	l, err := there.Listen("there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(c, c)
+		}
+	}()
+	c, err := here.Dial(t.Context(), "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 4 { // over several beats
+		echo(t, c)
+		time.Sleep(400 * time.Millisecond)
+	}
+	if err := there.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Read(make([]byte, 5)); err == nil || !strings.Contains(err.Error(), "messages were lost on the way") {
+		t.Errorf("Read: %v", err)
+	}
+}
+
 func echo(t *testing.T, c io.ReadWriter) {
 	t.Helper()
 	if _, err := io.WriteString(c, "hello"); err != nil {

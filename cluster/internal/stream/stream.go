@@ -110,6 +110,20 @@ func (c *Conn) Feed(message []byte) {
 	c.changed.Broadcast()
 }
 
+// Sent returns the number of messages that were sent, and whether the other end still has to get them.
+func (c *Conn) Sent() (n uint64, live bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent, c.err == nil && !c.ended
+}
+
+// Seen returns the number of messages that have come from the other end.
+func (c *Conn) Seen() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen
+}
+
 // Fail ends the connection for a reason of this side. The other one is told, if it is there.
 func (c *Conn) Fail(err error) {
 	c.mu.Lock()
