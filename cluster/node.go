@@ -127,15 +127,16 @@ func (n *Node) count() {
 			if err != nil {
 				break // and begin anew
 			}
+			was := len(live)
 			switch {
 			case c.Key == "":
-				all = true
+				all, was = true, -1
 			case c.Deleted:
 				delete(live, c.Key[len(presencePrefix)+1:])
-			default:
+			default: // mostly a renewal
 				live[c.Key[len(presencePrefix)+1:]] = true
 			}
-			if all {
+			if all && len(live) != was {
 				names := slices.Collect(maps.Keys(live))
 				n.seen.Store(&names)
 			}
