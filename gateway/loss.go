@@ -219,7 +219,17 @@ func (p *pool) noteUse(c *conn, who client) {
 	}
 	if k := note.ContinuableOf(who.session); k != nil {
 		k.Used(p.src.Name)
+		p.noted.Store(true)
 	}
+}
+
+// noting returns the session of a request that leaves state at the server and that another process may continue; nil: there is
+// none. Gateways without such sessions look at nothing.
+func (p *pool) noting(ctx context.Context, method string) context.Context {
+	if !p.noted.Load() || !leaves(method) {
+		return nil
+	}
+	return clientOf(ctx).session
 }
 
 // Continues tells g of a session that has begun. If another process had it before (mcp.HTTPConfig.Sessions), the

@@ -42,6 +42,7 @@ type pool struct {
 	wg     sync.WaitGroup
 
 	refused atomic.Pointer[refusal] // of the last request, or nil if it needed no login
+	noted   atomic.Bool             // sessions that another process may continue have used the server
 
 	changes atomic.Int64 // Status.Changes
 	lists   atomic.Int64 // the changeSet of lists that the server offers or has offered

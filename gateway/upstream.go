@@ -305,7 +305,7 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 		}
 		up.pool.release(c, res, waits)
 	}()
-	if session := clientOf(ctx).session; session != nil && leaves(req.Method) {
+	if session := up.pool.noting(ctx, req.Method); session != nil {
 		if k := note.ContinuableOf(session); k != nil {
 			k.Noted(ctx) // before the server has state, so that its loss is never hidden
 		}
