@@ -3,6 +3,8 @@
 package wine
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 )
@@ -19,12 +21,12 @@ func Skip(t testing.TB, reason string) {
 	}
 }
 
-// Retry calls f, which starts a program. Under Wine it calls f up to twice more if Wine could not start it: on a busy machine
-// that fails now and then with an "Internal error".
+// Retry calls f, which starts a program and may read what it says first. Under Wine it calls f up to twice more if Wine could not start
+// it: on a busy machine that fails now and then with an "Internal error", or, where a shell starts it, with [io.EOF].
 func Retry(f func() error) error {
 	err := f()
 	for range 2 {
-		if !On() || err == nil || !strings.Contains(err.Error(), "Internal error.") {
+		if !On() || err == nil || !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "Internal error.") {
 			break
 		}
 		err = f()

@@ -79,19 +79,23 @@ func TestBatchFile(t *testing.T) {
 				wine.Skip(t, "its cmd.exe does not know %variable:~,%")
 			}
 			for _, name := range []string{"tool", filepath.Join(dir, "tool"), filepath.Join(dir, "tool.cmd")} {
-				var child *Child
-				err := wine.Retry(func() (err error) {
+				var line []byte
+				err := wine.Retry(func() error {
 					cmd := exec.Command(name, args...)
 					cmd.Env = append(os.Environ(), "STDIO_TEST=args")
-					child, err = Start(cmd, 0, nil)
+					child, err := Start(cmd, 0, nil)
+					if err != nil {
+						return err
+					}
+					t.Cleanup(func() { child.Conn().Close() })
+					line, err = child.Conn().Read(nil)
 					return err
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { child.Conn().Close() })
 				var got []string
-				if line := readLine(t, child); json.Unmarshal([]byte(line), &got) != nil || !slices.Equal(got, args) {
+				if json.Unmarshal(line, &got) != nil || !slices.Equal(got, args) {
 					t.Errorf("%s got %s, want %q", name, line, args)
 				}
 			}
