@@ -187,7 +187,7 @@ func ambiguousTool(name string, called []Tool) string {
 
 // unknownTool tells the model that a tool does not exist, and suggests similar names.
 func unknownTool(name string, tools []Tool) string {
-	text := fmt.Sprintf("There is no tool %q.", clip(name))
+	text := fmt.Sprintf("The tool %q does not exist.", clip(name))
 	if near := nearest(name, tools); len(near) > 0 {
 		return text + " Did you mean " + strings.Join(near, " or ") + "? Nothing was called."
 	}

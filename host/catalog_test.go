@@ -414,7 +414,7 @@ func TestDisabledIsNotCalled(t *testing.T) {
 	if n.of("tools/call") > 0 {
 		t.Error("it was called")
 	}
-	if req := m.request(t, 1); len(req.Tools) > 0 || req.System != "" || !strings.Contains(lastText(req), "no tool") {
+	if req := m.request(t, 1); len(req.Tools) > 0 || req.System != "" || !strings.Contains(lastText(req), "does not exist") {
 		t.Errorf("tools %s, system %q, result %q", toolsIn(req), req.System, lastText(req))
 	}
 }

@@ -20,7 +20,7 @@ func TestHTTPErrorIsALine(t *testing.T) {
 		}
 	}
 	const page = "<!doctype html>\n<html><head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad Gateway</h1></body></html>"
-	nowhere := ": neither server/discover nor initialize is answered here, and there is no event stream of 2024-11-05"
+	nowhere := ": the server answers neither server/discover nor initialize, and has no event stream of 2024-11-05"
 	for _, tt := range []struct {
 		name    string
 		handler http.HandlerFunc

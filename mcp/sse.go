@@ -93,7 +93,7 @@ func (s *Session) initializeHTTP(ctx context.Context, address string, legacy *re
 	if err = publicError(err); strings.Contains(why, err.Error()) {
 		why = ""
 	}
-	return fmt.Errorf("%w: neither server/discover nor initialize is answered here, and there is no event stream of 2024-11-05%s; is this the MCP endpoint?", err, why)
+	return fmt.Errorf("%w: the server answers neither server/discover nor initialize, and has no event stream of 2024-11-05%s; is this the MCP endpoint?", err, why)
 }
 
 // mayBeSSE reports whether the answer to a posted initialize may come from a server that expects a

@@ -15,6 +15,24 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`
+
+// send sends a message of a session, and returns the session that the answer opens.
+func send(b *testing.B, h http.Handler, session, body string) (opened string) {
+	r := httptest.NewRequest("POST", "http://127.0.0.1/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		b.Fatalf("%d %s", w.Code, w.Body)
+	}
+	return w.Header().Get("Mcp-Session-Id")
+}
+
 // BenchmarkForward compares calls in a session of 2025-11-25 at the node that has it with calls at another one.
 func BenchmarkForward(b *testing.B) {
 	list := servers(b, 3)
@@ -31,21 +49,7 @@ func BenchmarkForward(b *testing.B) {
 		defer node.Leave(context.Background())
 		nodes = append(nodes, node)
 	}
-	send := func(h http.Handler, session, body string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", "http://127.0.0.1/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != http.StatusOK {
-			b.Fatalf("%d %s", w.Code, w.Body)
-		}
-		return w
-	}
-	id := send(nodes[0], "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`).Header().Get("Mcp-Session-Id")
+	id := send(b, nodes[0], "", initialize)
 	for i, name := range []string{"local", "forwarded"} {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration
@@ -53,7 +57,7 @@ func BenchmarkForward(b *testing.B) {
 			cpu := cpuTime(b)
 			for b.Loop() {
 				begin := time.Now()
-				send(nodes[i], id, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"Text":"hello"}}}`)
+				send(b, nodes[i], id, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"Text":"hello"}}}`)
 				took = append(took, time.Since(begin))
 			}
 			b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(len(took)), "CPU-µs")
@@ -67,21 +71,6 @@ func BenchmarkForward(b *testing.B) {
 // BenchmarkScale times what docs/scale.md counts: the operations of three nodes on what they share. Each server of NATS has the three
 // replicas in memory; all run in this process. Take -benchtime 500x: the sessions that are continued are opened before.
 func BenchmarkScale(b *testing.B) {
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`
-	send := func(h http.Handler, session, body string) string {
-		r := httptest.NewRequest("POST", "http://127.0.0.1/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != http.StatusOK {
-			b.Fatalf("%d %s", w.Code, w.Body)
-		}
-		return w.Header().Get("Mcp-Session-Id")
-	}
 	timed := func(b *testing.B, f func(i int)) {
 		took := make([]time.Duration, 0, b.N)
 		cpu := cpuTime(b)
@@ -136,18 +125,18 @@ func BenchmarkScale(b *testing.B) {
 				nodes = append(nodes, node)
 			}
 			if what == "open" {
-				timed(b, func(int) { send(nodes[0], "", initialize) })
+				timed(b, func(int) { send(b, nodes[0], "", initialize) })
 				return
 			}
 			ids := make([]string, b.N)
 			for i := range ids {
-				ids[i] = send(nodes[0], "", initialize)
+				ids[i] = send(b, nodes[0], "", initialize)
 			}
 			if err := nodes[0].Leave(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			timed(b, func(i int) {
-				send(nodes[1], ids[i], `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"Text":"hello"}}}`)
+				send(b, nodes[1], ids[i], `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"Text":"hello"}}}`)
 			})
 		})
 	}

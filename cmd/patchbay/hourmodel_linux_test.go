@@ -260,7 +260,8 @@ func (a *hourAgent) step(results []string) (t modeltest.Turn) {
 // has not started within its --timeout.
 func (a *hourAgent) await(ask func(...hourWish) []string, server string) {
 	for try := range 30 {
-		if told := ask(hourWish{server + "_seen", object{"id": "none", "try": try}})[0]; !strings.Contains(told, "There is no tool") {
+		told := ask(hourWish{server + "_seen", object{"id": "none", "try": try}})[0]
+		if unknown := strings.Contains(told, "does not exist"); !unknown {
 			return
 		}
 		time.Sleep(time.Second) // it is a model that thinks

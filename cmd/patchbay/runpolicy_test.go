@@ -49,7 +49,7 @@ turns:
 		}
 	}
 	t.Run("a tool that is refused", func(t *testing.T) {
-		run(t, `There is no tool "shop_add-to-cart"\. .*`, `name == "add-to-cart" && principal.id.startsWith("local#")`)
+		run(t, `The tool "shop_add-to-cart" does not exist\. .*`, `name == "add-to-cart" && principal.id.startsWith("local#")`)
 	})
 	t.Run("in the words of up", func(t *testing.T) {
 		alone(t)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,7 +99,7 @@ func (s *Session) State() json.RawMessage {
 func (e *Engine) Restore(ctx context.Context, data json.RawMessage, who Caller) (*Session, error) {
 	var state sessionState
 	if err := json.Unmarshal(data, &state); err != nil {
-		return nil, fmt.Errorf("the state of the session is damaged: %w", err)
+		return nil, errors.New("the state of the session is damaged") // its client reads this
 	}
 	t := revision.Find(e.Revisions, state.Revision)
 	switch {
@@ -134,9 +135,9 @@ func (s *Session) Resubscribe(e *Engine) {
 	}
 }
 
-// Catch tells the client of a restored session what it may have missed: changes of each list whose changes the handler announces, and of
+// TellMissed tells the client of a restored session what it may have missed: changes of each list whose changes the handler announces, and of
 // each resource that the session is subscribed to. It does not wait.
-func (s *Session) Catch(e *Engine) {
+func (s *Session) TellMissed(e *Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed != nil {

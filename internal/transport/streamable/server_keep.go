@@ -94,25 +94,28 @@ func (k *keeper) settled(ctx context.Context) {
 	}
 }
 
-// drop forgets a session that has ended, unless another process continues it or may do so. The error is that of
-// the store.
-func (k *keeper) drop(sess *session, cause error) error {
+// drop forgets a session that has ended for good; one that another process continues, or may continue when this one ends, stays. The
+// error is that of the store.
+func (k *keeper) drop(sess *session) error {
 	if k == nil {
 		return nil
 	}
 	k.putting.Lock()
 	defer k.putting.Unlock()
 	k.ended = true
-	if errors.Is(cause, ErrShutdown) || errors.Is(cause, errTaken) {
-		return nil
-	}
 	ctx, stop := context.WithTimeout(context.Background(), storeTime)
 	defer stop()
 	err := sess.server.Sessions.DropSession(ctx, sess.id)
 	if err != nil {
-		sess.server.Logger.Warn("a session that has ended is still in its store", "conn", sess.name, "err", err)
+		sess.server.Logger.Warn("a session that has ended stays in its store for a while", "conn", sess.name, "err", err)
 	}
 	return err
+}
+
+// finish ends a removed session for good.
+func (sess *session) finish(cause error) {
+	sess.end(cause)
+	_ = sess.keeper.drop(sess) // it is logged, and the store forgets the session in time
 }
 
 // restore continues a session that another process has opened, if there is one of that id and of the principal of the
@@ -169,7 +172,7 @@ func (s *Server) restore(r *http.Request, id, principal string) error {
 		return ErrShutdown
 	}
 	es.Resubscribe(s.Engine)
-	es.Catch(s.Engine)
+	es.TellMissed(s.Engine)
 	s.Logger.Info("a session is continued that another process had opened", "conn", sess.name, "revision", es.Peer.Revision.Name)
 	return nil
 }

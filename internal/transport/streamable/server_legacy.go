@@ -147,7 +147,7 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 			return
 		case unkept != nil:
 			s.remove(sess)
-			sess.end(ErrDisconnected)
+			sess.finish(ErrDisconnected)
 			s.Logger.Warn("a session was not opened, because it was not kept", "err", unkept)
 			p.w.Header().Set("Retry-After", "5")
 			web.RefuseID(p.w, http.StatusServiceUnavailable, p.msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: errStore.Error()})
@@ -157,7 +157,7 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 		err := p.reply(http.StatusOK, &reply)
 		s.done(sess, nil)
 		if err != nil && s.remove(sess) { // the client does not know the id
-			sess.end(ErrDisconnected)
+			sess.finish(ErrDisconnected)
 		}
 	}()
 	es, answer := s.Engine.Initialize(&p.ctx, p.msg, engine.Caller{Principal: principal}, r.Header)
@@ -277,7 +277,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.done(sess, nil)
 	if s.remove(sess) {
-		sess.end(ErrSessionEnded)
+		sess.finish(ErrSessionEnded)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

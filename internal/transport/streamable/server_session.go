@@ -123,7 +123,7 @@ func (s *Server) reserve(principal string) (wait time.Duration, err error) {
 		}
 		s.removeLocked(quiet)
 		s.mu.Unlock()
-		quiet.end(fmt.Errorf("%w: it was replaced by a newer session of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded))
+		quiet.finish(fmt.Errorf("%w: it was replaced by a newer session of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded))
 	}
 }
 
@@ -272,6 +272,11 @@ func (s *Server) reap() {
 	for _, sess := range gone {
 		sess.end(fmt.Errorf("%w: it was idle for %v (HTTPConfig.SessionIdle)", ErrSessionEnded, s.SessionIdle))
 	}
+	for _, sess := range gone {
+		if sess.keeper.drop(sess) != nil {
+			break // a store that does not answer now would hold each of the others up
+		}
+	}
 }
 
 // lookTime times the number of sessions is the minimum time between two checks of all sessions: a
@@ -320,7 +325,6 @@ func (sess *session) end(cause error) {
 	sess.events.end()
 	sess.Session.Close(cause)
 	sess.dropStreams()
-	_ = sess.keeper.drop(sess, cause) // it is logged, and the store forgets the session in time
 }
 
 var (

@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,7 +248,8 @@ func (m *Member) missing(ctx context.Context) string {
 	case 1:
 		return text + away[0] + " does not answer"
 	}
-	return text + strings.Join(sorted(away), ", ") + " do not answer"
+	slices.Sort(away)
+	return text + strings.Join(away, ", ") + " do not answer"
 }
 
 // Join puts the node in front of a handler, which serves what a single process would, and makes it known to the others. The

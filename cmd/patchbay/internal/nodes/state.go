@@ -303,9 +303,11 @@ func (m *Member) List(ctx context.Context) (*steer.NodeList, error) {
 	if len(digests) > 1 {
 		var groups []string
 		for _, names := range digests {
-			groups = append(groups, strings.Join(sorted(names), ", "))
+			slices.Sort(names)
+			groups = append(groups, strings.Join(names, ", "))
 		}
-		list.Warnings = append(list.Warnings, "the nodes have different gateway.yaml or mcp.json: "+strings.Join(sorted(groups), " | "))
+		slices.Sort(groups)
+		list.Warnings = append(list.Warnings, "the nodes have different gateway.yaml or mcp.json: "+strings.Join(groups, " | "))
 	}
 	return list, nil
 }
@@ -354,8 +356,3 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 
 func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
 func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }
-
-func sorted(list []string) []string {
-	slices.SortFunc(list, cmp.Compare[string])
-	return list
-}
