@@ -3,7 +3,6 @@ package nats_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -12,17 +11,17 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/internal/suite"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 )
 
 // free returns an address of this machine where nobody listens.
 func free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeport.Addr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // start runs a server and ends it with the test.

@@ -49,15 +49,7 @@ func threeNodes(t *testing.T, servers map[string]any) (nodes []*node) {
 	t.Helper()
 	dir := t.TempDir()
 	writeConfig(t, filepath.Join(dir, "mcp.json"), servers)
-	addresses := make([]string, 3)
-	for i := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // all have another port
-		addresses[i] = l.Addr().String()
-	}
+	addresses := freeAddresses(t, 3)
 	file := filepath.Join(dir, "gateway.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, nodesFile, "nats://"+strings.Join(addresses, ", nats://")), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -161,12 +161,11 @@ func harm(t *testing.T, n *node, how string, again func()) {
 // freeAddresses returns addresses that nobody listens at.
 func freeAddresses(t *testing.T, n int) (list []string) {
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := freeport.Addr()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // all have another port
-		list = append(list, l.Addr().String())
+		list = append(list, addr)
 	}
 	return list
 }

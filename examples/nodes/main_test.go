@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/internal/freeport"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -18,12 +18,10 @@ func TestNodes(t *testing.T) {
 	defer stop()
 	names, routes := []string{"n1", "n2", "n3"}, make([]string, 3)
 	for i := range routes {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		var err error
+		if routes[i], err = freeport.Addr(); err != nil {
 			t.Fatal(err)
 		}
-		routes[i] = l.Addr().String()
-		l.Close()
 	}
 	type joined struct {
 		node *cluster.Node

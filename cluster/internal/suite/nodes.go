@@ -199,13 +199,15 @@ func sessions(t *testing.T, f *Members) {
 				}
 			}()
 			<-ready
-			var where []string
-			for range 9 {
-				node, _, _ := strings.Cut(call(t, s, "where"), " ")
-				where = append(where, node)
+			where, wanted := map[string]bool{}, 3 // others call too, so that the turn of a node may pass
+			if sessions {
+				wanted = 1
 			}
-			slices.Sort(where)
-			if n := len(slices.Compact(where)); n != 1 && sessions || n != 3 && !sessions {
+			for n := 0; n < 9 || n < 300 && len(where) < wanted; n++ {
+				node, _, _ := strings.Cut(call(t, s, "where"), " ")
+				where[node] = true
+			}
+			if len(where) != wanted {
 				t.Errorf("calls ran on %v", where)
 			}
 			if got := call(t, s, "ask"); got != "pong" { // the answer to the question is another request
