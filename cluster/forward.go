@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/node"
 )
 
 const headerSession = "Mcp-Session-Id"
@@ -49,7 +51,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 		if n.retired.Load() && hops == "" {
 			other = n.another()
 		}
-		n.at(w, r, place{"", other, hops, time.Now()}, nil)
+		n.at(w, r, place{owner: other, hops: hops, since: time.Now()}, nil)
 		return
 	}
 	key := sessionKey(r.URL.Path, id)
@@ -61,7 +63,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 		n.owners.forget(key) // what this node has seen is what the other one has seen
 		owner, err = n.find(r.Context(), key)
 	}
-	n.at(w, r, place{key, owner, hops, time.Now()}, err)
+	n.at(w, r, place{key: key, owner: owner, hops: hops, since: time.Now()}, err)
 }
 
 // at serves a request whose session is at a place.
@@ -73,6 +75,8 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 	case err != nil:
 		n.Logger.Warn("the node of a session is not known", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "the cluster does not answer; try again")
+	case p.owner == "" && p.key == "":
+		n.serve(w, r.WithContext(node.With(r.Context(), &without{n, p})))
 	case p.owner == "":
 		n.serve(w, r)
 	case p.owner == n.Name && !n.owns():
@@ -116,11 +120,12 @@ func (n *Node) regained(ctx context.Context, until time.Time) bool {
 	return true
 }
 
-// place is where a session is, and how a request gets there.
+// place is where a session is, or what a request without one is about, and how the request gets there.
 type place struct {
-	key, owner string
+	key, owner string    // key: of the session; empty: none
 	hops       string    // a character for each node that has forwarded it
 	since      time.Time // when the request came
+	last       bool      // what it is about was at a node that has ended
 }
 
 // answerTime bounds how long a client waits for the words that the node of its session cannot be reached.
@@ -220,8 +225,9 @@ func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
 		refuse(w, http.StatusServiceUnavailable, "the node of the session cannot be reached; try again")
 		return
 	}
-	if at.key == "" { // this node alone is left
-		n.serve(w, r)
+	if at.key == "" { // this node alone is left, or what the request is about has ended with its node
+		at.owner, at.last = "", true
+		n.at(w, r, at, nil)
 		return
 	}
 	e, err := n.State.Get(ctx, at.key)

@@ -16,8 +16,9 @@ import (
 
 // A Node is one of several processes that serve the same over HTTP. A client may send each request to any of them: sessions of
 // revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
-// streamed back. Revision 2026-07-28 has no sessions, and nothing is forwarded. [Node.Sessions] lets another node go on with the sessions
-// of one that has ended.
+// streamed back. Of the requests of 2026-07-28, which has no sessions, only those are forwarded that go on with what one
+// process has: a task, or the call of an older server that asked a question (package gateway). [Node.Sessions] lets another node go
+// on with the sessions of one that has ended.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
 // it on the node that has the session, and there alone: with its headers and the client's address, and without its TLS

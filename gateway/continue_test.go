@@ -14,44 +14,52 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// A session that another node continues is told once for each server that kept state for it that the state is gone, and
-// goes on with the others.
-func TestContinuedSessionsLearnOfLostState(t *testing.T) {
+// twoNodes are two gateways that share what a cluster shares, each with servers of its own, which are ready.
+func twoNodes(t *testing.T, servers map[string]func() *farm) (nodes []*cluster.Node) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	var ended sync.WaitGroup
+	t.Cleanup(func() {
+		stop()
+		ended.Wait()
+	})
 	shared := new(cluster.Memory)
-	var nodes []*cluster.Node
 	for _, name := range []string{"one", "two"} {
 		g := &gateway.Gateway{Name: "gw"}
-		ready, ended := make(chan struct{}, 3), make(chan struct{})
-		for source, f := range map[string]*farm{"db": keeper(mcp.V2025_11_25), "other": keeper(mcp.V2025_11_25), "plain": keeper(mcp.V2026_07_28)} {
-			go func() {
+		var ready sync.WaitGroup
+		for source, newFarm := range servers {
+			f := newFarm()
+			ready.Add(1)
+			ended.Go(func() {
 				var once sync.Once
 				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open, OnStatus: func(s gateway.Status) {
 					if s.State == gateway.Ready {
-						once.Do(func() { ready <- struct{}{} })
+						once.Do(ready.Done)
 					}
 				}}) // until the test ends
-				ended <- struct{}{}
-			}()
+			})
 		}
-		for range 3 {
-			<-ready
-		}
-		defer func() {
-			stop()
-			for range 3 {
-				<-ended
-			}
-		}()
-		srv := &mcp.Server{Name: "gw", Handler: g, OnSession: g.Continues}
+		ready.Wait()
+		srv := &mcp.Server{Name: "gw", Handler: g, OnSession: g.Continues, State: mcp.StateConfig{Keys: [][]byte{[]byte("a key that both nodes have")}}}
 		node := &cluster.Node{Name: name, State: shared, Bus: shared, Handler: srv}
 		srv.HTTP.Sessions = node.Sessions("/mcp")
 		if err := node.Join(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { node.Leave(context.Background()) })
 		nodes = append(nodes, node)
 	}
+	return nodes
+}
+
+// A session that another node continues is told once for each server that kept state for it that the state is gone, and
+// goes on with the others.
+func TestContinuedSessionsLearnOfLostState(t *testing.T) {
+	nodes := twoNodes(t, map[string]func() *farm{
+		"db":    func() *farm { return keeper(mcp.V2025_11_25) },
+		"other": func() *farm { return keeper(mcp.V2025_11_25) },
+		"plain": func() *farm { return keeper(mcp.V2026_07_28) },
+	})
 	n, session := 0, ""
 	send := func(node *cluster.Node, method, params string) string {
 		n++
@@ -88,7 +96,6 @@ func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 	if err := nodes[0].Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer nodes[1].Leave(context.Background())
 	ready(nodes[1])
 	for _, c := range []struct {
 		tool string

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -48,7 +49,7 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	}
 	up, tag, own := g.ownerOfTask(ctx, id)
 	if up == nil {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "task %q does not exist or has expired", text.Short(id))
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s", node.UnknownTask(id))
 	}
 	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
 		who.can = tag // the task is at the connection where it began
@@ -98,7 +99,7 @@ func (e *taskError) Unwrap() []error { return []error{e.told, e.refusal} }
 // decide who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
 	tag := up.tagOf(ctx)
-	return forward.WithTaskID(ctx, func(principal, id string) string { return g.taskID(principal, up, tag, id) })
+	return forward.WithTaskID(ctx, func(principal, id string) string { return node.Task(ctx, g.taskID(principal, up, tag, id)) })
 }
 
 // ofTask replaces the id of a task of an upstream by the gateway's.
@@ -108,7 +109,7 @@ func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage
 	if err != nil {
 		return task // without an id, nobody can ask for it
 	}
-	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, g.taskID(principalOf(ctx), up, up.tagOf(ctx), own)))
+	return jsonx.With(nil, task, "taskId", jsonx.AppendString(nil, node.Task(ctx, g.taskID(principalOf(ctx), up, up.tagOf(ctx), own))))
 }
 
 // taskID returns the gateway's id for a principal's task at an upstream. The argument tag
@@ -120,6 +121,7 @@ func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string
 // ownerOfTask returns the upstream of a task of the caller, the tag of its connection, and the
 // upstream's own id. The upstream is nil if the caller has no such task.
 func (g *Gateway) ownerOfTask(ctx context.Context, id string) (up *upstream, tag, own string) {
+	_, id = node.OfTask(id)
 	name, rest, _ := strings.Cut(id, "/")
 	seal, rest, _ := strings.Cut(rest, "/")
 	tag, own, ok := strings.Cut(rest, "/")

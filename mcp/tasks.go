@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -118,7 +119,7 @@ func (m *tasks) create(ctx context.Context, call *engine.Call) (*task, error) {
 	}
 	at := engine.TaskTime()
 	t := &task{owner: call.Peer.Principal, expires: at.Add(ttl), notify: call.TaskNotes(), cancel: func(error) {}}
-	t.state = engine.TaskState{ID: rand.Text(), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: m.poll.Milliseconds()}
+	t.state = engine.TaskState{ID: node.Task(ctx, rand.Text()), Status: "working", Created: at, Updated: at, TTL: ttl.Milliseconds(), Poll: m.poll.Milliseconds()}
 	t.Task = engine.NewTask(t.state.ID, func() { m.asks(t) }, func(message string) { m.tells(t, message) })
 	m.mu.Lock()
 	switch {

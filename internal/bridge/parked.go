@@ -81,7 +81,7 @@ func (r *Remote) hold(ctx context.Context, call *engine.Call, x *Call) (json.Raw
 			answers, err := call.Ask(ctx, qs...)
 			if errors.Is(err, engine.ErrSuspended) {
 				p.front.Store(nil)
-				call.Remember(memoHeld+x.scope(), r.park(p))
+				call.RememberHere(ctx, memoHeld+x.scope(), r.park(p))
 				return nil, err
 			}
 			for i, q := range p.asked {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -46,6 +47,7 @@ type asker interface {
 	ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error)
 	remember(key string, v json.RawMessage)
 	recall(key string) (json.RawMessage, bool)
+	stay(node string) // the next runs are there
 	round() int
 }
 
@@ -110,6 +112,14 @@ var ErrOver = errors.New("the call was answered; its caller can no longer be ask
 func (c *Call) Remember(key string, v json.RawMessage) {
 	if c.asker != nil {
 		c.asker.remember(key, v)
+	}
+}
+
+// RememberHere keeps a value for the later runs of the same call, which only this process can continue.
+func (c *Call) RememberHere(ctx context.Context, key string, v json.RawMessage) {
+	c.Remember(key, v)
+	if name := node.Name(ctx); name != "" && c.asker != nil {
+		c.asker.stay(name)
 	}
 }
 
@@ -265,6 +275,8 @@ func (l *live) recall(key string) (json.RawMessage, bool) {
 	return v, ok
 }
 
+func (*live) stay(string) {} // its caller waits
+
 func (*live) round() int { return 0 }
 
 // replay answers questions from the inputResponses of the request, and collects those without an
@@ -365,6 +377,12 @@ func (r *replay) recall(key string) (json.RawMessage, bool) {
 	return v, ok
 }
 
+func (r *replay) stay(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Node = node
+}
+
 func (r *replay) round() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -407,7 +425,38 @@ func (e *Engine) answered(ctx context.Context, msg *jsonrpc.Message, principal s
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
 	}
 	r.state.Round++
+	r.state.Node = "" // if it does not end here, what it waits for says where it goes on
 	return r, nil
+}
+
+// Node returns the process that has what a request of 2026-07-28 is about, if its requestState or the id of its task names one;
+// else "".
+func (e *Engine) Node(msg *jsonrpc.Message, principal string) string {
+	switch {
+	case revision.OfTasks(msg.Method):
+		raw, _ := msg.Param("taskId")
+		return nodeOfTask(raw)
+	case msg.Method == revision.MethodListen:
+		ids, _ := msg.ParamIn("notifications", "taskIds")
+		for raw := range jsonx.Elements(ids) {
+			return nodeOfTask(raw) // further ones are mostly there too
+		}
+	case revision.Asks(msg.Method):
+		raw, _ := msg.Param("requestState")
+		if token, err := jsonx.Unquote(raw); err == nil {
+			return e.Sealer.node(token, bind(msg, principal))
+		}
+	}
+	return ""
+}
+
+func nodeOfTask(raw json.RawMessage) string {
+	id, err := jsonx.Unquote(raw)
+	if err != nil {
+		return ""
+	}
+	name, _ := node.OfTask(id)
+	return name
 }
 
 // inputRequired makes the result that carries the pending questions and the

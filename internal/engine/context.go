@@ -133,6 +133,8 @@ func (c *Context) recall(key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
+func (c *Context) stay(node string) { c.asker().stay(node) }
+
 func (c *Context) round() int {
 	if a := c.asked(); a != nil {
 		return a.round()

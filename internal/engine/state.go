@@ -27,6 +27,7 @@ type state struct {
 	Volatile int                        `json:"v,omitzero"`
 	Answers  map[string]json.RawMessage `json:"a,omitempty"` // of earlier rounds, by question
 	Kept     map[string]json.RawMessage `json:"k,omitempty"` // values of Remember
+	Node     string                     `json:"n,omitempty"` // of the values of RememberHere; empty: any can continue the call
 }
 
 // maxState bounds a requestState that travels through the client, in bytes of its JSON. A larger
@@ -100,6 +101,19 @@ func (s *Sealer) seal(ctx context.Context, st state, bound []byte) (string, erro
 	}
 	k := s.ring[0]
 	return base64.RawURLEncoding.EncodeToString(k.aead.Seal(k.id[:], nil, plain, s.name)), nil
+}
+
+// node returns the process that has what the call of a state waits for, "" if any process can continue it. A state in a store
+// does not say that before it is taken.
+func (s *Sealer) node(token string, bound []byte) string {
+	if s.store != nil {
+		return ""
+	}
+	st, err := s.open(context.Background(), token, bound)
+	if err != nil {
+		return "" // the run that refuses it says why
+	}
+	return st.Node
 }
 
 func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, error) {

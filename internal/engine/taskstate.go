@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -39,7 +40,7 @@ var ErrTaskCancelled = errors.New("the task was cancelled")
 
 // UnknownTask is the error for a task that does not exist, or is not the caller's.
 func UnknownTask(id string) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("task %q does not exist or has expired; a task is kept for its time to live", text.Short(id))}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: node.UnknownTask(id) + "; a task is kept for its time to live"}
 }
 
 // AnswerTask gives a task, nil for one that is over, the answers in the params of tasks/update. The

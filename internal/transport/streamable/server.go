@@ -226,7 +226,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	kept := false // beyond the exchange
 	switch p, kind, version := s.receive(in, w, r, pace); kind {
 	case ofModern:
-		s.modern(p, r)
+		s.modern(p, r, in.body)
 	case ofLegacy:
 		kept = s.legacyPost(p, r, version)
 	case ofBatch:

@@ -7,13 +7,17 @@ import (
 	"net/http"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 // modern serves one message of the modern era.
-func (s *Server) modern(p *posted, r *http.Request) {
+func (s *Server) modern(p *posted, r *http.Request, body []byte) {
+	if s.sent(p, r, body) {
+		return
+	}
 	version, ok := s.admit(p, r)
 	if !ok {
 		return
@@ -36,6 +40,16 @@ func (s *Server) modern(p *posted, r *http.Request) {
 	}()
 	s.Engine.Modern(&p.ctx, p.msg, version, r.Header, modernExchange{p}, &reply)
 	returned = true
+}
+
+// sent lets another process serve a request that goes on with what that process has.
+func (s *Server) sent(p *posted, r *http.Request, body []byte) bool {
+	here := node.From(r.Context())
+	if here == nil {
+		return false
+	}
+	name := s.Engine.Node(p.msg, s.principal(r))
+	return name != "" && name != here.NodeName() && here.SendTo(name, p.w, r, body)
 }
 
 // admit checks the headers of a request and begins it. It returns false if it has refused the

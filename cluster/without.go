@@ -1,0 +1,30 @@
+package cluster
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// without is a request without a session, which may be about something that another node has: a task, or a call that waits for
+// answers. It implements [node.Node].
+type without struct {
+	node *Node
+	at   place
+}
+
+func (r *without) NodeName() string { return r.node.Name }
+
+// SendTo forwards the request. It always does that, unless a node that has ended had what the request is about, and then the
+// request comes back.
+func (r *without) SendTo(name string, w http.ResponseWriter, in *http.Request, body []byte) bool {
+	if r.at.last || Check("node", name) != nil {
+		return false
+	}
+	in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(body))) // a connection may read it when the caller has it back
+	in.ContentLength = int64(len(body))
+	to := r.at
+	to.owner = name
+	r.node.at(w, in, to, nil)
+	return true
+}

@@ -1,0 +1,152 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
+)
+
+// asking are servers whose tool asks three questions, in a call or a task.
+func asking(t *testing.T, rev mcp.Revision) func() *farm {
+	return func() *farm {
+		return &farm{rev: rev, more: func(_ int, s *mcp.Server) {
+			s.Tasks.Poll = 10 * time.Millisecond
+			mcp.AddTool(s, mcp.Tool{Name: "deploy", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(ctx context.Context, _ struct{}) (string, error) {
+				for n := range 3 {
+					if ok, err := mcp.Confirm(ctx, fmt.Sprintf("Step %d?", n+1)); err != nil || !ok {
+						return "", errors.Join(err, errors.New("not confirmed"))
+					}
+				}
+				return "deployed", nil
+			})
+			mcp.AddTool(s, mcp.Tool{Name: "hang", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
+				select {
+				case <-ctx.Done():
+				case <-t.Context().Done(): // servers keep their tasks when their gateways end
+				}
+				return "", context.Cause(ctx)
+			})
+		}}
+	}
+}
+
+// inTurn sends requests to handlers in turn, as a load balancer does.
+func inTurn[H http.Handler](t *testing.T, handlers []H) *httptest.Server {
+	var n atomic.Int64
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handlers[int(n.Add(1))%len(handlers)].ServeHTTP(w, r)
+	}))
+	t.Cleanup(web.Close)
+	return web
+}
+
+// A client of 2026-07-28 whose requests come to two gateways in turn answers the questions of older servers, and finds its tasks,
+// at the gateway that has them.
+func TestNodesGoOnWithCallsAndTasks(t *testing.T) {
+	for _, rev := range []mcp.Revision{mcp.V2025_06_18, mcp.V2025_11_25, mcp.V2026_07_28} {
+		t.Run(string(rev), func(t *testing.T) {
+			mcptest.LeakCheck(t)
+			nodes := twoNodes(t, map[string]func() *farm{"ops": asking(t, rev)})
+			web := inTurn(t, nodes)
+			var asked atomic.Int64
+			s, err := (&mcp.Client{Name: "c", OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				asked.Add(1)
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+			}}).Dial(t.Context(), web.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 2 { // begins at the one, then at the other
+				res, err := s.CallTool(t.Context(), "ops_deploy", nil)
+				if err != nil || res.Text() != "deployed" {
+					t.Fatalf("call: %v, %v", res, err)
+				}
+				task, err := s.StartTask(t.Context(), "ops_deploy", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // a task that has ended answers at each
+					if res, err := task.Wait(t.Context()); err != nil || res.Text() != "deployed" {
+						t.Fatalf("task: %v, %v", res, err)
+					}
+				}
+				if _, err := s.CallTool(t.Context(), "ops_which", nil); err != nil { // one request more, so that the next begins elsewhere
+					t.Fatal(err)
+				}
+			}
+			if n := asked.Load(); n != 12 {
+				t.Errorf("%d questions, want 12", n)
+			}
+			if rev == mcp.V2025_06_18 {
+				return // it has no tasks
+			}
+			task, err := s.StartTask(t.Context(), "ops_hang", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, _, _ := strings.Cut(task.ID, ";")
+			for range 2 {
+				if info, err := task.Info(t.Context()); err != nil || info.Status != "working" {
+					t.Errorf("%+v, %v", info, err)
+				}
+			}
+			for i := range nodes {
+				if got := acknowledged(t, inTurn(t, nodes[i:i+1]).URL, task.ID); !strings.Contains(got, task.ID) {
+					t.Errorf("node %d acknowledges %s", i, got)
+				}
+			}
+			if at == nodes[0].Name {
+				slices.Reverse(nodes)
+			}
+			if err := nodes[1].Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			last, err := (&mcp.Client{Name: "c"}).Dial(t.Context(), inTurn(t, nodes[:1]).URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer last.Close()
+			if info, err := last.Task(task.ID).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist or has expired, or has ended with the node that had it") {
+				t.Errorf("%+v, %v", info, err)
+			}
+		})
+	}
+}
+
+// acknowledged returns the first message to a client that listens for changes of a task.
+func acknowledged(t *testing.T, url, task string) string {
+	t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[%q]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, task)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"subscriptions/listen"}}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && strings.TrimSpace(data) != "" {
+			return data
+		}
+	}
+	return fmt.Sprint("nothing: ", lines.Err())
+}

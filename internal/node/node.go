@@ -1,0 +1,69 @@
+// Package node lets a server that runs in several processes, the nodes, send a request to the one of them that has what the
+// request is about: a task, or a call that waits for answers.
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/patchbay-dev/patchbay/internal/text"
+)
+
+// A Node is this process.
+type Node interface {
+	// NodeName returns the name of this process.
+	NodeName() string
+
+	// SendTo lets another process serve a request, whose body was read. It returns false, and has written nothing, if that process
+	// has ended.
+	SendTo(name string, w http.ResponseWriter, r *http.Request, body []byte) bool
+}
+
+type key struct{}
+
+// With returns a context of a request that may be sent to another process.
+func With(ctx context.Context, n Node) context.Context { return context.WithValue(ctx, key{}, n) }
+
+// From returns the process of a request that may be sent to another one, or nil.
+func From(ctx context.Context) Node {
+	n, _ := ctx.Value(key{}).(Node)
+	return n
+}
+
+// Name returns the name of the process of a request that may be sent to another one, or "".
+func Name(ctx context.Context) string {
+	if n := From(ctx); n != nil {
+		return n.NodeName()
+	}
+	return ""
+}
+
+// Task returns the id of a task for the caller of ctx, with the name of this process if there are others.
+func Task(ctx context.Context, id string) string {
+	if name := Name(ctx); name != "" {
+		return name + separator + id
+	}
+	return id
+}
+
+const separator = ";"
+
+// OfTask returns the process that has a task, "" if its id names none, and the rest of the id. A gateway has a server's own id
+// behind a slash, which is not part of the name of a process.
+func OfTask(id string) (name, rest string) {
+	if name, rest, ok := strings.Cut(id, separator); ok && !strings.Contains(name, "/") {
+		return name, rest
+	}
+	return "", id
+}
+
+// UnknownTask says that nobody knows a task of the caller with this id.
+func UnknownTask(id string) string {
+	words := fmt.Sprintf("task %q does not exist or has expired", text.Short(id))
+	if name, _ := OfTask(id); name != "" {
+		words += ", or has ended with the node that had it"
+	}
+	return words
+}
