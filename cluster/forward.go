@@ -21,7 +21,7 @@ const headerSession = "Mcp-Session-Id"
 // Headers from node to node. Those of clients are removed.
 const (
 	headerClient = "Patchbay-Cluster-Client" // the address of the client
-	headerHops   = "Patchbay-Cluster-Hops"   // a request is forwarded again if its session has moved, and then not once more
+	headerHops   = "Patchbay-Cluster-Hops"   // a request is forwarded again if its session has moved
 	headerNode   = "Patchbay-Cluster-Node"   // of an answer: where the session is
 )
 
@@ -38,6 +38,9 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = client
 	}
 	r.Header.Del(headerClient)
+	if n.retired.Load() {
+		w.Header().Set("Connection", "close") // see Retire
+	}
 	n.route(w, r)
 }
 
@@ -91,7 +94,7 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 			w.Header().Set(headerNode, n.Name)
 		}
 		n.serve(w, r)
-	case len(p.hops) > 1:
+	case len(p.hops) == maxHops:
 		refuse(w, http.StatusServiceUnavailable, "the session moves from node to node; try again")
 	default:
 		p.hops += "+"
@@ -119,6 +122,10 @@ func (n *Node) regained(ctx context.Context, until time.Time) bool {
 	}
 	return true
 }
+
+// maxHops bounds how often a request is forwarded. A node that retires may send two requests of a session to different nodes, one
+// of which has to send it to the other.
+const maxHops = 4
 
 // place is where a session is, or what a request without one is about, and how the request gets there.
 type place struct {
@@ -151,11 +158,12 @@ func (u *unread) Close() error {
 
 // proxy forwards requests to the node in their context.
 func (n *Node) proxy() http.Handler {
+	n.between = &http.Transport{
+		DialContext: n.dialContext, DisableCompression: true,
+		MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute, // the other node closes none before it ends
+	}
 	return &httputil.ReverseProxy{
-		Transport: &http.Transport{
-			DialContext: n.dialContext, DisableCompression: true,
-			MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute, // the other node closes none
-		},
+		Transport: n.between,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			at, _ := p.In.Context().Value(place{}).(place)
 			p.SetURL(&url.URL{Scheme: "http", Host: at.owner})

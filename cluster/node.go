@@ -43,6 +43,7 @@ type Node struct {
 	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
 	retired  atomic.Bool
 	forward  http.Handler
+	between  *http.Transport // connections of forward, which are kept
 	leaving  context.Context // ends when Leave is called
 	leave    context.CancelFunc
 	stopped  chan struct{} // closed when Leave has served what it could
@@ -77,12 +78,19 @@ func (n *Node) Join(ctx context.Context) error {
 		_ = lease.Release(ctx) // it ends by itself
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
-	n.lease.Store(lease)
 	n.stopped = make(chan struct{})
 	n.leaving, n.leave = context.WithCancel(context.Background())
 	n.forward = n.proxy()
+	deaf, err := n.Bus.Subscribe(retiredTopic, func([]byte) { n.between.CloseIdleConnections() })
+	if err != nil {
+		_ = l.Close()
+		_ = lease.Release(ctx) // it ends by itself
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
 	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
+	n.lease.Store(lease)
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
+	n.ended.Go(func() { <-n.stopped; deaf() })
 	n.ended.Go(func() { n.stay(lease) })
 	n.ended.Go(n.renew)
 	n.ended.Go(n.count)
@@ -99,7 +107,16 @@ func (n *Node) Seen() int {
 
 // Retire makes the other nodes go on with the sessions of this one, which is about to end: requests that come from now on
 // are forwarded to another node. Requests in progress go on here. Call it before Handler refuses requests, and Leave afterwards.
-func (n *Node) Retire() { n.retired.Store(true) }
+func (n *Node) Retire() {
+	n.retired.Store(true)
+	// A request over a connection that Leave closes at that moment would be lost.
+	if err := n.Bus.Publish(context.Background(), retiredTopic, nil); err != nil {
+		n.Logger.Warn("the other nodes keep their connections to one that ends", "node", n.Name, "err", err)
+	}
+}
+
+// retiredTopic is for a node that retires: others close their connections to it that have no request.
+const retiredTopic = "node.retired"
 
 // another returns a node that has not retired as far as this one knows; empty: there is none.
 func (n *Node) another() string {

@@ -336,6 +336,84 @@ func (c *cut) Dial(ctx context.Context, node string) (net.Conn, error) {
 	return c.Bus.Dial(ctx, node)
 }
 
+// counting counts the connections that a node has opened to others.
+type counting struct {
+	cluster.Bus
+	open atomic.Int64
+}
+
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *counting) Dial(ctx context.Context, node string) (net.Conn, error) {
+	conn, err := c.Bus.Dial(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	c.open.Add(1)
+	return &countedConn{conn, sync.OnceFunc(func() { c.open.Add(-1) })}, nil
+}
+
+func (c *countedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// TestRetiredNodeKeepsNoConnections sees that no request can come over a connection that a node closes when it leaves: others keep
+// none to a node that has retired.
+func TestRetiredNodeKeepsNoConnections(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	bus := &counting{Bus: m}
+	f := suite.Join(t, []cluster.State{m, m}, []cluster.Bus{m, bus})
+	id := opened(t, f.Nodes[0])
+	for i := range 2 {
+		if w := post(t, f.Nodes[1], "POST", id, callWhere); w.Code != 200 || !strings.Contains(w.Body.String(), "n0 ") {
+			t.Fatalf("call: %d %s", w.Code, w.Body)
+		}
+		if i == 0 {
+			if n := bus.open.Load(); n != 1 {
+				t.Fatalf("%d connections are open after a call", n)
+			}
+			f.Nodes[0].Retire()
+		}
+		for deadline := time.Now().Add(patience / 2); bus.open.Load() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d connections are open to a node that has retired", bus.open.Load())
+			}
+		}
+	}
+}
+
+// moved is the State of a node that sees a session at another one, when it looks for the first and the second time.
+type moved struct {
+	cluster.State
+	from, to string
+	looks    atomic.Int64
+}
+
+func (s *moved) Get(ctx context.Context, key string) (cluster.Entry, error) {
+	e, err := s.State.Get(ctx, key)
+	if strings.HasPrefix(key, "session.") && s.looks.Add(1) <= 2 {
+		e.Value = []byte(strings.Replace(string(e.Value), `"`+s.from+`"`, `"`+s.to+`"`, 1))
+	}
+	return e, err
+}
+
+// TestMovingSession sees that a request finds a session that has moved while the request was forwarded, and moves again.
+func TestMovingSession(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	states := []cluster.State{m, &moved{State: m, from: "n0", to: "n2"}, &moved{State: m, from: "n0", to: "n3"}, m}
+	f := suite.Join(t, states, []cluster.Bus{m, m, m, m})
+	id := opened(t, f.Nodes[0])
+	if w := post(t, f.Nodes[1], "POST", id, callWhere); w.Code != 200 || !strings.Contains(w.Body.String(), "n0 ") {
+		t.Fatalf("call: %d %s", w.Code, w.Body)
+	}
+}
+
 // TestNames sees that a name belongs to one node at a time.
 func TestNames(t *testing.T) {
 	t.Parallel()

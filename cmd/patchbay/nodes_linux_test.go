@@ -32,7 +32,7 @@ type node struct {
 
 const nodesFile = `
 servers: mcp.json
-listen: {http: "127.0.0.1:0"}
+listen: {http: "${NODE_HTTP}"}
 cluster:
   nats: embedded
   name: test
@@ -49,7 +49,7 @@ func threeNodes(t *testing.T, servers map[string]any) (nodes []*node) {
 	t.Helper()
 	dir := t.TempDir()
 	writeConfig(t, filepath.Join(dir, "mcp.json"), servers)
-	addresses := freeAddresses(t, 3)
+	addresses, web := freeAddresses(t, 3), freeAddresses(t, 3)
 	file := filepath.Join(dir, "gateway.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, nodesFile, "nats://"+strings.Join(addresses, ", nats://")), 0o600); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func threeNodes(t *testing.T, servers map[string]any) (nodes []*node) {
 	for i, address := range addresses {
 		n := &node{name: "n" + strconv.Itoa(i+1), running: new(running), out: new(transcript)}
 		n.cmd, n.stderr = program(t, "up", "--gateway", file)
-		n.cmd.Env = append(n.cmd.Env, "XDG_RUNTIME_DIR="+sockets, "NODE="+n.name, "NODE_LISTEN="+address, "NODE_SECRET=a secret of the test")
+		n.cmd.Env = append(n.cmd.Env, "XDG_RUNTIME_DIR="+sockets, "NODE="+n.name, "NODE_HTTP="+web[i], "NODE_LISTEN="+address, "NODE_SECRET=a secret of the test")
 		n.cmd.Stdout = n.out
 		nodes = append(nodes, n)
 	}
@@ -88,6 +88,16 @@ func (n *node) begin(t *testing.T) {
 			t.Logf("%s: %s", n.name, n.stderr)
 		}
 	})
+}
+
+// again starts a node that has ended.
+func (n *node) again(t *testing.T) {
+	t.Helper()
+	was := n.cmd
+	n.cmd, n.stderr = program(t, was.Args[1:]...)
+	n.cmd.Env, n.out = was.Env, new(transcript)
+	n.cmd.Stdout = n.out
+	n.begin(t)
 }
 
 // serves waits until a node serves.

@@ -66,9 +66,10 @@ type Member struct {
 	entry   entry
 
 	joined   bool
-	left     bool // Leave was called
-	draining atomic.Bool
-	changed  chan struct{} // has a value when draining has changed
+	left     bool          // Leave was called
+	draining atomic.Bool   // because a person wants it
+	ending   atomic.Bool   // Ending was called
+	changed  chan struct{} // has a value when one of these has changed
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
 }
@@ -266,8 +267,18 @@ func (m *Member) Join(ctx context.Context, about func() About, handler http.Hand
 	m.stop = end
 	m.ended.Go(func() { m.watch(live) })
 	m.ended.Go(func() { m.publish(live, about) })
-	return m.node, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.leaves() {
+			// The client, or a proxy, sends its next request over a new connection, which goes to another node. A request that it
+			// sends at the moment at which this node closes the connection would be lost.
+			w.Header().Set("Connection", "close")
+		}
+		m.node.ServeHTTP(w, r)
+	}), nil
 }
+
+// leaves says whether load balancers should send this node no requests.
+func (m *Member) leaves() bool { return m.draining.Load() || m.ending.Load() }
 
 // Leave ends the node: the others no longer send it requests, and do not miss it.
 func (m *Member) Leave(ctx context.Context) {
@@ -365,7 +376,7 @@ func (m *Member) Report(r *health.Report) {
 		return
 	}
 	r.Cluster = &health.Cluster{Name: m.options.Cluster.Name, Node: m.options.Cluster.Node}
-	if m.draining.Load() && (r.State == health.Ready || r.State == health.Degraded) {
+	if m.leaves() && (r.State == health.Ready || r.State == health.Degraded) {
 		r.State = health.Draining
 	}
 }
@@ -379,7 +390,8 @@ func (m *Member) Ending(ended <-chan error, alone time.Duration) time.Duration {
 	if m == nil {
 		return alone
 	}
-	m.drains(true)
+	m.ending.Store(true)
+	m.look()
 	select {
 	case <-ended:
 	case <-time.After(balanceTime):

@@ -230,10 +230,15 @@ func (m *Member) watch(ctx context.Context) {
 // drains notes whether this node drains.
 func (m *Member) drains(now bool) {
 	if m.draining.Swap(now) != now {
-		select {
-		case m.changed <- struct{}{}:
-		default:
-		}
+		m.look()
+	}
+}
+
+// look lets publish look at once.
+func (m *Member) look() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
 	}
 }
 
