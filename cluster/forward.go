@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +63,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 		owner, err = n.handOver(r.Context(), key)
 	}
 	if err == nil && owner != n.Name && owner != "" && hops != "" {
-		n.owners.forget(key) // what this node has seen is what the other one has seen
+		n.owners.unsee(key) // what this node has seen is what the other one has seen
 		owner, err = n.find(r.Context(), key)
 	}
 	n.at(w, r, place{key: key, owner: owner, hops: hops, since: time.Now()}, err)
@@ -75,6 +75,8 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 	case errors.Is(err, errFormat):
 		n.Logger.Warn("a request was refused", "err", err)
 		refuse(w, http.StatusServiceUnavailable, errFormat.Error())
+	case errors.Is(err, errLoss):
+		refuse(w, http.StatusServiceUnavailable, errLoss.Error())
 	case err != nil:
 		n.Logger.Warn("the node of a session is not known", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "the cluster does not answer; try again")
@@ -95,7 +97,7 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		}
 		n.serve(w, r)
 	case len(p.hops) == maxHops:
-		refuse(w, http.StatusServiceUnavailable, "the session moves from node to node; try again")
+		refuse(w, http.StatusServiceUnavailable, moves)
 	default:
 		p.hops += "+"
 		ctx := context.WithValue(r.Context(), place{}, p)
@@ -108,6 +110,8 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		n.forward.ServeHTTP(w, r.WithContext(ctx))
 	}
 }
+
+const moves = "the session moves from node to node; try again"
 
 // regained waits until this node surely has its sessions again, and reports whether it has them before a time.
 func (n *Node) regained(ctx context.Context, until time.Time) bool {
@@ -181,7 +185,7 @@ func (n *Node) proxy() http.Handler {
 		},
 		ModifyResponse: func(r *http.Response) error {
 			at, _ := r.Request.Context().Value(place{}).(place)
-			if node := r.Header.Get(headerNode); node != "" && node != at.owner && Check("node", node) == nil {
+			if node := r.Header.Get(headerNode); node != "" && node != at.owner && node != n.Name && Check("node", node) == nil {
 				n.owners.see(at.key, node)
 			}
 			if len(at.hops) == 1 { // the client's node
@@ -217,7 +221,7 @@ func (e *dialError) Unwrap() error { return e.error }
 // session.
 func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
 	at, _ := r.Context().Value(place{}).(place)
-	n.owners.forget(at.key)
+	n.owners.unsee(at.key)
 	if r.Context().Err() != nil {
 		return // its client has left
 	}
@@ -228,47 +232,61 @@ func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	ctx, stop := context.WithDeadline(r.Context(), at.since.Add(answerTime))
 	defer stop()
-	if ended(ctx, n.State, at.owner) != nil {
+	owner, failed := n.instead(ctx, at)
+	switch {
+	case failed != nil && ctx.Err() != nil:
 		n.Logger.Warn("a request was not forwarded", "node", at.owner, "err", err)
 		refuse(w, http.StatusServiceUnavailable, "the node of the session cannot be reached; try again")
 		return
-	}
-	if at.key == "" { // this node alone is left, or what the request is about has ended with its node
-		at.owner, at.last = "", true
-		n.at(w, r, at, nil)
-		return
-	}
-	e, err := n.State.Get(ctx, at.key)
-	owner := ""
-	switch {
-	case errors.Is(err, ErrNotFound):
-		err = nil
-	case err == nil:
-		var rec record
-		if rec, err = readRecord(e); err == nil && (rec.Node == at.owner || rec.Node == "") {
-			owner, err = n.take(ctx, e, rec)
-		} else {
-			owner = rec.Node
-		}
-	}
-	if err == nil && owner == "" {
+	case failed == nil && owner == "" && at.key != "":
 		refuse(w, http.StatusNotFound, "the session was lost with the node that had it; call initialize again, without Mcp-Session-Id")
 		return
 	}
-	at.owner = owner
-	n.at(w, r, at, err)
+	at.owner, at.last = owner, at.key == ""
+	n.at(w, r, at, failed)
 }
 
-// ended waits until the process that has the name of a node has lost it. The error is that of ctx.
-func ended(ctx context.Context, s State, node string) error {
-	var first []byte
+// instead returns the node of a request in place of one that cannot be reached, when that one has ended. This node continues its
+// session then; empty: nobody has it.
+func (n *Node) instead(ctx context.Context, at place) (owner string, err error) {
+	if at.key == "" { // this node alone is left, or what the request is about has ended with its node
+		return "", ended(ctx, n.State, at.owner, "")
+	}
+	e, err := n.State.Get(ctx, at.key)
+	if errors.Is(err, ErrNotFound) {
+		return "", n.whole(ctx)
+	}
+	var r record
+	if err == nil {
+		r, err = readRecord(e)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case r.Node == at.owner:
+		// The entry is read before: if the node comes back while this one waits, its entry has changed.
+		if err = ended(ctx, n.State, r.Node, r.Process); err != nil {
+			return "", err
+		}
+	case r.Node != "":
+		return r.Node, nil
+	}
+	return n.take(ctx, e, r)
+}
+
+// ended waits until a process, or the one that has the name of a node now, has lost that name. The error is that of ctx.
+func ended(ctx context.Context, s State, node, process string) error {
 	for {
 		e, err := s.Get(ctx, leaseKey(nodeLease(node)))
+		holder := ""
+		if parts := strings.Fields(string(e.Value)); len(parts) > 1 {
+			holder = parts[1]
+		}
 		switch {
-		case errors.Is(err, ErrNotFound), err == nil && first != nil && !bytes.Equal(e.Value, first):
+		case errors.Is(err, ErrNotFound), err == nil && process != "" && holder != process:
 			return nil
-		case err == nil && first == nil:
-			first = e.Value
+		case err == nil:
+			process = holder
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

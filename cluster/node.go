@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,8 @@ type Node struct {
 	// Logger. Nil: slog.Default().
 	Logger *slog.Logger
 
+	process  string // tells this process from one before it of the same name
+	identity identity
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
 	owners   owners
@@ -69,7 +72,13 @@ func (n *Node) Join(ctx context.Context) error {
 	if n.Logger == nil {
 		n.Logger = slog.Default()
 	}
-	lease, err := Acquire(ctx, n.State, nodeLease(n.Name), n.Name, presence)
+	n.process = crand.Text()
+	lease, err := n.acquire(ctx)
+	if err == nil {
+		if err = n.whole(ctx); err != nil {
+			_ = lease.Release(ctx) // it ends by itself
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -172,6 +181,11 @@ var presencePrefix = leaseKey("node")
 // nodeLease is the name of the lease of a node.
 func nodeLease(node string) string { return "node." + node }
 
+// acquire takes the lease of the name. Its value is the name, the process and an id.
+func (n *Node) acquire(ctx context.Context) (*Lease, error) {
+	return Acquire(ctx, n.State, nodeLease(n.Name), n.Name+" "+n.process, presence)
+}
+
 // margin is how long a lease must still be held when something is begun that only its holder may do.
 const margin = 500 * time.Millisecond
 
@@ -213,7 +227,7 @@ func (n *Node) stay(lease *Lease) {
 		n.Logger.Warn("this node was not seen by the others for a while", "node", n.Name)
 		var warned time.Time
 		for {
-			next, err := Acquire(ctx, n.State, nodeLease(n.Name), n.Name, presence)
+			next, err := n.acquire(ctx)
 			if err == nil {
 				lease = next
 				if err = n.verify(ctx); err == nil {

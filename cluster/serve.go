@@ -16,9 +16,12 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := sessionKey(r.URL.Path, id)
+	if n.owners.has(key) {
+		o.key = key
+	}
 	defer func() { // a handler may panic
 		n.owners.use(key, -1)
-		if !n.owners.kept(key) && (o.status == http.StatusNotFound || r.Method == http.MethodDelete && o.status/100 == 2) {
+		if n.owners.unkept(key) && (o.status == http.StatusNotFound || r.Method == http.MethodDelete && o.status/100 == 2) {
 			if err := n.closed(r.Context(), key); err != nil {
 				n.Logger.Warn("the entry of a session that has ended was not removed", "err", err)
 			}
@@ -33,7 +36,8 @@ type opening struct {
 	http.ResponseWriter
 	node    *Node
 	request *http.Request
-	known   bool // the request has a session already
+	known   bool   // the request has a session already
+	key     string // of that session, if this node had it when the request came
 	status  int
 	failed  bool // the answer was replaced
 }
@@ -59,6 +63,12 @@ func (o *opening) WriteHeader(status int) {
 		return
 	}
 	o.status = status
+	if status == http.StatusNotFound && o.key != "" && !o.node.owners.has(o.key) { // another node has taken it since
+		o.failed = true
+		o.Header().Del("Content-Length")
+		refuse(o.ResponseWriter, http.StatusServiceUnavailable, moves)
+		return
+	}
 	if id := o.Header().Get(headerSession); id != "" && !o.known && status < 300 {
 		if err := o.node.opened(o.request.Context(), sessionKey(o.request.URL.Path, id)); err != nil {
 			o.node.Logger.Warn("a session was not opened, because the other nodes would not find it", "err", err)

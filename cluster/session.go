@@ -28,6 +28,7 @@ const recordFormat = 1
 type record struct {
 	Format    int             `json:"v"`
 	Node      string          `json:"node"`
+	Process   string          `json:"process"` // of the node: a later process of that name has not the session
 	Principal string          `json:"principal,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"` // of the store.Session; empty: no other node can continue it
 }
@@ -63,6 +64,7 @@ type owned struct {
 	users int       // requests that run, event streams too
 	last  time.Time // when one began or ended
 	taken func()    // ends it here when another node has it; nil: its server cannot
+	entry record    // what the State shall have of it
 }
 
 // maxSeen bounds what a node remembers of the sessions of others.
@@ -75,16 +77,26 @@ func (o *owners) has(key string) bool {
 	return o.own[key] != nil
 }
 
-// kept says whether the server of a session of this node keeps it, and says when it ends.
-func (o *owners) kept(key string) bool {
+// unkept says whether a session is one of this node whose server does not keep it, and so does not say when it ends.
+func (o *owners) unkept(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.own[key]
-	return s != nil && s.taken != nil
+	return s != nil && s.taken == nil && s.entry.Data == nil
+}
+
+// entry returns what the State shall have of a session of this node.
+func (o *owners) entry(key string) (r record, own bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.own[key]; s != nil {
+		return s.entry, true
+	}
+	return record{}, false
 }
 
 // add makes a session one of this node.
-func (o *owners) add(key string, taken func()) {
+func (o *owners) add(key string, entry record, taken func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.own == nil {
@@ -96,13 +108,24 @@ func (o *owners) add(key string, taken func()) {
 		s = new(owned)
 		o.own[key] = s
 	}
-	s.last = time.Now()
+	s.last, s.entry = time.Now(), entry
 	if taken != nil {
 		s.taken = taken
 	}
 }
 
-// forget removes a session, and returns it if it was one of this node.
+// change notes what the State shall have of a session, and reports whether it is one of this node.
+func (o *owners) change(key string, entry record) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.own[key]
+	if s != nil {
+		s.entry = entry
+	}
+	return s != nil
+}
+
+// forget removes a session of this node, and returns it.
 func (o *owners) forget(key string) *owned {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,6 +133,13 @@ func (o *owners) forget(key string) *owned {
 	delete(o.own, key)
 	delete(o.seen, key)
 	return s
+}
+
+// unsee forgets which other node had a session. This node may have taken it meanwhile.
+func (o *owners) unsee(key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.seen, key)
 }
 
 // all returns the keys of the sessions of this node.
@@ -177,7 +207,7 @@ func (n *Node) find(ctx context.Context, key string) (owner string, err error) {
 	e, err := n.State.Get(ctx, key)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", nil
+		return "", n.whole(ctx)
 	case err != nil:
 		return "", err
 	}
@@ -199,7 +229,7 @@ func (n *Node) find(ctx context.Context, key string) (owner string, err error) {
 // faster. Without what another node needs to continue it, the session is lost, and nobody has it.
 func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err error) {
 	from := r.Node
-	r.Node = n.Name
+	r.Node, r.Process = n.Name, n.process
 	if r.Data == nil {
 		_ = n.State.Delete(ctx, e.Key, e.Version) // it expires
 		n.Logger.Warn("a session was lost with its node", "node", from)
@@ -207,22 +237,22 @@ func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err e
 	}
 	switch _, err = n.State.Put(ctx, e.Key, r.marshal(), e.Version, n.SessionIdle); {
 	case err == nil:
-		n.owners.add(e.Key, nil)
+		n.owners.add(e.Key, r, nil)
 		n.Logger.Info("a session of another node is continued here", "node", from)
 		return n.Name, nil
 	case !errors.Is(err, ErrConflict):
 		return "", err
 	}
 	if e, err = n.State.Get(ctx, e.Key); errors.Is(err, ErrNotFound) {
-		return "", nil
+		return "", n.whole(ctx)
 	} else if err != nil {
 		return "", err
 	}
 	if r, err = readRecord(e); err != nil {
 		return "", err
 	}
-	if r.Node == n.Name { // another request has taken it
-		n.owners.add(e.Key, nil)
+	if n.wrote(r) { // another request has taken it
+		n.owners.add(e.Key, r, nil)
 		return n.Name, nil
 	}
 	n.owners.see(e.Key, r.Node)
@@ -239,7 +269,7 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 		if r.Data == nil {
 			return nil
 		}
-		r.Node = ""
+		r.Node, r.Process = "", ""
 		_, err := n.State.Put(ctx, key, r.marshal(), e.Version, n.SessionIdle)
 		given = err == nil
 		return err
@@ -258,16 +288,17 @@ func (n *Node) opened(ctx context.Context, key string) error {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stop()
-	if _, err := n.State.Put(ctx, key, record{Node: n.Name}.marshal(), 0, n.SessionIdle); err != nil {
+	r := record{Node: n.Name, Process: n.process}
+	if _, err := n.State.Put(ctx, key, r.marshal(), 0, n.SessionIdle); err != nil {
 		return err
 	}
-	n.owners.add(key, nil)
+	n.owners.add(key, r, nil)
 	return nil
 }
 
 // closed forgets a session that has ended.
 func (n *Node) closed(ctx context.Context, key string) error {
-	n.owners.forget(key)
+	n.owners.forget(key) // so that an entry that is gone is not put again
 	return n.change(ctx, key, func(ctx context.Context, e Entry, _ record) error { return n.State.Delete(ctx, key, e.Version) })
 }
 
@@ -282,11 +313,7 @@ func (n *Node) renew() {
 			return
 		case now := <-tick.C:
 			for _, key := range n.owners.due(now, every, n.SessionIdle) {
-				err := n.change(context.Background(), key, func(ctx context.Context, e Entry, _ record) error {
-					_, err := n.State.Put(ctx, key, e.Value, e.Version, n.SessionIdle)
-					return err
-				})
-				if err != nil {
+				if _, err := n.putAgain(context.Background(), key); err != nil {
 					n.Logger.Warn("the entry of a session was not renewed", "err", err)
 				}
 			}
@@ -294,20 +321,26 @@ func (n *Node) renew() {
 	}
 }
 
-// change changes the entry of a session of this node. That it is gone, or has another owner, is not an error.
+// wrote says whether this process has written a record as the owner of its session.
+func (n *Node) wrote(r record) bool { return r.Node == n.Name && r.Process == n.process }
+
+// change changes the entry of a session of this node. If the State has lost it, f gets what it was, with version 0. That another
+// node has the session is not an error.
 func (n *Node) change(ctx context.Context, key string, f func(context.Context, Entry, record) error) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stop()
 	for {
+		var r record
+		mine := false
 		e, err := n.State.Get(ctx, key)
 		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		var r record
-		if err == nil {
+			e, err = Entry{Key: key}, nil
+			r, mine = n.owners.entry(key)
+		} else if err == nil {
 			r, err = readRecord(e)
+			mine = err == nil && n.wrote(r)
 		}
-		if err == nil && r.Node == n.Name {
+		if mine {
 			err = f(ctx, e, r)
 		}
 		if !errors.Is(err, ErrConflict) { // with another change of this node, or with one that has taken the session
@@ -316,27 +349,59 @@ func (n *Node) change(ctx context.Context, key string, f func(context.Context, E
 	}
 }
 
-// verify ends the sessions of this node that others have taken while it was not seen.
+// putAgain writes the entry of a session of this node once more, for its time, and because the State may have lost it. It reports
+// whether this node still has the session.
+func (n *Node) putAgain(ctx context.Context, key string) (kept bool, err error) {
+	err = n.change(ctx, key, func(ctx context.Context, e Entry, r record) error {
+		if now, ok := n.owners.entry(key); ok { // which was perhaps not written when it changed
+			r = now
+		}
+		_, err := n.State.Put(ctx, key, r.marshal(), e.Version, n.SessionIdle)
+		kept = err == nil
+		return err
+	})
+	return kept, err
+}
+
+// verify ends the sessions of this node that others have taken while it was not seen. The entries of the others are written once
+// more: a node that is about to take such a session then does not get it.
 func (n *Node) verify(ctx context.Context) error {
+	if err := n.whole(ctx); err != nil && !errors.Is(err, errLoss) {
+		return err
+	}
+	var failed error
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	keys := make(chan string)
+	for range verifying {
+		working.Go(func() {
+			for key := range keys {
+				if err := n.verifyOne(ctx, key); err != nil {
+					mu.Lock()
+					failed = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
 	for _, key := range n.owners.all() {
-		e, err := n.State.Get(ctx, key)
-		if errors.Is(err, ErrNotFound) { // the State has lost it, or it was idle for long
-			_, err = n.State.Put(ctx, key, record{Node: n.Name}.marshal(), 0, n.SessionIdle)
-			if err == nil {
-				continue
-			}
-		}
-		if err != nil && !errors.Is(err, ErrConflict) {
-			return err
-		}
-		if err == nil {
-			if r, err := readRecord(e); err == nil && r.Node == n.Name {
-				continue
-			}
-		}
-		if s := n.owners.forget(key); s != nil && s.taken != nil {
-			s.taken()
-		}
+		keys <- key
+	}
+	close(keys)
+	working.Wait()
+	return failed
+}
+
+// verifying is how many sessions are verified at once.
+const verifying = 16
+
+func (n *Node) verifyOne(ctx context.Context, key string) error {
+	kept, err := n.putAgain(ctx, key)
+	if err != nil || kept {
+		return err
+	}
+	if s := n.owners.forget(key); s != nil && s.taken != nil {
+		s.taken()
 	}
 	return nil
 }

@@ -43,21 +43,19 @@ func (s *sessions) taken(id string) {
 // PutSession implements [store.Sessions].
 func (s *sessions) PutSession(ctx context.Context, v store.Session) error {
 	n, key := s.node, sessionKey(s.path, v.ID)
-	r := record{Node: n.Name, Principal: v.Principal, Data: v.Data}
+	r := record{Node: n.Name, Process: n.process, Principal: v.Principal, Data: v.Data}
 	if size := len(r.marshal()); size > MaxValue {
 		return fmt.Errorf("the description of the client has %d bytes with its subscriptions; a cluster keeps %d", size, MaxValue)
 	}
-	if !n.owners.has(key) {
-		if _, err := n.State.Put(ctx, key, r.marshal(), 0, n.SessionIdle); err != nil {
-			return err
-		}
-		n.owners.add(key, func() { s.taken(v.ID) })
-		return nil
-	}
-	return n.change(ctx, key, func(ctx context.Context, e Entry, _ record) error {
-		_, err := n.State.Put(ctx, key, r.marshal(), e.Version, n.SessionIdle)
+	if n.owners.change(key, r) {
+		_, err := n.putAgain(ctx, key)
 		return err
-	})
+	}
+	if _, err := n.State.Put(ctx, key, r.marshal(), 0, n.SessionIdle); err != nil {
+		return err
+	}
+	n.owners.add(key, r, func() { s.taken(v.ID) })
+	return nil
 }
 
 // GetSession implements [store.Sessions].
@@ -68,16 +66,21 @@ func (s *sessions) GetSession(ctx context.Context, id string) (store.Session, bo
 	}
 	e, err := n.State.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {
-		return store.Session{}, false, nil
+		return store.Session{}, false, n.whole(ctx)
 	}
 	if err != nil {
 		return store.Session{}, false, err
 	}
 	r, err := readRecord(e)
-	if err != nil || r.Node != n.Name || r.Data == nil {
+	switch {
+	case err != nil:
 		return store.Session{}, false, err
+	case !n.wrote(r): // another node has taken it since the request was found to be for this one
+		return store.Session{}, false, ErrOwner
+	case r.Data == nil:
+		return store.Session{}, false, nil
 	}
-	n.owners.add(key, func() { s.taken(id) })
+	n.owners.add(key, r, func() { s.taken(id) })
 	return store.Session{ID: id, Principal: r.Principal, Data: r.Data}, true, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,6 +28,9 @@ type Options struct {
 	Cluster string
 	// Replicas of the State, 1, 3 or 5: as many servers less than half of it may fail. Zero: 3 if NATS is a cluster, else 1.
 	Replicas int
+	// Server is one of this process. Open waits until its copy of the State is whole, if it has one: a server that has just
+	// started has none, and does not help when others fail. Nil: Open does not wait.
+	Server *Server
 	// Disk keeps the State on the disks of the servers, where it outlives that all of them stop. Otherwise it is in memory.
 	Disk bool
 }
@@ -35,8 +39,10 @@ type Options struct {
 type Cluster struct {
 	bus
 	js     jetstream.JetStream
+	config jetstream.StreamConfig
 	stream jetstream.Stream
-	prefix string // of the subjects of the State
+	prefix string     // of the subjects of the State
+	making sync.Mutex // is held while the stream is made again
 }
 
 // settle is how long what failed waits before it is tried again.
@@ -57,25 +63,28 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{js: js, prefix: "patchbay." + name + ".state."}
-	config := jetstream.StreamConfig{
+	c.config = jetstream.StreamConfig{
 		Name: "patchbay-" + name + "-state", Description: "State of the nodes of Patchbay",
 		Subjects: []string{c.prefix + ">"}, MaxMsgsPerSubject: 1, MaxMsgSize: cluster.MaxValue + 4096,
 		Discard: jetstream.DiscardNew, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markers,
 		Duplicates: duplicates, Replicas: opts.Replicas, Storage: jetstream.MemoryStorage,
 	}
 	if opts.Disk {
-		config.Storage = jetstream.FileStorage
+		c.config.Storage = jetstream.FileStorage
 	}
-	if config.Replicas == 0 {
-		config.Replicas = 1
+	if c.config.Replicas == 0 {
+		c.config.Replicas = 1
 		if nc.ConnectedClusterName() != "" {
-			config.Replicas = 3
+			c.config.Replicas = 3
 		}
 	}
 	err = attempts(ctx, func(ctx context.Context) (err error) {
-		c.stream, err = js.CreateOrUpdateStream(ctx, config)
+		c.stream, err = js.CreateOrUpdateStream(ctx, c.config)
 		return err
 	})
+	if err == nil && opts.Server != nil {
+		err = opts.Server.whole(ctx, c.config.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state of the cluster %s in NATS: %w", name, err)
 	}
@@ -91,6 +100,19 @@ const (
 	// duplicates is how long a change that is made again, because its acknowledgement was lost, counts once.
 	duplicates = 2 * time.Minute
 )
+
+// attempts is attempts for what needs the stream. Servers that were all restarted have lost it, if it was in memory: then it is made
+// again, without what was in it.
+func (c *Cluster) attempts(ctx context.Context, f func(ctx context.Context) error) error {
+	return attempts(ctx, func(ctx context.Context) error {
+		err := f(ctx)
+		if (errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)) && c.making.TryLock() {
+			defer c.making.Unlock()
+			_, _ = c.js.CreateStream(ctx, c.config) // the next attempt tells
+		}
+		return err
+	})
+}
 
 // attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader,
 // so that an attempt lasts two seconds at most.
@@ -117,7 +139,7 @@ func final(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
 		switch refused.ErrorCode {
-		case noPeers, inFlight, sameInFlight:
+		case jetstream.JSErrCodeStreamNotFound, noPeers, inFlight, sameInFlight:
 			return false
 		}
 		return refused.Code != 503 // without a leader, or enough servers, yet

@@ -164,6 +164,18 @@ func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	}, opts...)...)
 }
 
+// whole waits until this server has a copy of a stream as it is, or is none of those that have one. The error is that of ctx.
+func (s *Server) whole(ctx context.Context, stream string) error {
+	for !s.server.JetStreamIsCurrent() || s.server.JetStreamIsStreamAssigned(server.DEFAULT_GLOBAL_ACCOUNT, stream) && !s.server.JetStreamIsStreamCurrent(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a copy: %w", context.Cause(ctx))
+		case <-time.After(settle):
+		}
+	}
+	return nil
+}
+
 // Close ends the server. Others go on if they are a majority. It waits until its goroutines have ended, or until ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.server.Shutdown()

@@ -41,7 +41,7 @@ func deleted(h nats.Header) bool { return h.Get(gone) != "" || h.Get(expired) !=
 
 // last returns the message of a key, nil if there is none.
 func (c *Cluster) last(ctx context.Context, key string) (m *jetstream.RawStreamMsg, err error) {
-	err = attempts(ctx, func(ctx context.Context) error {
+	err = c.attempts(ctx, func(ctx context.Context) error {
 		m, err = c.stream.GetLastMsgForSubject(ctx, c.prefix+key)
 		return err
 	})
@@ -100,7 +100,7 @@ func (c *Cluster) change(ctx context.Context, m *nats.Msg, key string, version u
 	if ttl > 0 {
 		opts = append(opts, jetstream.WithMsgTTL(ttl))
 	}
-	err = attempts(ctx, func(ctx context.Context) error {
+	err = c.attempts(ctx, func(ctx context.Context) error {
 		ack, err := c.js.PublishMsg(ctx, m, opts...)
 		var refused *jetstream.APIError
 		switch {
@@ -144,7 +144,7 @@ func (c *Cluster) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Ch
 func (c *Cluster) watch(ctx context.Context, prefix string, yield func(cluster.Change, error) bool) error {
 	var consumer jetstream.Consumer
 	var info *jetstream.ConsumerInfo
-	err := attempts(ctx, func(ctx context.Context) (err error) {
+	err := c.attempts(ctx, func(ctx context.Context) (err error) {
 		consumer, err = c.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 			FilterSubjects: []string{c.prefix + prefix + ".>"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 		})

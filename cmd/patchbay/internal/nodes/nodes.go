@@ -114,7 +114,7 @@ func (m *Member) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.shared, err = nats.Open(ctx, m.conn, nats.Options{Cluster: c.Name}); err != nil {
+	if m.shared, err = nats.Open(ctx, m.conn, nats.Options{Cluster: c.Name, Server: m.server}); err != nil {
 		if errors.Is(context.Cause(ctx), ErrAway) {
 			return fmt.Errorf("%w of %s; nodes need the same name of the cluster, secret and authority, and addresses that they all reach", ErrAway, m.missing(context.WithoutCancel(ctx)))
 		}
@@ -168,7 +168,7 @@ func between(cert, key, ca string) (*tls.Config, error) {
 // connect connects to a server of NATS elsewhere.
 func (m *Member) connect(ctx context.Context) error {
 	c := m.options.Cluster
-	opts := []natsgo.Option{natsgo.Name(c.Node), natsgo.MaxReconnects(-1), natsgo.Timeout(2 * time.Second)}
+	opts := []natsgo.Option{natsgo.Name(c.Node), natsgo.MaxReconnects(-1), natsgo.ReconnectWait(time.Second / 4), natsgo.IgnoreAuthErrorAbort(), natsgo.Timeout(2 * time.Second)}
 	if c.Credentials != "" {
 		opts = append(opts, natsgo.UserCredentials(c.Credentials))
 	}
@@ -245,7 +245,7 @@ func (m *Member) missing(ctx context.Context) string {
 	text := fmt.Sprintf("a majority of %d nodes: ", others+1)
 	switch len(away) {
 	case 0:
-		return text + "all can be reached, and they have not chosen a leader yet"
+		return text + "all can be reached; they choose a leader, or this node copies what they share"
 	case 1:
 		return text + away[0] + " does not answer"
 	}
