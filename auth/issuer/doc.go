@@ -34,6 +34,8 @@
 //   - A refresh token is used once. The second use ends the login, whichever of the two users is the
 //     right one.
 //   - [Server.EndLogins] ends the logins of a person at once.
+//   - With [Server.State], codes and refresh tokens are used once over all nodes. A login that one node has ended
+//     is refused by another as soon as it hears of that; while it is cut off, it hears nothing.
 //   - Registrations take no memory: the client id is the registration, encrypted. All other tables
 //     are bounded, and only people who have logged in fill them.
 //   - No redirect leads to a client before a person has agreed: errors before that are pages.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth"
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
 
@@ -63,6 +64,12 @@ type Server struct {
 	// names the folder and the process. Empty: they are in memory, and a restart ends all logins.
 	Dir string
 
+	// State makes one Server of those with the same URL in several processes, the nodes of a cluster: keys, logins and codes are
+	// in it, and a login is known, and ends, at each. It may lose them when all nodes have ended; Dir, a folder
+	// of each process, keeps keys and logins then too. A Server that is cut off from the others refuses to log in and to refresh,
+	// and learns later which logins have ended. Nil: this Server is alone.
+	State cluster.State
+
 	// TokenLife is how long an access token is valid. Zero: 10 minutes; at most an hour.
 	TokenLife time.Duration
 
@@ -92,6 +99,8 @@ type Server struct {
 	further   []string // Resources, canonical
 	rules     string   // digest of Require
 	release   func()   // ends the use of Dir
+	shared    *shared  // in State; nil: nothing
+	unfollow  func()   // ends the watch of State; nil: there is none
 	metadata  []byte
 	claims    []string
 	keys      *ring
@@ -154,6 +163,9 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) end() error {
+	if s.unfollow != nil {
+		s.unfollow()
+	}
 	if s.release != nil {
 		s.release()
 	}
@@ -227,14 +239,17 @@ func (s *Server) prepare() error {
 			return err
 		}
 	}
-	if s.keys, err = openRing(s.Dir, s.TokenLife); err != nil {
+	s.shared = newShared(s.State, s.URL)
+	if s.keys, err = openRing(s.Dir, s.TokenLife, s.shared); err != nil {
 		return err
 	}
-	if s.sessions, err = openSessions(s.Dir); err != nil {
+	if s.sessions, err = openSessions(s.Dir, s.shared); err != nil {
 		return err
 	}
-	s.codes, s.documents, s.provider = newCodes(), newDocuments(s), newProvider(s)
-	s.metadata, err = s.describe()
+	s.codes, s.documents, s.provider = newCodes(s.shared), newDocuments(s), newProvider(s)
+	if s.metadata, err = s.describe(); err == nil && s.shared != nil {
+		s.unfollow, err = s.follow()
+	}
 	return err
 }
 

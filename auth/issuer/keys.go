@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -36,8 +37,10 @@ const (
 // process.
 type ring struct {
 	sealer
-	path  string // empty: memory
-	grace time.Duration
+	path   string  // empty: memory
+	shared *shared // which changes come first to; nil: nothing is shared
+	grace  time.Duration
+	used   bool // the secret stays as it is
 
 	mu   sync.Mutex
 	keys []signingKey // the newest last, never empty; guarded by mu
@@ -79,19 +82,23 @@ func newKey() (signingKey, error) {
 	return signingKey{base64.RawURLEncoding.EncodeToString(sum[:12]), time.Now(), key}, nil
 }
 
-// openRing reads the keys in a folder that nobody else uses, or makes them.
-func openRing(dir string, tokenLife time.Duration) (*ring, error) {
-	r := &ring{grace: tokenLife + 10*time.Minute}
-	if dir == "" {
-		r.secret = make([]byte, 32)
-		_, _ = rand.Read(r.secret)
+// openRing reads the keys in a folder that nobody else uses, or makes them, and takes those of the others if they have some.
+func openRing(dir string, tokenLife time.Duration, common *shared) (*ring, error) {
+	r := &ring{grace: tokenLife + 10*time.Minute, shared: common}
+	r.secret = make([]byte, 32)
+	_, _ = rand.Read(r.secret)
+	if dir != "" {
+		r.path = filepath.Join(dir, keyFile)
+		if err := r.load(); err != nil {
+			return nil, err
+		}
+	}
+	if common == nil {
 		return r, r.rotate()
 	}
-	r.path = filepath.Join(dir, keyFile)
-	if err := r.load(); err != nil {
-		return nil, err
-	}
-	return r, r.rotate()
+	err := r.share()
+	r.used = true
+	return r, err
 }
 
 // due reports whether the keys have to change: there is none, or the newest is old, or an older one
@@ -108,11 +115,11 @@ func (r *ring) due(now time.Time) bool {
 func (r *ring) rotate() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.due(time.Now()) {
+	switch {
+	case !r.due(time.Now()):
 		return nil
-	}
-	if r.path == "" {
-		return r.change()
+	case r.shared != nil:
+		return r.shareLocked()
 	}
 	before := r.keys
 	if err := r.change(); err != nil {
@@ -122,6 +129,63 @@ func (r *ring) rotate() error {
 		r.keys = before
 		return err
 	}
+	return nil
+}
+
+// share takes the keys of the others, or shares the own ones if there are none, and changes them for all if that is due.
+func (r *ring) share() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shareLocked()
+}
+
+func (r *ring) shareLocked() (err error) {
+	before := r.keys
+	shareErr := r.shared.change(ofKeys, func(now []byte) (next []byte, _ time.Duration) {
+		if err = nil; now != nil {
+			err = r.take(now)
+		}
+		if err != nil || now != nil && !r.due(time.Now()) {
+			return nil, 0
+		}
+		if err = r.change(); err == nil {
+			next, err = r.marshal()
+		}
+		if err != nil {
+			return nil, 0
+		}
+		return next, 0
+	})
+	if err = errors.Join(err, shareErr); err != nil {
+		r.keys = before
+		return err
+	}
+	return r.save()
+}
+
+// adopt takes the keys as another Server has changed them.
+func (r *ring) adopt(raw []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.take(raw); err != nil {
+		return err
+	}
+	return r.save()
+}
+
+// take makes the keys of another Server those of this one.
+func (r *ring) take(raw []byte) error {
+	secret, keys, err := parseRing(raw, "the keys of the cluster")
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(secret, r.secret):
+	case r.used:
+		return errors.New("another node has made a secret of its own; restart this one")
+	default:
+		r.secret = secret
+	}
+	r.keys = keys
 	return nil
 }
 
@@ -147,42 +211,51 @@ func (r *ring) load() error {
 	raw, err := ownfile.ReadNow(r.path, maxKeyFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.secret = make([]byte, 32)
-		_, _ = rand.Read(r.secret)
 		return nil
 	case err != nil:
 		return fmt.Errorf("keys of the issuer: %w", err)
 	}
-	if err := ownfile.Newer(r.path, raw, version); err != nil {
-		return fmt.Errorf("keys of the issuer: %w", err)
+	r.secret, r.keys, err = parseRing(raw, r.path)
+	return err
+}
+
+// parseRing reads a storedRing, which is at a place.
+func parseRing(raw []byte, at string) (secret []byte, keys []signingKey, err error) {
+	if err := ownfile.Newer(at, raw, version); err != nil {
+		return nil, nil, fmt.Errorf("keys of the issuer: %w", err)
 	}
 	var stored storedRing
 	if err := jsonx.Unmarshal(raw, &stored); err != nil || len(stored.Secret) < 32 || len(stored.Keys) == 0 {
-		return fmt.Errorf("keys of the issuer: %s has no keys, or is cut off; remove it to make new ones, which ends all logins", r.path)
+		return nil, nil, fmt.Errorf("keys of the issuer: %s has no keys, or is cut off; remove it to make new ones, which ends all logins", at)
 	}
-	var keys []signingKey
 	for _, k := range stored.Keys {
 		parsed, err := x509.ParsePKCS8PrivateKey(k.DER)
 		key, ok := parsed.(*ecdsa.PrivateKey)
 		if err != nil || !ok || key.Curve != elliptic.P256() {
-			return fmt.Errorf("keys of the issuer: %s: the key %q is not a private key for ES256", r.path, k.ID)
+			return nil, nil, fmt.Errorf("keys of the issuer: %s: the key %q is not a private key for ES256", at, k.ID)
 		}
 		keys = append(keys, signingKey{k.ID, k.Made, key})
 	}
-	r.secret, r.keys = stored.Secret, keys
-	return nil
+	return stored.Secret, keys, nil
 }
 
-func (r *ring) save() error {
+func (r *ring) marshal() ([]byte, error) {
 	stored := storedRing{Version: version, Secret: r.secret}
 	for _, k := range r.keys {
 		der, err := x509.MarshalPKCS8PrivateKey(k.key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		stored.Keys = append(stored.Keys, storedKey{k.id, der, k.made})
 	}
-	raw, err := jsonx.Marshal(stored)
+	return jsonx.Marshal(stored)
+}
+
+func (r *ring) save() error {
+	if r.path == "" {
+		return nil
+	}
+	raw, err := r.marshal()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ const (
 // sessions has the logins, and those that ended early. In a folder they outlive the process: the file
 // has a line for each change, and is made anew when half of its lines are old.
 type sessions struct {
-	path string // empty: memory
+	path   string  // empty: memory
+	shared *shared // which changes come first to; nil: nothing is shared
 
 	mu    sync.Mutex
 	known map[string]session // by id; guarded by mu
@@ -70,8 +72,8 @@ func (s *Server) newSession() string { return s.rules + random()[:22] }
 func (s *Server) current(id string) bool { return strings.HasPrefix(id, s.rules) }
 
 // openSessions reads the logins in a folder.
-func openSessions(dir string) (*sessions, error) {
-	s := &sessions{known: map[string]session{}}
+func openSessions(dir string, common *shared) (*sessions, error) {
+	s := &sessions{known: map[string]session{}, shared: common}
 	if dir == "" {
 		return s, nil
 	}
@@ -130,6 +132,9 @@ func (s *sessions) forget() {
 
 // put keeps a session, in the file first. The line tells the person and the host only if they have changed.
 func (s *sessions) put(one session) error {
+	if s.known[one.ID] == one {
+		return nil
+	}
 	if s.path != "" {
 		short := one
 		if s.known[one.ID].about == one.about {
@@ -151,8 +156,77 @@ func (s *sessions) put(one session) error {
 	return nil
 }
 
-// begin keeps the session of a person who has logged in. It ends with the code, unless that is exchanged.
-func (s *sessions) begin(id string, who *person) error {
+// change changes a session, first where it is shared. The function f gets it, known or not, and returns the next one, nil for no
+// change, and the error that change returns; it may be called several times.
+func (s *sessions) change(id string, f func(now session, known bool) (next *session, err error)) (err error) {
+	if s.shared == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		now, known := s.known[id]
+		next, err := f(now, known)
+		if next == nil {
+			return err
+		}
+		return errors.Join(err, s.put(*next))
+	}
+	var next *session
+	shareErr := s.shared.change(ofSession+id, func(raw []byte) ([]byte, time.Duration) {
+		var now session
+		shared := raw != nil && jsonx.Unmarshal(raw, &now) == nil
+		known := shared
+		if !shared {
+			s.mu.Lock()
+			now, known = s.known[id] // the State has lost it, and gets it again
+			s.mu.Unlock()
+		}
+		if next, err = f(now, known); next == nil && known && !shared {
+			next = &now
+		}
+		if next == nil {
+			return nil, 0
+		}
+		raw, _ = jsonx.Marshal(next) // of texts and numbers
+		return raw, max(time.Second, time.Until(time.Unix(next.Ends, 0))+sessionGrace)
+	})
+	if next == nil || shareErr != nil {
+		return errors.Join(err, shareErr)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, s.put(s.known[id].merge(*next)))
+}
+
+// apply takes a session as another Server has changed it, and returns it.
+func (s *sessions) apply(raw []byte) (one session, err error) {
+	if err := jsonx.Unmarshal(raw, &one); err != nil {
+		return one, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.known[one.ID]; now.merge(one) != now {
+		err = s.put(now.merge(one))
+	}
+	return one, err
+}
+
+// merge returns what two states of a session say together.
+func (one session) merge(other session) session {
+	if other.Ends > one.Ends || other.Ends == one.Ends && one.Host == "" { // it knows more about whose login it is
+		one, other = other, one
+	}
+	one.Generation, one.Over = max(one.Generation, other.Generation), one.Over || other.Over
+	return one
+}
+
+// all returns the sessions.
+func (s *sessions) all() []session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.known))
+}
+
+// room returns an error if there are too many sessions for another one.
+func (s *sessions) room() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxSessions {
@@ -161,8 +235,18 @@ func (s *sessions) begin(id string, who *person) error {
 	if len(s.known) >= maxSessions {
 		return &fault{status: 503, code: unavailable, text: "too many people are logged in"}
 	}
+	return nil
+}
+
+// begin keeps the session of a person who has logged in. It ends with the code, unless that is exchanged.
+func (s *sessions) begin(id string, who *person) error {
+	if err := s.room(); err != nil {
+		return err
+	}
 	now := time.Now()
-	return s.put(session{ID: id, Ends: now.Add(codeLife).Unix(), about: about{Person: who.Subject, Name: who.Name, Since: now.Unix()}})
+	return s.change(id, func(session, bool) (*session, error) {
+		return &session{ID: id, Ends: now.Add(codeLife).Unix(), about: about{Person: who.Subject, Name: who.Name, Since: now.Unix()}}, nil
+	})
 }
 
 // errEnded says that a login is over.
@@ -170,14 +254,13 @@ var errEnded = refuse(invalidGrant, "the login has ended; log in again")
 
 // extend keeps a session whose code was exchanged by a host until a time.
 func (s *sessions) extend(id, host string, until time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.known[id]
-	if !ok || one.Over {
-		return errEnded
-	}
-	one.Host, one.Ends = host, until.Unix()
-	return s.put(one)
+	return s.change(id, func(one session, known bool) (*session, error) {
+		if !known || one.Over {
+			return nil, errEnded
+		}
+		one.Host, one.Ends = host, until.Unix()
+		return &one, nil
+	})
 }
 
 // errReused says that a refresh token was used twice.
@@ -186,33 +269,33 @@ var errReused = refuse(invalidGrant, "the refresh token was used before, so the 
 // advance counts the generation of a session on, from the one of a refresh token. A wrong one ends the
 // session, which is returned then.
 func (s *sessions) advance(id string, from int) (ended *session, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.known[id]
-	switch {
-	case !ok || one.Over || one.Ends <= time.Now().Unix():
-		return nil, errEnded
-	case one.Generation != from:
-		one.Over = true
-		return &one, errors.Join(errReused, s.put(one))
-	}
-	one.Generation++
-	return nil, s.put(one)
+	err = s.change(id, func(one session, known bool) (*session, error) {
+		ended = nil
+		switch {
+		case !known || one.Over || one.Ends <= time.Now().Unix():
+			return nil, errEnded
+		case one.Generation != from:
+			one.Over = true
+			ended = &one
+			return &one, errReused
+		}
+		one.Generation++
+		return &one, nil
+	})
+	return ended, err
 }
 
 // end ends a session early, and returns it; nil: it had ended.
-func (s *sessions) end(id string, until time.Time) (*session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.known[id]
-	if !ok {
-		one = session{ID: id}
-	}
-	if one.Over {
-		return nil, nil
-	}
-	one.Over, one.Ends = true, max(one.Ends, until.Unix())
-	return &one, s.put(one)
+func (s *sessions) end(id string, until time.Time) (ended *session, err error) {
+	err = s.change(id, func(one session, known bool) (*session, error) {
+		if ended = nil; one.Over {
+			return nil, nil
+		}
+		one.ID, one.Over, one.Ends = id, true, max(one.Ends, until.Unix())
+		ended = &one
+		return &one, nil
+	})
+	return ended, err
 }
 
 // login returns the session for a program.
@@ -222,21 +305,18 @@ func (one *session) login() Login {
 
 // endAll ends the sessions that are selected, and returns those that it has ended.
 func (s *sessions) endAll(selected func(session) bool) (ended []session, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := time.Now().Unix()
-	var list []session
-	for _, one := range s.known {
-		if !one.Over && one.Ends > now && selected(one) {
-			list = append(list, one)
+	for _, one := range s.all() {
+		if one.Over || one.Ends <= now || !selected(one) {
+			continue
 		}
-	}
-	for _, one := range list {
-		one.Over = true
-		if err := s.put(one); err != nil {
+		last, err := s.end(one.ID, time.Unix(one.Ends, 0))
+		if err != nil {
 			return ended, err
 		}
-		ended = append(ended, one)
+		if last != nil {
+			ended = append(ended, *last)
+		}
 	}
 	return ended, nil
 }

@@ -17,7 +17,7 @@ func TestEndedLoginStaysEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // also once the file was made anew
-		s, err := openSessions(dir)
+		s, err := openSessions(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"mime"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/internal/oauth"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 )
 
 const (
@@ -47,14 +49,38 @@ type refreshToken struct {
 
 // codes has the codes that were made a while ago.
 type codes struct {
+	shared *shared // has the grants of codes; nil: they are in list
+
 	mu   sync.Mutex
-	list map[string]*grant // guarded by mu
+	list map[string]*grant // of the codes made here; guarded by mu
 }
 
-func newCodes() *codes { return &codes{list: map[string]*grant{}} }
+func newCodes(common *shared) *codes { return &codes{shared: common, list: map[string]*grant{}} }
+
+// sharedGrant is a grant with all its members.
+type sharedGrant struct {
+	grant
+	Redirect  string    `json:"redirect"`
+	Challenge string    `json:"challenge"`
+	Refresh   bool      `json:"refresh"`
+	Until     time.Time `json:"until"`
+	Used      bool      `json:"used,omitzero"`
+}
 
 // add keeps a grant and returns its code.
 func (c *codes) add(g *grant) (string, error) {
+	code := random()
+	if err := c.keep(code, g); err != nil || c.shared == nil {
+		return code, err
+	}
+	raw, err := jsonx.Marshal(sharedGrant{*g, g.Redirect, g.Challenge, g.Refresh, g.until, false})
+	if err != nil {
+		return "", err
+	}
+	return code, c.shared.change(keyOfCode(code), func([]byte) ([]byte, time.Duration) { return raw, codeLife + codeKept })
+}
+
+func (c *codes) keep(code string, g *grant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.list) >= maxCodes/2 {
@@ -65,21 +91,42 @@ func (c *codes) add(g *grant) (string, error) {
 		}
 	}
 	if len(c.list) >= maxCodes {
-		return "", &fault{status: http.StatusServiceUnavailable, code: unavailable, text: "too many people log in at the moment; try again"}
+		return &fault{status: http.StatusServiceUnavailable, code: unavailable, text: "too many people log in at the moment; try again"}
 	}
-	code := random()
 	c.list[code] = g
-	return code, nil
+	return nil
 }
 
-// take returns the grant of a code; again says that it was taken before.
-func (c *codes) take(code string) (g *grant, again bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if g = c.list[code]; g != nil {
-		again, g.used = g.used, true
+func keyOfCode(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return ofCode + hex.EncodeToString(sum[:16])
+}
+
+// take returns the grant of a code, nil if there is none; again says that it was taken before.
+func (c *codes) take(code string) (g *grant, again bool, err error) {
+	if c.shared == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if g = c.list[code]; g != nil {
+			again, g.used = g.used, true
+		}
+		return g, again, nil
 	}
-	return g, again
+	err = c.shared.change(keyOfCode(code), func(raw []byte) ([]byte, time.Duration) {
+		var kept sharedGrant
+		if g = nil; raw == nil || jsonx.Unmarshal(raw, &kept) != nil {
+			return nil, 0
+		}
+		g = &kept.grant
+		g.Redirect, g.Challenge, g.Refresh, g.until = kept.Redirect, kept.Challenge, kept.Refresh, kept.Until
+		if again = kept.Used; again {
+			return nil, 0
+		}
+		kept.Used = true
+		raw, _ = jsonx.Marshal(kept) // as it was read
+		return raw, max(time.Second, time.Until(kept.Until)+codeKept)
+	})
+	return g, again, err
 }
 
 // formOf parses a form, in which each parameter may occur once.
@@ -118,8 +165,10 @@ func (s *Server) token(r *http.Request, body []byte) (int, any, error) {
 
 // exchange exchanges a code. The first attempt uses the code up, whatever comes of it.
 func (s *Server) exchange(r *http.Request, c *client, form url.Values) (any, error) {
-	g, again := s.codes.take(form.Get("code"))
+	g, again, err := s.codes.take(form.Get("code"))
 	switch {
+	case err != nil:
+		return nil, err
 	case g == nil:
 		return nil, refuse(invalidGrant, "the code is not valid")
 	case again:

@@ -44,6 +44,8 @@ type members = map[string]any
 type world struct {
 	*testing.T
 	server *issuer.Server
+	nodes  []*issuer.Server // in place of server, in turn; may be empty
+	turn   int              // of the nodes
 	key    *ecdsa.PrivateKey
 	kid    string                                        // of the key
 	base   func(r *http.Request) (*http.Response, error) // answers first; nil, nil: it does not
@@ -79,6 +81,15 @@ func newWorld(t *testing.T, change ...func(*issuer.Server)) *world {
 	}
 	t.Cleanup(func() { w.server.Close() })
 	return w
+}
+
+// node returns the server of the next request.
+func (w *world) node() *issuer.Server {
+	if len(w.nodes) == 0 {
+		return w.server
+	}
+	w.turn++
+	return w.nodes[w.turn%len(w.nodes)]
 }
 
 // Write keeps the log of the server.
@@ -241,7 +252,7 @@ func (b *browser) send(r *http.Request) *page {
 		r.AddCookie(c)
 	}
 	rec := httptest.NewRecorder()
-	b.server.ServeHTTP(rec, r)
+	b.node().ServeHTTP(rec, r)
 	res := rec.Result()
 	b.jar.SetCookies(r.URL, res.Cookies())
 	return &page{res.StatusCode, res.Header, rec.Body.String()}
@@ -324,7 +335,7 @@ func (w *world) post(path string, v any, header ...string) (int, members) {
 		r.Header.Set(header[i], header[i+1])
 	}
 	rec := httptest.NewRecorder()
-	w.server.ServeHTTP(rec, r)
+	w.node().ServeHTTP(rec, r)
 	var got members
 	_ = json.Unmarshal(rec.Body.Bytes(), &got)
 	return rec.Code, got
@@ -407,7 +418,7 @@ func (h *host) tokens(b *browser) (access, refresh string) {
 // knock returns the principal that a guard of a resource makes of a token, and the status.
 func (w *world) knock(token, resource string) (*auth.Principal, int) {
 	w.Helper()
-	guard := &auth.Guard{Verifiers: []auth.Verifier{w.server.Verifier()}, Resource: &auth.ResourceMetadata{Resource: resource}}
+	guard := &auth.Guard{Verifiers: []auth.Verifier{w.node().Verifier()}, Resource: &auth.ResourceMetadata{Resource: resource}}
 	if err := guard.Check(); err != nil {
 		w.Fatal(err)
 	}

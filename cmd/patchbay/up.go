@@ -141,6 +141,7 @@ func (c *upCmd) Run(a *app) error {
 	}
 	if h.member != nil {
 		made.Share(h.member.Seen)
+		c.Login = h.member.Logins(c.Login)
 	}
 	front := func(handler mcp.Handler) *mcp.Server {
 		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched, State: mcp.StateConfig{Keys: h.member.Keys()}}

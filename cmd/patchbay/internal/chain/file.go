@@ -89,8 +89,8 @@ func (c *check) cluster(p *Program) {
 		_, err := tlsfiles.Client(of.CA, "", "")
 		c.report("cluster.ca", err)
 	}
-	if c.file.Login != nil {
-		c.file.Warnings = append(c.file.Warnings, c.file.Problem("login", "people who have logged in at one node are strangers to the others", "let a load balancer keep each address at one node, or use auth with an authorization server"))
+	if l := c.file.Login; l != nil && l.URL == "" {
+		c.fault("login", "add url: https://mcp.example.com to login, the URL of the load balancer", "login needs the URL with which hosts reach the nodes")
 	}
 }
 

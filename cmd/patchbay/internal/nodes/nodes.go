@@ -29,6 +29,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
 	"github.com/patchbay-dev/patchbay/config/deploy"
@@ -398,4 +399,18 @@ func (m *Member) Ending(ended <-chan error, alone time.Duration) time.Duration {
 	}
 	m.node.Retire()
 	return m.options.Cluster.Drain
+}
+
+// Logins makes the authorization servers that a function returns one over all nodes.
+func (m *Member) Logins(f func(resource, address, admin string, scopes []string, log *slog.Logger) *issuer.Server) func(resource, address, admin string, scopes []string, log *slog.Logger) *issuer.Server {
+	if f == nil {
+		return nil
+	}
+	return func(resource, address, admin string, scopes []string, log *slog.Logger) *issuer.Server {
+		s := f(resource, address, admin, scopes, log)
+		if s != nil {
+			s.State = m.shared
+		}
+		return s
+	}
 }

@@ -1,0 +1,137 @@
+package issuer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/auth/issuer"
+	"github.com/patchbay-dev/patchbay/cluster"
+)
+
+// broken is a State that does not answer for a while.
+type broken struct {
+	*cluster.Memory
+	down atomic.Bool
+}
+
+func (b *broken) Get(ctx context.Context, key string) (cluster.Entry, error) {
+	if b.down.Load() {
+		return cluster.Entry{}, errors.New("no majority")
+	}
+	return b.Memory.Get(ctx, key)
+}
+
+// newNodes returns a world with Servers that share a State and take requests in turn.
+func newNodes(t *testing.T, n int, state cluster.State, dir string) *world {
+	t.Helper()
+	var w *world
+	for i := range n {
+		one := newWorld(t, func(s *issuer.Server) {
+			s.State, s.Dir = state, filepath.Join(dir, fmt.Sprint(i))
+			if w != nil {
+				s.Base, s.Logger = w, w.server.Logger
+			}
+		})
+		if w == nil {
+			w = one
+		}
+		w.nodes = append(w.nodes, one.server)
+	}
+	return w
+}
+
+// knocks sees that each node takes a token, or refuses it soon.
+func (w *world) knocks(what, token string, want int) {
+	w.Helper()
+	for i := range w.nodes {
+		status := 0
+		for end := time.Now().Add(time.Minute); status != want && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			w.turn = i
+			_, status = w.knock(token, resourceURL)
+		}
+		if status != want {
+			w.Errorf("%s: HTTP %d, want %d", what, status, want)
+		}
+	}
+}
+
+// People log in at several Servers with one State as at one: each request of a browser and of a host may come to another.
+func TestNodes(t *testing.T) {
+	state, dir := &broken{Memory: new(cluster.Memory)}, t.TempDir()
+	w := newNodes(t, 3, state, dir)
+	h, b := w.register(nil), w.browser()
+	access, refresh := h.tokens(b)
+	w.knocks("a new token", access, http.StatusOK)
+	first := refresh
+	for n := range 7 {
+		status, got := h.refresh(refresh)
+		if status != http.StatusOK {
+			t.Fatalf("refresh %d: HTTP %d, %v", n, status, got)
+		}
+		access, refresh = got["access_token"].(string), got["refresh_token"].(string)
+		w.knocks("a refreshed token", access, http.StatusOK)
+	}
+	for _, node := range w.nodes {
+		if list, err := node.Logins(); err != nil || len(list) != 1 {
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+
+	// Codes and refresh tokens are used once, at whichever node.
+	status, got := h.refresh(first)
+	w.denied("an old refresh token", status, got, 400, "invalid_grant")
+	w.knocks("a token of the login that has ended", access, http.StatusUnauthorized)
+	code := h.code(b)
+	if status, got = h.exchange(code); status != http.StatusOK {
+		t.Fatalf("exchange: HTTP %d, %v", status, got)
+	}
+	access = got["access_token"].(string)
+	status, got = h.exchange(code)
+	w.denied("a code for the second time", status, got, 400, "invalid_grant")
+	w.knocks("a token whose code was used twice", access, http.StatusUnauthorized)
+	access, _ = h.tokens(b)
+	w.knocks("a further token", access, http.StatusOK)
+	if n, err := w.nodes[1].EndLogins("alice"); n != 1 || err != nil {
+		t.Errorf("EndLogins: %d, %v", n, err)
+	}
+	w.knocks("a token of a login that was ended", access, http.StatusUnauthorized)
+
+	// While the State does not answer, tokens are good, and nothing else goes.
+	access, refresh = h.tokens(b)
+	w.knocks("a last token", access, http.StatusOK)
+	state.down.Store(true)
+	w.knocks("a token without the others", access, http.StatusOK)
+	if status, got = h.refresh(refresh); status != http.StatusServiceUnavailable || got["error_description"] != "the cluster does not answer; try again" {
+		t.Errorf("refresh without the others: HTTP %d, %v", status, got)
+	}
+	state.down.Store(false)
+	if status, got = h.refresh(refresh); status != http.StatusOK {
+		t.Errorf("refresh: HTTP %d, %v", status, got)
+	}
+	refresh = got["refresh_token"].(string)
+
+	// The folders keep the logins when all nodes have ended, also of one that has ended before.
+	w.nodes[0].Close()
+	w.nodes = w.nodes[1:]
+	for range 2 {
+		if status, got = h.refresh(refresh); status != http.StatusOK {
+			t.Fatalf("refresh: HTTP %d, %v", status, got)
+		}
+		access, refresh = got["access_token"].(string), got["refresh_token"].(string)
+	}
+	for _, node := range w.nodes {
+		node.Close()
+	}
+	again := newNodes(t, 3, new(cluster.Memory), dir)
+	h.world = again
+	again.knocks("a token of before", access, http.StatusOK)
+	if status, got = h.refresh(refresh); status != http.StatusOK {
+		t.Errorf("refresh after a restart of all: HTTP %d, %v", status, got)
+	}
+}
