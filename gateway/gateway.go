@@ -254,6 +254,7 @@ func (g *Gateway) listTimeout() time.Duration {
 // Handle routes a request. It refuses a request that this gateway has already forwarded, because
 // then one of its servers leads back to it.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	deepen()
 	if err := g.accepts(req); err != nil {
 		return nil, err
 	}

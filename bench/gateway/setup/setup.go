@@ -57,6 +57,7 @@ type Options struct {
 	Server  []string // the command of the server, or the URL of one
 	Duties  []Duty
 	Args    []string // more arguments of up
+	Gateway string   // more lines of gateway.yaml
 	Dir     string   // the folder for its files is made there; empty: the folder for temporary files
 }
 
@@ -116,8 +117,8 @@ func (g *Gateway) start(ctx context.Context, o Options) error {
 		g.HTTP, err = load.StartHTTP(ctx, load.Modern, argv...)
 		return err
 	}
-	if len(g.duties) > 0 { // a program of before may not know the file
-		token, err := g.deploy()
+	if len(g.duties) > 0 || o.Gateway != "" { // a program of before may not know the file
+		token, err := g.deploy(o.Gateway)
 		if err != nil {
 			return err
 		}
@@ -139,15 +140,15 @@ func (g *Gateway) start(ctx context.Context, o Options) error {
 }
 
 // deploy writes gateway.yaml and what it names, and returns the token that calls need, if any.
-func (g *Gateway) deploy() (token string, err error) {
-	var file bytes.Buffer
+func (g *Gateway) deploy(more string) (token string, err error) {
+	file := bytes.NewBufferString(more)
 	for _, d := range g.duties {
 		switch d {
 		case JWT:
 			if token, err = g.signed("keys.pem"); err != nil {
 				return "", err
 			}
-			fmt.Fprintf(&file, "auth: ['jwt:%s,keys=keys.pem,audience=%s,roles=roles']\n", issuer, audience)
+			fmt.Fprintf(file, "auth: ['jwt:%s,keys=keys.pem,audience=%s,roles=roles']\n", issuer, audience)
 		case Policy:
 			if err := g.write("policy.yaml", []byte(rules)); err != nil {
 				return "", err
@@ -157,7 +158,7 @@ func (g *Gateway) deploy() (token string, err error) {
 			file.WriteString("audit: {file: audit.jsonl, key: audit.key}\n")
 		case Telemetry:
 			g.collector = newCollector()
-			fmt.Fprintf(&file, "telemetry: {otlp: '%s'}\n", g.collector.url)
+			fmt.Fprintf(file, "telemetry: {otlp: '%s'}\n", g.collector.url)
 		default:
 			return "", fmt.Errorf("there is no duty %q; use jwt, policy, audit or telemetry", d)
 		}

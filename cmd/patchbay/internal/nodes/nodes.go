@@ -360,8 +360,8 @@ func (m *Member) Owned(around func(server string) mcp.Middleware) func(server st
 		outer := around(server)
 		return func(next mcp.Handler) mcp.Handler {
 			return outer(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-				if call := mcp.CallFrom(ctx); call != nil && call.Session() != nil {
-					if err := m.node.Check(); err != nil {
+				if err := m.node.Check(); err != nil {
+					if call := mcp.CallFrom(ctx); call != nil && call.Session() != nil {
 						return nil, mcp.Errorf(jsonrpc.CodeInternal, "%s. Nothing was sent to the server; try again", strings.TrimPrefix(err.Error(), "cluster: "))
 					}
 				}
