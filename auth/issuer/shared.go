@@ -141,8 +141,27 @@ func (s *Server) follow() (stop func(), err error) {
 	return stop, nil
 }
 
-// watch applies changes until an error.
+// lossTime is the time between two looks whether the State has lost what it had.
+const lossTime = 10 * time.Second
+
+var errLost = errors.New("the cluster has lost what its nodes share; it gets the logins again")
+
+// watch applies changes until an error, or until the State has lost what it had.
 func (s *Server) watch(ctx context.Context, seen, told func()) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() { // which ends with ctx
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(lossTime):
+			}
+			if _, err := s.shared.Get(ctx, s.shared.prefix+ofKeys); errors.Is(err, cluster.ErrNotFound) {
+				stop(errLost)
+			}
+		}
+	}()
 	sessions, keys := map[string]session{}, false // until all of the present is seen
 	for c, err := range s.shared.Watch(ctx, s.shared.prefix) {
 		if err != nil {
@@ -178,7 +197,7 @@ func (s *Server) watch(ctx context.Context, seen, told func()) error {
 			}
 		}
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // tellAgain shares what this Server knows and the State does not: it was in Dir, or the State was lost.

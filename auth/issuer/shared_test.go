@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth/issuer"
@@ -134,4 +135,40 @@ func TestNodes(t *testing.T) {
 	if status, got = h.refresh(refresh); status != http.StatusOK {
 		t.Errorf("refresh after a restart of all: HTTP %d, %v", status, got)
 	}
+}
+
+// A State that has lost everything, as NATS does that keeps it in memory, gets keys and logins again.
+func TestNodesAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(cluster.Memory)
+		w := newNodes(t, 2, m, t.TempDir())
+		defer func() {
+			for _, node := range w.nodes {
+				node.Close()
+			}
+		}()
+		h := w.register(nil)
+		access, refresh := h.tokens(w.browser())
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for c, err := range m.Watch(ctx, "login") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Key == "" {
+				break
+			}
+			if err := m.Delete(ctx, c.Key, c.Version); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(15 * time.Second)
+		late := newNodes(t, 1, m, t.TempDir()) // which knows nothing
+		defer late.nodes[0].Close()
+		late.knocks("a token of before", access, http.StatusOK)
+		h.world = late
+		if status, got := h.refresh(refresh); status != http.StatusOK {
+			t.Errorf("refresh: HTTP %d, %v", status, got)
+		}
+	})
 }
