@@ -168,7 +168,7 @@ func (s *Server) watch(ctx context.Context, seen, told func()) error {
 			return err
 		}
 		key, value := strings.TrimPrefix(c.Key, s.shared.prefix), json.RawMessage(nil)
-		if key == ofKeys || strings.HasPrefix(key, ofSession) && !c.Deleted {
+		if !c.Deleted && (key == ofKeys || strings.HasPrefix(key, ofSession)) {
 			if value, err = readValue(c.Key, c.Value); err != nil {
 				return err
 			}

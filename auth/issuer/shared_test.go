@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
@@ -137,11 +138,33 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// losing is a State that may lose everything without a word.
+type losing struct {
+	now atomic.Pointer[cluster.Memory]
+}
+
+func (l *losing) Get(ctx context.Context, key string) (cluster.Entry, error) {
+	return l.now.Load().Get(ctx, key)
+}
+
+func (l *losing) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	return l.now.Load().Put(ctx, key, value, version, ttl)
+}
+
+func (l *losing) Delete(ctx context.Context, key string, version uint64) error {
+	return l.now.Load().Delete(ctx, key, version)
+}
+
+func (l *losing) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Change, error] {
+	return l.now.Load().Watch(ctx, prefix)
+}
+
 // A State that has lost everything, as NATS does that keeps it in memory, gets keys and logins again.
 func TestNodesAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(cluster.Memory)
-		w := newNodes(t, 2, m, t.TempDir())
+		state := new(losing)
+		state.now.Store(new(cluster.Memory))
+		w := newNodes(t, 2, state, t.TempDir())
 		defer func() {
 			for _, node := range w.nodes {
 				node.Close()
@@ -149,21 +172,9 @@ func TestNodesAfterALoss(t *testing.T) {
 		}()
 		h := w.register(nil)
 		access, refresh := h.tokens(w.browser())
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		for c, err := range m.Watch(ctx, "login") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.Key == "" {
-				break
-			}
-			if err := m.Delete(ctx, c.Key, c.Version); err != nil {
-				t.Fatal(err)
-			}
-		}
+		state.now.Store(new(cluster.Memory))
 		time.Sleep(15 * time.Second)
-		late := newNodes(t, 1, m, t.TempDir()) // which knows nothing
+		late := newNodes(t, 1, state, t.TempDir()) // which knows nothing
 		defer late.nodes[0].Close()
 		late.knocks("a token of before", access, http.StatusOK)
 		h.world = late
