@@ -10,6 +10,7 @@
 //     physical limit) and to other libraries, as processes: go run ./bench/compare
 //   - gateway measures what a call costs on its way through patchbay up, with and without the duties of
 //     a team's gateway: go run ./bench/gateway
+//   - nodes compares gateways that are one cluster with separate ones: go run ./bench/nodes
 //   - oneshot measures the cost of a call with the program: go run ./bench/oneshot PATCHBAY
 //   - host measures what somebody waits for at chat and run, and their memory: go run ./bench/host
 //   - rude makes clients disconnect abruptly and kills the program, and checks that nothing is

@@ -310,16 +310,8 @@ func (b *bus) Dial(ctx context.Context, node string) (net.Conn, error) {
 	if err := cluster.Check("node", node); err != nil {
 		return nil, err
 	}
-	id := rand.Text()
-	try, stop := context.WithTimeout(ctx, greeting)
-	defer stop()
-	answer, err := b.nc.RequestMsgWithContext(try, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("node %s: %w", node, cluster.ErrNoNode)
-	case err != nil && try.Err() != nil && ctx.Err() == nil: // it may be about to end, or be busy
-		return nil, fmt.Errorf("node %s has not answered within %v", node, greeting)
-	case err != nil:
+	id, answer, err := b.greet(ctx, node)
+	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}
 	process, refused, _ := strings.Cut(string(answer.Data), " ")
@@ -331,6 +323,25 @@ func (b *bus) Dial(ctx context.Context, node string) (net.Conn, error) {
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}
 	return c.Conn, nil
+}
+
+// greet asks a node for a connection. A request that was sent to a node as it died gets no answer; the next one learns at once that
+// nobody listens.
+func (b *bus) greet(ctx context.Context, node string) (id string, answer *nats.Msg, err error) {
+	for _, wait := range []time.Duration{greeting / 6, greeting - greeting/6} {
+		id = rand.Text() // a node that answers late has two connections, one of which it gives up
+		try, stop := context.WithTimeout(ctx, wait)
+		answer, err = b.nc.RequestMsgWithContext(try, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
+		late := err != nil && try.Err() != nil && ctx.Err() == nil // it may have died, be about to end, or be busy
+		stop()
+		switch {
+		case errors.Is(err, nats.ErrNoResponders):
+			return "", nil, cluster.ErrNoNode
+		case !late:
+			return id, answer, err
+		}
+	}
+	return "", nil, fmt.Errorf("it has not answered within %v", greeting)
 }
 
 // listener has the connections to a node that wait.
