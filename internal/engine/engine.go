@@ -326,7 +326,7 @@ func (e *Engine) admitLegacy(ctx *Context, s *Session, msg *jsonrpc.Message, hea
 	case s.loose && (method == revision.MethodSetLevel || method == revision.MethodSubscribe || method == revision.MethodUnsubscribe):
 		*reply = refuse(msg.ID, jsonrpc.CodeMethodNotFound, "%q needs a session, and this server has none", method)
 	case method == revision.MethodSetLevel:
-		*reply = s.setLevel(msg)
+		*reply = s.setLevel(ctx, msg)
 	case method == revision.MethodSubscribe || method == revision.MethodUnsubscribe:
 		*reply = s.subscription(ctx, e, msg)
 	case t.CoreTasks && revision.OfTasks(method): // T-105 to T-107

@@ -161,10 +161,12 @@ func (s *Session) TellMissed(e *Engine) {
 	})
 }
 
-// stateChanged is called when what State returns has changed.
-func (s *Session) stateChanged() {
+// stateChanged is called when what State returns has changed, before the client gets the answer to the request that did it: what
+// was answered is known to the process that continues the session, if the store answers in time.
+func (s *Session) stateChanged(ctx context.Context) {
 	if s.keeping != nil {
 		s.keeping.changed()
+		s.keeping.kept(ctx)
 	}
 }
 

@@ -230,14 +230,14 @@ func (s *Session) LogLevel() string {
 	return "info"
 }
 
-func (s *Session) setLevel(msg *jsonrpc.Message) Reply {
+func (s *Session) setLevel(ctx context.Context, msg *jsonrpc.Message) Reply {
 	raw, _ := msg.Param("level")
 	level, err := jsonx.Unquote(raw)
 	if err != nil || LevelIndex(level) < 0 {
 		return refuse(msg.ID, jsonrpc.CodeInvalidParams, "level must be one of %s", strings.Join(levels, ", "))
 	}
 	s.level.Store(&level)
-	s.stateChanged()
+	s.stateChanged(ctx)
 	return Reply{ID: msg.ID, Result: json.RawMessage(`{}`)}
 }
 
@@ -310,7 +310,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 		s.mu.Unlock()
 		if watched {
 			w.stop()
-			s.stateChanged()
+			s.stateChanged(ctx)
 		}
 		return done
 	}
@@ -333,7 +333,7 @@ func (s *Session) subscription(ctx context.Context, e *Engine, msg *jsonrpc.Mess
 			return e.failure(ctx, &Call{Method: msg.Method, Peer: s.Peer}, msg.ID, fmt.Errorf("subscribe to %q: %w", text.Short(uri), w.err))
 		}
 		if !watched {
-			s.stateChanged()
+			s.stateChanged(ctx)
 		}
 		return done
 	case <-ctx.Done():
