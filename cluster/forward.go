@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -275,18 +274,19 @@ func (n *Node) instead(ctx context.Context, at place) (owner string, err error) 
 }
 
 // ended waits until a process, or the one that has the name of a node now, has lost that name. The error is that of ctx.
-func ended(ctx context.Context, s State, node, process string) error {
+func ended(ctx context.Context, s State, node, of string) error {
+	var last uint64 // version of the lease
+	var renewed time.Time
 	for {
 		e, err := s.Get(ctx, leaseKey(nodeLease(node)))
-		holder := ""
-		if parts := strings.Fields(string(e.Value)); len(parts) > 1 {
-			holder = parts[1]
-		}
 		switch {
-		case errors.Is(err, ErrNotFound), err == nil && process != "" && holder != process:
+		case errors.Is(err, ErrNotFound), err == nil && of != "" && process(e) != of:
 			return nil
-		case err == nil:
-			process = holder
+		case err != nil:
+		case e.Version != last:
+			of, last, renewed = process(e), e.Version, time.Now()
+		case time.Since(renewed) > overdue(presence): // the clock of the State is behind
+			return nil
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):

@@ -66,17 +66,23 @@ func Acquire(ctx context.Context, s State, name, node string, ttl time.Duration)
 		if !errors.Is(err, ErrConflict) {
 			return l, err
 		}
-		if err := free(ctx, s, name); err != nil {
+		if err := free(ctx, s, name, ttl); err != nil {
 			return nil, fmt.Errorf("lease %s: %w", name, err)
 		}
 	}
 }
 
-// free returns when a lease may be free.
-func free(ctx context.Context, s State, name string) error {
+// free returns when a lease may be free. One that is not renewed for its time has ended, also if the clock of the State is behind.
+func free(ctx context.Context, s State, name string, ttl time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	held := false
+	var late *time.Timer
+	defer func() {
+		if late != nil {
+			late.Stop()
+		}
+	}()
 	for c, err := range s.Watch(ctx, "lease") {
 		switch {
 		case err != nil:
@@ -85,6 +91,10 @@ func free(ctx context.Context, s State, name string) error {
 			return nil
 		case c.Key == leaseKey(name):
 			held = true
+			if late != nil {
+				late.Stop()
+			}
+			late = time.AfterFunc(overdue(ttl), func() { _ = s.Delete(ctx, c.Key, c.Version) }) // it was renewed, or TryAcquire tells
 		}
 	}
 	return context.Cause(ctx)
@@ -92,6 +102,9 @@ func free(ctx context.Context, s State, name string) error {
 
 // safe is how long the lease is held after the begin of a renewal: clocks of two machines do not run at the same speed.
 func (l *Lease) safe() time.Duration { return l.ttl * 9 / 10 }
+
+// overdue is how long a lease that is not renewed looks held to others, by their clocks.
+func overdue(ttl time.Duration) time.Duration { return Seconds(ttl) * 11 / 10 }
 
 // renew keeps the lease until ctx ends or it is lost.
 func (l *Lease) renew(ctx context.Context) {

@@ -38,6 +38,13 @@ func (h *hooked) Get(ctx context.Context, key string) (cluster.Entry, error) {
 	return h.State.Get(ctx, key)
 }
 
+func (h *hooked) Delete(ctx context.Context, key string, version uint64) error {
+	if err := h.call("delete", key); err != nil {
+		return err
+	}
+	return h.State.Delete(ctx, key, version)
+}
+
 func (h *hooked) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
 	if err := h.call("put", key); err != nil {
 		return 0, err
@@ -357,4 +364,37 @@ func TestThereAndBack(t *testing.T) {
 	f.states[0].hook(func(string, string) error { return nil })
 	await(t, "n0 has its sessions", func() bool { return f.nodes[0].Check() == nil })
 	f.on(t, id, "n1", 0, 1)
+}
+
+// timeless is a State in which nothing expires, as if its clock were far behind.
+type timeless struct{ cluster.State }
+
+func (s timeless) Put(ctx context.Context, key string, value []byte, version uint64, _ time.Duration) (uint64, error) {
+	return s.State.Put(ctx, key, value, version, 0)
+}
+
+// Nodes see by their own clocks that another one has died, or was started again, and come back after a while without a State: a
+// lease that is not renewed has ended, although the State still has it.
+func TestClockBehind(t *testing.T) {
+	t.Parallel()
+	f := twoNodes(t)
+	for i, state := range f.states {
+		f.die(f.nodes[i])
+		state.State = timeless{f.memory}
+		f.begin(t, i)
+	}
+	id := opened(t, f.nodes[0])
+	lost := errors.New("no answer")
+	f.states[0].hook(func(string, string) error { return lost })
+	await(t, "n0 has lost its name", func() bool { return f.nodes[0].Check() != nil })
+	f.states[0].hook(func(string, string) error { return nil })
+	await(t, "n0 has its name again", func() bool { return f.nodes[0].Check() == nil })
+
+	f.states[0].hook(func(string, string) error { return lost }) // its lease stays
+	f.die(f.nodes[0])
+	await(t, "n1 has the session", func() bool { return post(t, f.nodes[1], "POST", id, callWhere).Code == 200 })
+	f.on(t, id, "n1", 1)
+	f.states[0].hook(func(string, string) error { return nil })
+	f.begin(t, 0)
+	f.on(t, id, "n1", 0)
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,7 +184,17 @@ func nodeLease(node string) string { return "node." + node }
 
 // acquire takes the lease of the name. Its value is the name, the process and an id.
 func (n *Node) acquire(ctx context.Context) (*Lease, error) {
+	if e, err := n.State.Get(ctx, leaseKey(nodeLease(n.Name))); err == nil && process(e) == n.process { // lost, and not expired yet
+		_ = n.State.Delete(ctx, e.Key, e.Version) // or it expires
+	}
 	return Acquire(ctx, n.State, nodeLease(n.Name), n.Name+" "+n.process, presence)
+}
+
+// process returns which process has the lease of a node.
+func process(lease Entry) string {
+	_, id, _ := strings.Cut(string(lease.Value), " ")
+	id, _, _ = strings.Cut(id, " ")
+	return id
 }
 
 // margin is how long a lease must still be held when something is begun that only its holder may do.

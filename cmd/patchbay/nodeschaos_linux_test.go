@@ -188,10 +188,10 @@ func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(
 		all.Go(func() { caller.call(t, url, end) })
 	}
 	var watchers []*watcher
-	watching, stop := context.WithCancel(t.Context())
-	defer stop()
 	var ended sync.WaitGroup
 	defer ended.Wait()
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
 	for i := range long.Or(20, 4) {
 		if r := mcp.Revisions()[i%len(mcp.Revisions())]; r != mcp.V2026_07_28 {
 			w := &watcher{url: url, revision: r}

@@ -64,6 +64,7 @@ type Member struct {
 	shared  *nats.Cluster
 	node    *cluster.Node
 	keys    [][]byte
+	ring    []byte // the keys, as the State has them
 	entry   entry
 
 	joined   bool

@@ -172,7 +172,7 @@ func (m *Member) takeKeys(ctx context.Context) error {
 		_, err = m.shared.Put(ctx, keysKey, value, e.Version, 0)
 		switch {
 		case err == nil:
-			m.keys = r.Keys
+			m.keys, m.ring = r.Keys, value
 			return nil
 		case !errors.Is(err, cluster.ErrConflict):
 			return err
@@ -249,14 +249,14 @@ func (m *Member) publish(ctx context.Context, about func() About) {
 	var written time.Time
 	for {
 		now := entry{Format: format, Version: m.options.Version, About: about()}
-		if now != m.entry || time.Since(written) > entryTime/3 {
-			try, stop := context.WithTimeout(ctx, stateTime)
+		try, stop := context.WithTimeout(ctx, stateTime)
+		if now != m.entry || time.Since(written) > entryTime/3 || m.lost(try) {
 			err := m.put(try, nodesKey+"."+m.options.Cluster.Node, now, entryTime)
-			stop()
 			if err == nil {
 				m.entry, written = now, time.Now()
 			} // else again at the next tick; the node itself warns that it is not seen
 		}
+		stop()
 		select {
 		case <-ctx.Done():
 			return
@@ -264,6 +264,17 @@ func (m *Member) publish(ctx context.Context, about func() About) {
 		case <-m.changed:
 		}
 	}
+}
+
+// lost reports whether the State has lost the entry of this node, because servers of NATS elsewhere were restarted. The keys are put
+// again then, so that nodes that start have those of the others.
+func (m *Member) lost(ctx context.Context) bool {
+	_, err := m.shared.Get(ctx, nodesKey+"."+m.options.Cluster.Node)
+	if !errors.Is(err, cluster.ErrNotFound) {
+		return false
+	}
+	_, _ = m.shared.Put(ctx, keysKey, m.ring, 0, 0) // another node has done it, or the next start makes new ones
+	return true
 }
 
 var errAway = errors.New("the cluster does not answer: a majority of its nodes has to run and to reach each other")
