@@ -17,7 +17,7 @@ import (
 type Lease struct {
 	state State
 	key   string
-	value []byte // the node, and an id that no other lease has
+	value []byte // the node, an id that no other lease has, and ttl
 	fence uint64
 	ttl   time.Duration
 
@@ -41,7 +41,7 @@ func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Durati
 	}
 	ttl = Seconds(ttl)
 	l := &Lease{state: s, key: leaseKey(name), ttl: ttl, lost: make(chan struct{}), done: make(chan struct{})}
-	l.value = []byte(node + " " + rand.Text())
+	l.value = []byte(node + " " + rand.Text() + " " + ttl.String())
 	begin := time.Now()
 	version, err := s.Put(ctx, l.key, l.value, 0, ttl)
 	if errors.Is(err, ErrConflict) {
@@ -66,14 +66,14 @@ func Acquire(ctx context.Context, s State, name, node string, ttl time.Duration)
 		if !errors.Is(err, ErrConflict) {
 			return l, err
 		}
-		if err := free(ctx, s, name, ttl); err != nil {
+		if err := free(ctx, s, name); err != nil {
 			return nil, fmt.Errorf("lease %s: %w", name, err)
 		}
 	}
 }
 
 // free returns when a lease may be free. One that is not renewed for its time has ended, also if the clock of the State is behind.
-func free(ctx context.Context, s State, name string, ttl time.Duration) error {
+func free(ctx context.Context, s State, name string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	held := false
@@ -94,7 +94,10 @@ func free(ctx context.Context, s State, name string, ttl time.Duration) error {
 			if late != nil {
 				late.Stop()
 			}
-			late = time.AfterFunc(overdue(ttl), func() { _ = s.Delete(ctx, c.Key, c.Version) }) // it was renewed, or TryAcquire tells
+			value := string(c.Value)
+			if ttl, err := time.ParseDuration(value[strings.LastIndexByte(value, ' ')+1:]); err == nil {
+				late = time.AfterFunc(overdue(ttl), func() { _ = s.Delete(ctx, c.Key, c.Version) }) // it was renewed, or TryAcquire tells
+			}
 		}
 	}
 	return context.Cause(ctx)
@@ -104,7 +107,7 @@ func free(ctx context.Context, s State, name string, ttl time.Duration) error {
 func (l *Lease) safe() time.Duration { return l.ttl * 9 / 10 }
 
 // overdue is how long a lease that is not renewed looks held to others, by their clocks.
-func overdue(ttl time.Duration) time.Duration { return Seconds(ttl) * 11 / 10 }
+func overdue(ttl time.Duration) time.Duration { return ttl * 11 / 10 }
 
 // renew keeps the lease until ctx ends or it is lost.
 func (l *Lease) renew(ctx context.Context) {

@@ -308,14 +308,16 @@ func TestLateRequest(t *testing.T) {
 	slow := &late{Bus: f.memory, fail: make(chan struct{})}
 	f.buses[1].Bus = slow
 	done := make(chan int, 2)
-	call := func() { done <- post(t, f.nodes[1], "POST", id, callWhere).Code }
-	go call()
+	call := func(n string) {
+		done <- post(t, f.nodes[1], "POST", id, strings.Replace(callWhere, `"id":2`, `"id":`+n, 1)).Code
+	}
+	go call("10")
 	await(t, "the first request dials", slow.first.Load)
 	f.die(f.nodes[0])
 	entered, goOn := make(chan struct{}, 2), make(chan struct{})
 	enter := func(http.ResponseWriter) bool { entered <- struct{}{}; <-goOn; return false }
 	f.enter[1].Store(&enter)
-	go call() // takes the session
+	go call("11") // takes the session
 	<-entered
 	close(slow.fail)
 	<-entered // the first one has found that n1 has it

@@ -244,7 +244,8 @@ func (c *chaos) changed(t *testing.T, watchers []*watcher) {
 	}
 }
 
-// limited sees that all nodes together keep to the limit. A process begins with what a second allows.
+// limited sees that all nodes together keep to the limit. A process begins with what a second allows, and a node that sees no other
+// one for a moment allows all.
 func (c *chaos) limited(t *testing.T, callers []*caller, during time.Duration) {
 	refused := 0
 	for _, caller := range callers {
@@ -256,7 +257,7 @@ func (c *chaos) limited(t *testing.T, callers []*caller, during time.Duration) {
 	}
 	c.book.mu.Lock()
 	defer c.book.mu.Unlock()
-	most := int(during.Seconds()+1)*scarce + len(c.processes)*scarce
+	most := int(during.Seconds()+1)*scarce + len(c.processes)*scarce + len(c.harms)*2*scarce
 	t.Logf("%d calls of the limited tool, at most %d, %d refused", c.book.scarce, most, refused)
 	if c.book.scarce > most || refused == 0 || c.book.scarce == 0 {
 		t.Errorf("%d calls of the limited tool in %v ran, and %d were refused; at most %d may run", c.book.scarce, during, refused, most)
