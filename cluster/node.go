@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -43,6 +44,8 @@ type Node struct {
 	identity identity
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
+	listener net.Listener
+	waiting  atomic.Int64 // connections of other nodes without a request
 	owners   owners
 	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
 	retired  atomic.Bool
@@ -98,6 +101,8 @@ func (n *Node) Join(ctx context.Context) error {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
+	n.server.ConnState = n.counted()
+	n.listener = l
 	n.lease.Store(lease)
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
 	n.ended.Go(func() { <-n.stopped; deaf() })
@@ -270,6 +275,7 @@ func (n *Node) Leave(ctx context.Context) error {
 		return nil
 	}
 	n.leave()
+	n.drain(ctx)
 	err := n.server.Shutdown(ctx)
 	if err != nil {
 		_ = n.server.Close() // the error is that of Shutdown
@@ -280,6 +286,47 @@ func (n *Node) Leave(ctx context.Context) error {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	return nil
+}
+
+const (
+	drainTime = time.Second // for other nodes to close their connections to one that leaves
+	calmTime  = 100 * time.Millisecond
+)
+
+// drain waits, not for long, until no connection of another node is without a request: over one that is closed here, a request may
+// just be on its way.
+func (n *Node) drain(ctx context.Context) {
+	if l, ok := n.listener.(interface{ Drain() error }); ok && ctx.Err() == nil {
+		if err := l.Drain(); err != nil {
+			n.Logger.Warn("a node that ends may still be asked for connections", "node", n.Name, "err", err)
+		}
+	}
+	for end, calm := time.Now().Add(drainTime), time.Now(); ctx.Err() == nil && time.Now().Before(end) && time.Since(calm) < calmTime; {
+		if n.waiting.Load() > 0 {
+			calm = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// counted returns a hook that counts the connections that wait.
+func (n *Node) counted() func(net.Conn, http.ConnState) {
+	var mu sync.Mutex
+	waits := map[net.Conn]bool{} // those that are open
+	return func(c net.Conn, state http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := state == http.StateNew || state == http.StateIdle
+		if now != waits[c] {
+			n.waiting.Add(map[bool]int64{true: 1, false: -1}[now])
+		}
+		if waits[c] = now; state == http.StateClosed || state == http.StateHijacked {
+			delete(waits, c)
+		}
+	}
 }
 
 // Nodes returns the names of the nodes that are seen now.

@@ -352,6 +352,7 @@ type listener struct {
 	queue  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
+	deaf   sync.Once
 }
 
 // Listen implements [cluster.Bus].
@@ -415,15 +416,23 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements [net.Listener].
-func (l *listener) Close() error {
-	var err error
-	l.once.Do(func() {
+// Drain makes further dials fail. Connections of dials that were answered are still accepted, until Close.
+func (l *listener) Drain() (err error) {
+	l.deaf.Do(func() {
 		if l.sub != nil {
 			if err = l.sub.Unsubscribe(); err == nil && l.bus.ctx.Err() == nil {
 				err = l.bus.nc.Flush()
 			}
 		}
+	})
+	return err
+}
+
+// Close implements [net.Listener].
+func (l *listener) Close() error {
+	var err error
+	l.once.Do(func() {
+		err = l.Drain()
 		l.bus.mu.Lock()
 		delete(l.bus.listen, l.node)
 		l.bus.mu.Unlock()
