@@ -45,7 +45,7 @@ type Node struct {
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
 	listener net.Listener
-	waiting  atomic.Int64 // connections of other nodes without a request
+	waiting  waiting
 	owners   owners
 	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
 	retired  atomic.Bool
@@ -101,7 +101,7 @@ func (n *Node) Join(ctx context.Context) error {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	n.server = &http.Server{Handler: http.HandlerFunc(n.forwarded), ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn)}
-	n.server.ConnState = n.counted()
+	n.server.ConnState = n.waiting.note
 	n.listener = l
 	n.lease.Store(lease)
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
@@ -302,7 +302,7 @@ func (n *Node) drain(ctx context.Context) {
 		}
 	}
 	for end, calm := time.Now().Add(drainTime), time.Now(); ctx.Err() == nil && time.Now().Before(end) && time.Since(calm) < calmTime; {
-		if n.waiting.Load() > 0 {
+		if n.waiting.any() {
 			calm = time.Now()
 		}
 		select {
@@ -312,21 +312,30 @@ func (n *Node) drain(ctx context.Context) {
 	}
 }
 
-// counted returns a hook that counts the connections that wait.
-func (n *Node) counted() func(net.Conn, http.ConnState) {
-	var mu sync.Mutex
-	waits := map[net.Conn]bool{} // those that are open
-	return func(c net.Conn, state http.ConnState) {
-		mu.Lock()
-		defer mu.Unlock()
-		now := state == http.StateNew || state == http.StateIdle
-		if now != waits[c] {
-			n.waiting.Add(map[bool]int64{true: 1, false: -1}[now])
-		}
-		if waits[c] = now; state == http.StateClosed || state == http.StateHijacked {
-			delete(waits, c)
-		}
+// waiting has the connections of other nodes that have no request.
+type waiting struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool // guarded by mu
+}
+
+// note is an [http.Server.ConnState].
+func (w *waiting) note(c net.Conn, state http.ConnState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if state != http.StateNew && state != http.StateIdle {
+		delete(w.conns, c)
+		return
 	}
+	if w.conns == nil {
+		w.conns = map[net.Conn]bool{}
+	}
+	w.conns[c] = true
+}
+
+func (w *waiting) any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.conns) > 0
 }
 
 // Nodes returns the names of the nodes that are seen now.

@@ -100,10 +100,13 @@ func (s *shared) change(key string, f func(now []byte) (next []byte, ttl time.Du
 		if _, err = s.Put(ctx, key, raw, e.Version, ttl); err == nil {
 			return nil
 		}
-		if tried = nil; !errors.Is(err, cluster.ErrConflict) {
-			tried = raw
+		if tried = nil; errors.Is(err, cluster.ErrConflict) {
+			continue
 		}
-		if ctx.Err() != nil {
+		tried = raw
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
 			return errors.Join(errState, err)
 		}
 	}
@@ -116,9 +119,11 @@ func (s *Server) follow() (stop func(), err error) {
 	var ended sync.WaitGroup
 	seen, told := make(chan struct{}), make(chan struct{})
 	seenOnce, toldOnce := sync.OnceFunc(func() { close(seen) }), sync.OnceFunc(func() { close(told) })
+	var last error // of watch; read when it has ended
 	ended.Go(func() {
 		for ctx.Err() == nil {
 			if err := s.watch(ctx, seenOnce, toldOnce); ctx.Err() == nil {
+				last = err
 				s.failed("what other nodes change about logins is not seen for a moment", err)
 			}
 			select {
@@ -132,7 +137,10 @@ func (s *Server) follow() (stop func(), err error) {
 	case <-seen:
 	case <-time.After(openTime):
 		stop()
-		return nil, fmt.Errorf("the logins of the cluster: %w", errState)
+		if last == nil {
+			last = errState
+		}
+		return nil, fmt.Errorf("the logins of the cluster: %w", last)
 	}
 	select {
 	case <-told:

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -182,4 +183,37 @@ func TestNodesAfterALoss(t *testing.T) {
 			t.Errorf("refresh: HTTP %d, %v", status, got)
 		}
 	})
+}
+
+// A value that a newer program has written is not touched, and the error names it.
+func TestNodesOfANewerFormat(t *testing.T) {
+	for _, kind := range []string{"keys", "session"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := new(cluster.Memory)
+				first := newNodes(t, 1, m, t.TempDir())
+				first.register(nil).tokens(first.browser())
+				first.nodes[0].Close()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				key := ""
+				for c, err := range m.Watch(ctx, "login") {
+					if err != nil || c.Key == "" {
+						break
+					}
+					if strings.Contains(c.Key, "."+kind) {
+						key = c.Key
+						if _, err := m.Put(ctx, key, []byte(`{"v":2}`), c.Version, 0); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				late := &issuer.Server{URL: siteURL, Resource: resourceURL, Provider: issuer.Provider{Issuer: providerURL, ClientID: "gateway"}, State: m}
+				defer late.Close()
+				if err := late.Check(); err == nil || !strings.Contains(err.Error(), key+" has format 2, and this node knows 1; update it") {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
 }

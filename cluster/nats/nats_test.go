@@ -2,6 +2,7 @@ package nats_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -115,5 +116,40 @@ func TestCluster(t *testing.T) {
 				return all
 			})
 		})
+	}
+}
+
+// A node that leaves takes no further dials, and still serves those that it has answered.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	bus := open(t, servers(t, 1)[0], "drain")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	l, err := bus.Listen("n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	near, err := bus.Dial(ctx, "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	if err := l.(interface{ Drain() error }).Drain(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bus.Dial(ctx, "n"); !errors.Is(err, cluster.ErrNoNode) {
+		t.Errorf("a further dial: %v, want %v", err, cluster.ErrNoNode)
+	}
+	if _, err := near.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	far, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	if n, err := far.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("the connection that was dialled before: %d, %v", n, err)
 	}
 }
