@@ -173,7 +173,7 @@ func (p *Page) state(ctx context.Context, host string) *State {
 // and the tools of a server and their calls may be those of other callers. Own is the principal of the person.
 func forOthers(s health.Server, own string) health.Server {
 	s.Said, s.Debug, s.Largest, s.Shadowed = nil, nil, nil, nil
-	s.Reason, s.Lost, s.Tokens = "", "", 0
+	s.Reason, s.Lost, s.Stray, s.Tokens = "", "", "", 0
 	if s.Asked != own {
 		s.Asked = ""
 	}

@@ -199,7 +199,7 @@ func TestMetrics(t *testing.T) {
 func TestStateForOthers(t *testing.T) {
 	one := health.Server{
 		Name: "db", State: "failed", Reason: "secret reason", Said: []string{"secret line"}, Debug: []string{"secret address"}, Asked: "secret caller", Tokens: 77777,
-		Largest: []health.Tool{{Name: "secret tool"}}, Lost: "secret loss", Shadowed: []string{"secret://uri"},
+		Largest: []health.Tool{{Name: "secret tool"}}, Lost: "secret loss", Strays: 1, Stray: "secret print", Shadowed: []string{"secret://uri"},
 		Replicas: []health.Replica{{Name: "one", Reason: "secret", Differs: "secret", Out: "secret"}},
 		Minute:   &metrics.Server{Name: "db", Tools: []metrics.Tool{{Name: "secret tool"}}},
 	}
@@ -219,7 +219,7 @@ func TestStateForOthers(t *testing.T) {
 		t.Errorf("the person who is asked sees %s", got)
 	}
 	one.Asked = "secret caller"
-	if got := read(ada); strings.Count(got, "secret") != 11 || !strings.Contains(got, "77777") {
+	if got := read(ada); strings.Count(got, "secret") != 12 || !strings.Contains(got, "77777") {
 		t.Errorf("administrators see %s", got)
 	}
 }

@@ -1,16 +1,19 @@
 package launch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/patchbay-dev/patchbay/internal/stray"
+	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-// Log keeps the last lines of a server's standard error, over all connections that are open at the same
-// time. It may be used by several goroutines.
+// Log keeps the last lines of a server's standard error, and the first line of its standard output that is not a message,
+// over all connections that are open at the same time. It may be used by several goroutines.
 type Log struct {
 	name string
 	env  *Env
@@ -25,6 +28,10 @@ type Log struct {
 	tail    []byte      // complete lines, without secrets; guarded by mu
 	part    []byte      // of a line that is not complete; guarded by mu
 	keys    trace.Lines // state of private keys over the lines for each
+
+	strays   int    // lines of standard output that are not messages; guarded by mu
+	first    string // the first of them; guarded by mu
+	reported bool   // a client has warned of such a line; guarded by mu
 }
 
 // NewLog returns the log of a server. If each is not nil, it is called with each line, prefixed
@@ -39,7 +46,7 @@ func (l *Log) begins() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.writers == 0 {
-		l.tail, l.part, l.keys = nil, nil, trace.Lines{}
+		l.tail, l.part, l.keys, l.strays, l.first = nil, nil, trace.Lines{}, 0, ""
 	}
 	l.writers++
 }
@@ -79,6 +86,21 @@ func (l *Log) Write(p []byte) (int, error) {
 	}
 }
 
+// stray counts a line of standard output that is not a message. The line is known if there was one before, in any connection.
+func (l *Log) stray(line []byte) (shown string, known bool) {
+	shown = text.Short(l.env.said(text.Clip(line, 1<<10)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.strays++; l.strays == 1 {
+		l.first = shown
+		if l.journal != nil {
+			l.journal.Event(fmt.Sprintf("it printed %q; %s", l.first, stray.Advice))
+		}
+	}
+	known, l.reported = l.reported, true
+	return shown, known
+}
+
 // shown returns a line without secrets.
 func (l *Log) shown(keys *trace.Lines, part []byte) string {
 	line := strings.TrimRight(string(part), "\r\n")
@@ -95,15 +117,15 @@ func (l *Log) Last() string { return strings.Join(l.lines(8), "\n") }
 func (l *Log) lines(n int) []string {
 	l.mu.Lock()
 	keys := l.keys // the line is not complete
-	text := string(l.tail)
+	said := string(l.tail)
 	if len(l.part) > 0 {
-		text += l.shown(&keys, l.part)
+		said += l.shown(&keys, l.part)
 	}
 	l.mu.Unlock()
-	text = strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-maxSaid):], "�"))
-	if text == "" {
+	said = strings.TrimSpace(strings.ToValidUTF8(said[max(0, len(said)-maxSaid):], "�"))
+	if said == "" {
 		return nil
 	}
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(said, "\n")
 	return lines[max(0, len(lines)-n):]
 }

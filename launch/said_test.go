@@ -73,3 +73,35 @@ func TestLastLinesAreOfOneProcess(t *testing.T) {
 		}
 	}
 }
+
+// Of the lines of standard output that are not messages the first is kept, cut and without secrets, until all connections
+// have ended and another begins. Only the first of all is new to the person.
+func TestStrayLines(t *testing.T) {
+	l := (&Env{Redact: trace.NewRedactor(nil)}).NewLog("a", nil)
+	l.journal = new(Journal)
+	l.begins()
+	for i, line := range []string{leaks + strings.Repeat("é", 10<<10), "second"} {
+		if shown, known := l.stray([]byte(line)); known != (i > 0) || leaked(shown) {
+			t.Errorf("line %d: %q, known = %v", i, shown, known)
+		}
+	}
+	if l.strays != 2 || len(l.first) > 210 || leaked(l.first) || !strings.HasPrefix(l.first, "boom: segfault") {
+		t.Errorf("%d lines, the first %q", l.strays, l.first)
+	}
+	if lines := l.journal.Last(10); len(lines) != 1 || !strings.Contains(lines[0].Text, "boom: segfault") || leaked(lines[0].Text) {
+		t.Errorf("journal %+v", lines)
+	}
+	l.begins()
+	l.ends()
+	if l.strays != 2 {
+		t.Error("another connection has removed the lines of an open one")
+	}
+	l.ends()
+	l.begins()
+	if l.strays != 0 || l.first != "" {
+		t.Errorf("%d lines of former processes, the first %q", l.strays, l.first)
+	}
+	if shown, known := l.stray([]byte("third")); !known || shown != "third" || l.first != "third" {
+		t.Errorf("after a restart: %q, known = %v, the first %q", shown, known, l.first)
+	}
+}

@@ -91,6 +91,7 @@ type server struct {
 	fault   string                 // the reason why it cannot be started; empty: it can
 	leftOut atomic.Pointer[string] // the reason why it is left out; nil: it is not
 
+	log     *Log
 	members []config.Server // of a group; nil: it is none
 	group   *spread.Group   // nil: it has no replicas and no breaker
 
@@ -161,6 +162,22 @@ func (f *Servers) Processes(name string) (n int, memory int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.pids), bounds.Memory(s.pids)
+}
+
+// Stray returns how many lines a server has printed to its standard output that are not messages, since the first of its
+// connections was opened, and the first of them: without secrets, and cut to 200 bytes.
+func (f *Servers) Stray(name string) (lines int, first string) {
+	f.mu.Lock()
+	i := slices.IndexFunc(f.list, func(s *server) bool { return s.Name == name })
+	if i < 0 {
+		f.mu.Unlock()
+		return 0, ""
+	}
+	l := f.list[i].log
+	f.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.strays, l.first
 }
 
 // Names returns the names of the servers, in the order of the configuration.
@@ -283,7 +300,7 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 	log := f.Env.NewLog(entry.Name, f.Said)
 	log.journal = f.journal(entry.Name)
 	ctx, end := context.WithCancel(f.ctx)
-	s := &server{Server: entry, members: f.members[entry.Name], older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{},
+	s := &server{Server: entry, log: log, members: f.members[entry.Name], older: older, fault: fault, ready: make(chan struct{}), end: end, restarts: restarts, pids: map[int]bool{}, debug: map[int]string{},
 		over: make(chan struct{}), settled: make(chan struct{}), ups: map[*Upstream]bool{}}
 	ready := sync.OnceFunc(func() { close(s.ready) })
 	if f.Starting != nil {

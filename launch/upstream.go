@@ -7,6 +7,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/config"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/stray"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -33,6 +34,9 @@ func (e *Env) Upstream(ctx context.Context, s config.Server, client *mcp.Client,
 			f.Conn = name + "/" + f.Conn
 			on(f)
 		}
+	}
+	if s.Command != "" {
+		ctx = stray.With(ctx, log.stray)
 	}
 	open, err := e.Open(ctx, s, client, log)
 	if err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/stray"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
 	"github.com/patchbay-dev/patchbay/internal/transport/stdio"
@@ -310,7 +311,7 @@ func (c *Client) openDuplex(ctx context.Context, conn jsonrpc.Conn, key string, 
 		tap.Causes.Asker = s.remote.CauseOf
 	}
 	wire := duplex.NewClient(conn, duplex.ClientOptions{
-		Inbox: &s.remote, MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain,
+		Inbox: &s.remote, MaxDepth: s.limits.Depth, Tap: tap, Logger: s.log, Explain: explain, Stray: stray.From(ctx),
 	})
 	if explain != nil && s.limits.Mute > 0 { // it is a command
 		s.remote.Mute(s.limits.Mute, wire.Frames, func(calls int, limit time.Duration) {

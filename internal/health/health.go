@@ -151,6 +151,8 @@ type Server struct {
 	Prompts   int       `json:"prompts"`
 	Resources int       `json:"resources"`
 	Cache     *Cache    `json:"cache,omitempty"`    // nil: results are not cached
+	Strays    int       `json:"strays,omitempty"`   // lines of its standard output that are not messages
+	Stray     string    `json:"stray,omitempty"`    // the first of them, cut
 	Lost      string    `json:"lost,omitempty"`     // why a connection last ended by itself
 	LostAt    time.Time `json:"lostAt,omitzero"`    // when it ended
 	Server    string    `json:"server,omitempty"`   // its name, version and revision

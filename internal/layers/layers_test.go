@@ -26,6 +26,7 @@ var forbidden = []struct {
 	{"internal/providers", []string{"./mcp", "./host", "./config", "./gateway", "./cmd"}, "a table for who reads a configuration and who asks a model"},
 	{"internal/retryafter", []string{"./mcp", "./jsonrpc", "./internal/engine", "./internal/transport", "./internal/bridge"}, "a header and a member are read, whoever got them"},
 	{"internal/note", []string{"./"}, "a word between middlewares that do not know each other"},
+	{"internal/stray", []string{"./"}, "a word between the program that starts a command and the connection to it"},
 	{"internal/outcome", []string{"./auth", "./gateway", "./config", "./launch", "./host", "./policy", "./limit", "./servers", "./cmd", "./internal/engine", "./internal/bridge", "./internal/transport"}, "how a request ended, whoever wants to know"},
 	{"internal/node", []string{"./auth", "./cluster", "./gateway", "./config", "./host", "./cmd", "./mcp", "./jsonrpc", "./internal/engine", "./internal/bridge", "./internal/transport"}, "a word between a cluster and the servers behind it"},
 	{"internal/taskend", []string{"./auth", "./gateway", "./policy", "./audit", "./metrics", "./telemetry", "./config", "./host", "./cmd", "./internal/bridge", "./internal/engine", "./internal/transport"}, "the ends of tasks in answers, whoever counts them"},

@@ -15,6 +15,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/stray"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/trace"
 )
@@ -40,6 +41,9 @@ type ClientOptions struct {
 	// Explain adds to the error of a connection that the peer closed, for instance
 	// how its process ended. It may be nil.
 	Explain func(err error) error
+
+	// Stray gets the frames that are not messages. It may be nil.
+	Stray stray.Func
 }
 
 // Client is the client's end of a duplex wire. It owns a reading goroutine and one per question

@@ -14,6 +14,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/stray"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/usercode"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -98,11 +99,15 @@ func (c *Client) broken(err error, frame []byte) {
 // stray logs a frame that is not a message. A program that prints for people prints many lines:
 // the first is a warning, the others are debug messages.
 func (c *Client) stray(err error, frame []byte) {
+	line, known := text.Short(frame), c.strayed
+	if c.opts.Stray != nil {
+		line, known = c.opts.Stray(frame)
+	}
 	level := slog.LevelDebug
-	if !c.strayed {
+	if !known {
 		c.strayed, level = true, slog.LevelWarn
 	}
-	c.opts.Logger.Log(context.Background(), level, "the server sent a line that is not an MCP message; it should print to its standard error instead", "err", err, "line", text.Short(frame))
+	c.opts.Logger.Log(context.Background(), level, "the server sent a line that is not an MCP message; "+stray.Advice, "err", err, "line", line)
 }
 
 // tooLarge fails the call whose answer was skipped, if it is known from the beginning of the

@@ -56,6 +56,26 @@ func TestRemarksOfDebuggers(t *testing.T) {
 	}
 }
 
+// A server that prints to its standard output gets the number of lines, the first one made harmless, and the next step.
+func TestStrays(t *testing.T) {
+	const advice = "standard output is only for messages: log to standard error"
+	for _, tt := range []struct {
+		s    health.Server
+		want []string
+	}{
+		{health.Server{}, nil},
+		{health.Server{Strays: 1, Stray: "Listening \x1b[2J\u202e"}, []string{`it printed 1 line besides messages, first "Listening \x1b[2J\u202e"`, advice}},
+		{health.Server{Strays: 20}, []string{"it printed 20 lines besides messages", advice}},
+	} {
+		if got := Strays(&tt.s); !slices.Equal(got, tt.want) {
+			t.Errorf("Strays = %q, want %q", got, tt.want)
+		}
+		if got := Remarks(&tt.s, time.Time{}); !slices.Equal(got, tt.want) {
+			t.Errorf("Remarks = %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // Remarks about one thing are in the singular.
 func TestRemarksOfOne(t *testing.T) {
 	got := Remarks(&health.Server{Losses: 1, Evicted: 1, Refused: 1}, time.Time{})

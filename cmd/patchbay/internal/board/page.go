@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,7 +67,7 @@ func (p *Page) Up(r *health.Report, now time.Time) {
 		if s.Running() {
 			t.Below(Remarks(&s, now)...)
 		} else {
-			t.Below(s.Said...)
+			t.Below(slices.Concat(s.Said, Strays(&s))...)
 		}
 	}
 	t.Print(p.Width, p.Bold, p.Print)

@@ -9,6 +9,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/stray"
 	"github.com/patchbay-dev/patchbay/metrics"
 )
 
@@ -28,6 +29,7 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 	if s.Cache != nil {
 		say("the cache has answered %d of %s of read-only tools", s.Cache.Hits, counted(s.Cache.Hits+s.Cache.Misses, "call"))
 	}
+	lines = append(lines, Strays(s)...)
 	if s.Lost != "" {
 		say("a connection ended %s ago: %s", screen.Age(s.LostAt, now), screen.OneLine(s.Lost))
 	}
@@ -59,6 +61,18 @@ func Remarks(s *health.Server, now time.Time) (lines []string) {
 		say(`%s got no connection; "clients" sets the maximum`, screen.Quantity(s.Refused, "request"))
 	}
 	return lines
+}
+
+// Strays says that a server prints lines to its standard output that are not messages, and what to do; nil: it does not.
+func Strays(s *health.Server) []string {
+	if s.Strays == 0 {
+		return nil
+	}
+	first := ""
+	if s.Stray != "" { // people who are not administrators do not see it
+		first = fmt.Sprintf(", first %q", s.Stray)
+	}
+	return []string{fmt.Sprintf("it printed %s besides messages%s", screen.Quantity(s.Strays, "line"), first), stray.Advice}
 }
 
 // Turns describes the calls that wait for their turn, such as "2 calls wait for their turn; a question

@@ -13,7 +13,6 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -30,12 +29,11 @@ import (
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/entry"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/screen"
 	"github.com/patchbay-dev/patchbay/config"
-	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/process"
 	"github.com/patchbay-dev/patchbay/internal/secrets"
+	"github.com/patchbay-dev/patchbay/internal/stray"
 	"github.com/patchbay-dev/patchbay/launch"
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/trace"
 )
 
 // Exam examines one server or model. Its exported fields are read when work starts. OK, Warn and
@@ -68,7 +66,6 @@ type Exam struct {
 
 	mu    sync.Mutex
 	noise []string // lines of its standard output that are not messages; guarded by mu
-	exits []string // how its processes ended; guarded by mu
 }
 
 // Step is one step of an examination.
@@ -207,19 +204,12 @@ func (e *Exam) session(ctx context.Context) {
 		e.Fail("handshake", err.Error(), "")
 		return
 	}
-	also := client.OnFrame
-	client.OnFrame = func(f trace.Frame) {
-		e.frame(f)
-		if also != nil {
-			also(f)
-		}
-	}
 	client.OnElicit = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
 	var said tailOf
 	start := time.Now()
-	p, err := e.Env.Open(ctx, e.Server, client, &said)
+	p, err := e.Env.Open(stray.With(ctx, e.stray), e.Server, client, &said)
 	took := time.Since(start).Round(time.Millisecond)
 	if err != nil {
 		e.noSession(err, &said, took)
@@ -252,25 +242,16 @@ func (e *Exam) session(ctx context.Context) {
 	e.OK("tools", screen.Quantity(n, "tool"))
 }
 
-// frame looks for lines that are not messages, and for the ends of processes.
-func (e *Exam) frame(f trace.Frame) {
+// stray takes a line of standard output that is not a message. The exam has a step about it, so the log needs no warning.
+func (e *Exam) stray(line []byte) (shown string, known bool) {
+	shown = e.clean(screen.Cut(screen.OneLine(string(line)), 200))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case f.Kind == trace.KindExit:
-		e.exits = append(e.exits, f.Note)
-	case f.Kind == trace.KindMessage && f.Dir == trace.In && f.HTTP == nil:
-		line := bytes.TrimSpace(append(bytes.Clone(f.Msg), f.Raw...))
-		if kind := jsonx.KindOf(line); kind == '{' || kind == '[' {
-			if jsonx.Valid(line, 0) == nil {
-				return
-			}
-		}
-		const most = 3
-		if text := strconv.Quote(screen.Cut(screen.OneLine(string(line)), 200)); len(line) > 0 && len(e.noise) < most && !slices.Contains(e.noise, text) {
-			e.noise = append(e.noise, text)
-		}
+	const most = 3
+	if text := strconv.Quote(shown); len(e.noise) < most && !slices.Contains(e.noise, text) {
+		e.noise = append(e.noise, text)
 	}
+	return shown, true
 }
 
 // heard inserts a step about lines on standard output that are not messages.
@@ -321,7 +302,7 @@ func (e *Exam) noSession(err error, said *tailOf, took time.Duration) {
 		e.Fail("handshake", fmt.Sprintf("it ended (%s) before it answered, after %s", process.Ending(exit.State), screen.ShortTime(took)), next)
 	case e.Server.Command != "" && noise != "":
 		e.OK("start", "")
-		e.Fail("stdout", "lines that are not messages, and no answer: "+noise, "standard output is only for messages: log to standard error, or use \"url\" if it prints one")
+		e.Fail("stdout", "lines that are not messages, and no answer: "+noise, stray.Advice+", or use \"url\" if it prints one")
 	case e.Server.Command != "" && late:
 		e.OK("start", "")
 		e.OK("stdout", "nothing")

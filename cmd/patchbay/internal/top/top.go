@@ -89,9 +89,11 @@ func table(servers []health.Server, tools int, now time.Time) *screen.Grid {
 		about := cmp.Or(s.Reason, board.Away(&s), board.Turns(&s, now))
 		if s.Minute == nil {
 			g.Add(s.Name, s.State, "0", "0", "-", "-", "-", "-", "0", about)
+			g.Below(board.Strays(&s)...)
 			continue
 		}
 		add(g, s.Name, s.State, s.Minute.Stats, s.Minute.Upstream, about)
+		g.Below(board.Strays(&s)...)
 		for _, t := range s.Minute.Busiest(tools) {
 			add(g, "· "+t.Name, "", t.Stats, t.Upstream, "")
 		}

@@ -40,6 +40,7 @@ func Fill(r *health.Report, b *board.Board, of *launch.Servers, gw *gateway.Gate
 		row.Processes, row.Memory = of.Processes(name)
 		row.Replicas = board.Replicas(of.Replicas(name))
 		row.Debug = of.Debuggers(name)
+		row.Strays, row.Stray = of.Stray(name)
 		row.Reason, row.Said = board.Apart(s.Reason)
 		row.Lost, _ = board.Apart(s.Lost)
 		row.LostAt = s.LostAt
