@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -164,15 +166,22 @@ func TestStartRefuses(t *testing.T) {
 		change func(*nats.ServerOptions)
 		says   string
 	}{
-		"no name":          {func(o *nats.ServerOptions) { o.Node = "" }, "node"},
-		"bad name":         {func(o *nats.ServerOptions) { o.Node = "a b" }, "' '"},
-		"no folder":        {func(o *nats.ServerOptions) { o.Dir = "" }, "folder"},
-		"no port":          {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1" }, "port"},
-		"bad port":         {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1:x" }, "port"},
-		"bad route":        {func(o *nats.ServerOptions) { o.Listen, o.Routes = "127.0.0.1:0", []string{"n2"} }, "route"},
-		"open to others":   {func(o *nats.ServerOptions) { o.Listen, o.Routes = "0.0.0.0:0", []string{taken} }, "password"},
-		"address in use":   {func(o *nats.ServerOptions) { o.Listen, o.Routes = taken, []string{taken} }, "listen tcp"},
-		"without routes":   {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1:0" }, "routes"},
+		"no name":        {func(o *nats.ServerOptions) { o.Node = "" }, "node"},
+		"bad name":       {func(o *nats.ServerOptions) { o.Node = "a b" }, "' '"},
+		"no folder":      {func(o *nats.ServerOptions) { o.Dir = "" }, "folder"},
+		"no port":        {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1" }, "port"},
+		"bad port":       {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1:x" }, "port"},
+		"bad route":      {func(o *nats.ServerOptions) { o.Listen, o.Routes = "127.0.0.1:0", []string{"n2"} }, "route"},
+		"open to others": {func(o *nats.ServerOptions) { o.Listen, o.Routes = "0.0.0.0:0", []string{taken} }, "password"},
+		"address in use": {func(o *nats.ServerOptions) { o.Listen, o.Routes = taken, []string{taken} }, "listen tcp"},
+		"without routes": {func(o *nats.ServerOptions) { o.Listen = "127.0.0.1:0" }, "routes"},
+		"corrupt folder": {func(o *nats.ServerOptions) {
+			o.Listen, o.Routes = "127.0.0.1:0", []string{taken}
+			file := filepath.Join(o.Dir, "jetstream", "$SYS", "_js_", "_meta_", "snapshots", "snap.1.1")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, make([]byte, 100), 0o600)); err != nil {
+				t.Error(err)
+			}
+		}, "is moved away"},
 		"folder of a file": {func(o *nats.ServerOptions) { o.Dir = "fault_test.go" }, "fault_test.go"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -43,10 +44,14 @@ type ServerOptions struct {
 	Logger *slog.Logger
 }
 
-// Server is a server of NATS in this process.
+// Server is a server of NATS in this process. One that has stopped, because a file could not be written, begins again when the
+// disk has space. The other servers of its cluster then give it what it keeps in memory.
 type Server struct {
-	server *server.Server
-	secret string
+	options *server.Options
+	log     *slog.Logger
+	current atomic.Pointer[server.Server]
+	close   context.CancelFunc
+	closed  chan struct{} // closed when current stays as it is
 }
 
 // Start runs a server of NATS in this process. It listens for other servers alone; this process connects in memory. That the
@@ -75,31 +80,53 @@ func Start(opts ServerOptions) (*Server, error) {
 		}
 	}
 	// A server that has routes listens for clients too: only this process knows the password.
-	secret := rand.Text()
-	o.Host, o.Port, o.Username, o.Password = "127.0.0.1", -1, user, secret
+	o.Host, o.Port, o.Username, o.Password = "127.0.0.1", -1, user, rand.Text()
 	o.DontListen = opts.Listen == ""
-	s, err := server.NewServer(o)
+	s := &Server{options: o, log: opts.Logger, closed: make(chan struct{})}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.close = stop
+	if err := s.begin(ctx); err != nil {
+		stop()
+		return nil, err
+	}
+	if addr, ok := s.Addr().(*net.TCPAddr); ok {
+		o.Cluster.Port = addr.Port // also when it begins again
+	}
+	go s.keep(ctx)
+	return s, nil
+}
+
+// begin runs a new server on the folder, until ctx ends before it has started.
+func (s *Server) begin(ctx context.Context) error {
+	n, err := server.NewServer(s.options.Clone())
 	if err != nil {
-		return nil, fmt.Errorf("server of NATS: %w", err)
+		return fmt.Errorf("server of NATS: %w", err)
 	}
-	log := logger{opts.Logger, make(chan string, 1)}
-	if log.Logger == nil {
-		log.Logger = slog.New(slog.DiscardHandler)
-	}
-	s.SetLoggerV2(log, false, false, false)
-	go s.Start()
+	log := logger{s.log, make(chan string, 1)}
+	n.SetLoggerV2(log, false, false, false)
+	go n.Start()
 	ready := make(chan bool, 1)
-	go func() { ready <- s.ReadyForConnections(patience) }()
+	go func() { ready <- n.ReadyForConnections(patience) }()
 	failed := fmt.Sprintf("it did not start within %v", patience)
 	select {
 	case ok := <-ready:
 		if ok {
-			return &Server{s, secret}, nil
+			s.current.Store(n)
+			return nil
 		}
 	case failed = <-log.fatal:
+	case <-ctx.Done():
+		failed = context.Cause(ctx).Error()
 	}
-	s.Shutdown()
-	return nil, fmt.Errorf("server of NATS: %s", failed)
+	n.Shutdown()
+	failed = fmt.Sprintf("server of NATS with the folder %s: %s", s.options.StoreDir, failed)
+	if strings.Contains(failed, "snapshot corrupt") && s.options.Cluster.Name != "" {
+		failed += "; if the folder is moved away, the server copies from the others what was in it"
+	}
+	return errors.New(failed)
 }
 
 // patience is how long a server may take to start. It reads what JetStream has kept.
@@ -155,34 +182,49 @@ func route(o *server.Options, opts ServerOptions) error {
 }
 
 // Addr is where the server listens for others, nil if it does not.
-func (s *Server) Addr() net.Addr { return s.server.ClusterAddr() }
+func (s *Server) Addr() net.Addr {
+	if addr := s.current.Load().ClusterAddr(); addr != nil {
+		return addr
+	}
+	return nil
+}
 
-// Connect connects this process to its server.
+// Connect connects this process to its server, also when that begins again.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect("", append([]nats.Option{
-		nats.InProcessServer(s.server), nats.UserInfo(user, s.secret), nats.MaxReconnects(-1),
+		nats.InProcessServer(dialer{s}), nats.UserInfo(user, s.options.Password), nats.MaxReconnects(-1), nats.ReconnectWait(10 * settle),
 	}, opts...)...)
 }
 
+// dialer connects this process to the server that runs now.
+type dialer struct{ *Server }
+
+// InProcessConn implements [nats.InProcessConnProvider].
+func (d dialer) InProcessConn() (net.Conn, error) { return d.current.Load().InProcessConn() }
+
 // whole waits until this server has a copy of a stream as it is, or is none of those that have one. The error is that of ctx.
 func (s *Server) whole(ctx context.Context, stream string) error {
-	for !s.server.JetStreamIsCurrent() || s.server.JetStreamIsStreamAssigned(server.DEFAULT_GLOBAL_ACCOUNT, stream) && !s.server.JetStreamIsStreamCurrent(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+	for {
+		n := s.current.Load()
+		if n.JetStreamIsCurrent() && (!n.JetStreamIsStreamAssigned(server.DEFAULT_GLOBAL_ACCOUNT, stream) || n.JetStreamIsStreamCurrent(server.DEFAULT_GLOBAL_ACCOUNT, stream)) {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for a copy: %w", context.Cause(ctx))
 		case <-time.After(settle):
 		}
 	}
-	return nil
 }
 
 // Close ends the server. Others go on if they are a majority. It waits until its goroutines have ended, or until ctx ends.
 func (s *Server) Close(ctx context.Context) error {
-	s.server.Shutdown()
+	s.close()
 	done := make(chan struct{})
 	go func() {
-		s.server.WaitForShutdown()
-		close(done)
+		defer close(done)
+		<-s.closed
+		shutdown(s.current.Load())
 	}()
 	select {
 	case <-done:
