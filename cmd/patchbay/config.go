@@ -70,7 +70,7 @@ func system() (hosts.System, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return hosts.System{}, usagef("unknown home folder: %w", err)
+		return hosts.System{}, usagef("the home folder is not known: %w; set it", err)
 	}
 	folder, err := os.UserConfigDir()
 	if err != nil {

@@ -115,7 +115,8 @@ func (t *Target) Plan(g *Gateway, force bool) (*Change, error) {
 		}
 	}
 	if errors.Is(err, hosts.ErrLeftOut) && len(l.Notes) > 0 {
-		return nil, advice.Usagef("%s", strings.Join(l.Notes, "; "))
+		f := advice.Usagef("%s", strings.Join(l.Notes, "; "))
+		return nil, f.Hint("as a command, the line with --stdio that patchbay up prints can be added to " + t.Path)
 	}
 	if errors.Is(err, hosts.ErrByHand) {
 		whole, failed := t.Host.Write(l)
@@ -134,7 +135,9 @@ type ByHand struct {
 	Err   error
 }
 
-func (e *ByHand) Error() string { return e.Err.Error() }
+func (e *ByHand) Error() string {
+	return strings.Replace(e.Err.Error(), "hosts: ", "", 1) // the package of ErrByHand says nothing to people
+}
 
 // Unwrap returns Err.
 func (e *ByHand) Unwrap() error { return e.Err }
