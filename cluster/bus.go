@@ -14,7 +14,8 @@ type Bus interface {
 
 	// Dial opens a connection to a node. The error is [ErrNoNode] if no node of that name listens, or can be reached; it is
 	// another one if the node has not answered within three seconds. If the node dies later, reads and writes fail with
-	// ErrNoNode within about two seconds.
+	// ErrNoNode within about two seconds. A Node keeps a connection for its next request only if it has a method Live() bool, which
+	// says that both ends are open and nothing has come that was not read.
 	Dial(ctx context.Context, node string) (net.Conn, error)
 
 	// Publish sends data, at most [MaxValue] bytes, to all subscribers of a topic.

@@ -3,13 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
-	"net"
+	"fmt"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/node"
@@ -99,14 +94,13 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		refuse(w, http.StatusServiceUnavailable, moves)
 	default:
 		p.hops += "+"
-		ctx := context.WithValue(r.Context(), place{}, p)
 		if r.Method == http.MethodGet { // a stream that does not end by itself; its client opens another
-			var stop context.CancelFunc
-			ctx, stop = context.WithCancel(ctx)
+			ctx, stop := context.WithCancel(r.Context())
 			defer stop()
 			defer context.AfterFunc(n.leaving, stop)()
+			r = r.WithContext(ctx)
 		}
-		n.forward.ServeHTTP(w, r.WithContext(ctx))
+		n.forward(w, r, p)
 	}
 }
 
@@ -141,76 +135,6 @@ type place struct {
 // answerTime bounds how long a client waits for the words that the node of its session cannot be reached.
 const answerTime = 4500 * time.Millisecond
 
-// unread is the body of a request that is closed only if it was read: if a node cannot be reached, another one gets it.
-type unread struct {
-	io.ReadCloser
-	read atomic.Bool
-}
-
-func (u *unread) Read(b []byte) (int, error) {
-	u.read.Store(true)
-	return u.ReadCloser.Read(b)
-}
-
-func (u *unread) Close() error {
-	if u.read.Load() {
-		return u.ReadCloser.Close()
-	}
-	return nil
-}
-
-// proxy forwards requests to the node in their context.
-func (n *Node) proxy() http.Handler {
-	n.between = &http.Transport{
-		DialContext: n.dialContext, DisableCompression: true,
-		MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute, // the other node closes none before it ends
-	}
-	return &httputil.ReverseProxy{
-		Transport: n.between,
-		Rewrite: func(p *httputil.ProxyRequest) {
-			at, _ := p.In.Context().Value(place{}).(place)
-			p.SetURL(&url.URL{Scheme: "http", Host: at.owner})
-			p.Out.Host = p.In.Host
-			p.Out.Header.Set(headerClient, p.In.RemoteAddr)
-			p.Out.Header.Set(headerHops, at.hops)
-			if p.Out.Body != nil && p.Out.Body != http.NoBody {
-				p.Out.Body = &unread{ReadCloser: p.Out.Body}
-			}
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-				if v, ok := p.In.Header[name]; ok { // as the client or a proxy has sent it
-					p.Out.Header[name] = v
-				}
-			}
-		},
-		ModifyResponse: func(r *http.Response) error {
-			at, _ := r.Request.Context().Value(place{}).(place)
-			if node := r.Header.Get(headerNode); node != "" && node != at.owner && node != n.Name && Check("node", node) == nil {
-				n.owners.see(at.key, node)
-			}
-			if len(at.hops) == 1 { // the client's node
-				r.Header.Del(headerNode)
-			}
-			return nil
-		},
-		FlushInterval: -1,
-		ErrorHandler:  n.unreached,
-		ErrorLog:      slog.NewLogLogger(n.Logger.Handler(), slog.LevelWarn),
-	}
-}
-
-// dialContext connects to a node for the proxy, whose addresses are HOST:PORT.
-func (n *Node) dialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	node, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	c, err := n.Bus.Dial(ctx, node)
-	if err != nil {
-		return nil, &dialError{err}
-	}
-	return c, nil
-}
-
 // dialError says that nothing of a request was sent.
 type dialError struct{ error }
 
@@ -218,11 +142,18 @@ func (e *dialError) Unwrap() error { return e.error }
 
 // unreached serves a request whose session is on a node that cannot be reached: if that node has ended, this one continues the
 // session.
-func (n *Node) unreached(w http.ResponseWriter, r *http.Request, err error) {
-	at, _ := r.Context().Value(place{}).(place)
+func (n *Node) unreached(w http.ResponseWriter, r *http.Request, at place, err error) {
 	n.owners.unsee(at.key)
 	if r.Context().Err() != nil {
 		return // its client has left
+	}
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit))
+		return
+	}
+	if errors.Is(err, errBody) {
+		refuse(w, http.StatusBadRequest, errBody.Error())
+		return
 	}
 	if unsent := (*dialError)(nil); !errors.As(err, &unsent) {
 		n.Logger.Warn("a request was forwarded in vain", "node", at.owner, "err", err)

@@ -49,8 +49,7 @@ type Node struct {
 	owners   owners
 	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
 	retired  atomic.Bool
-	forward  http.Handler
-	between  *http.Transport // connections of forward, which are kept
+	lines    lines
 	leaving  context.Context // ends when Leave is called
 	leave    context.CancelFunc
 	stopped  chan struct{} // closed when Leave has served what it could
@@ -93,8 +92,8 @@ func (n *Node) Join(ctx context.Context) error {
 	}
 	n.stopped = make(chan struct{})
 	n.leaving, n.leave = context.WithCancel(context.Background())
-	n.forward = n.proxy()
-	deaf, err := n.Bus.Subscribe(retiredTopic, func([]byte) { n.between.CloseIdleConnections() })
+	n.lines.bus = n.Bus
+	deaf, err := n.Bus.Subscribe(retiredTopic, func([]byte) { n.lines.close(time.Now()) })
 	if err != nil {
 		_ = l.Close()
 		_ = lease.Release(ctx) // it ends by itself
@@ -282,6 +281,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	}
 	n.leftOnce.Do(func() { close(n.stopped) })
 	n.ended.Wait()
+	n.lines.close(time.Now())
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}

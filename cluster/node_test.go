@@ -339,7 +339,7 @@ func (c *cut) Dial(ctx context.Context, node string) (net.Conn, error) {
 // counting counts the connections that a node has opened to others.
 type counting struct {
 	cluster.Bus
-	open atomic.Int64
+	open, dials atomic.Int64
 }
 
 type countedConn struct {
@@ -353,8 +353,11 @@ func (c *counting) Dial(ctx context.Context, node string) (net.Conn, error) {
 		return nil, err
 	}
 	c.open.Add(1)
+	c.dials.Add(1)
 	return &countedConn{conn, sync.OnceFunc(func() { c.open.Add(-1) })}, nil
 }
+
+func (c *countedConn) Live() bool { return c.Conn.(interface{ Live() bool }).Live() }
 
 func (c *countedConn) Close() error {
 	c.closed()

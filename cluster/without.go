@@ -21,7 +21,7 @@ func (r *without) SendTo(name string, w http.ResponseWriter, in *http.Request, b
 	if r.at.last || Check("node", name) != nil {
 		return false
 	}
-	in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(body))) // a connection may read it when the caller has it back
+	in.Body = io.NopCloser(bytes.NewReader(body))
 	in.ContentLength = int64(len(body))
 	to := r.at
 	to.owner = name

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/cluster/nats"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -33,15 +34,22 @@ func send(b *testing.B, h http.Handler, session, body string) (opened string) {
 	return w.Header().Get("Mcp-Session-Id")
 }
 
-// BenchmarkForward compares calls in a session of 2025-11-25 at the node that has it with calls at another one.
+// BenchmarkForward compares calls in a session of 2025-11-25 at the node that has it with calls at another one, over NATS and over
+// direct connections.
 func BenchmarkForward(b *testing.B) {
 	list := servers(b, 3)
+	for name, join := range map[string]func(t testing.TB, s *nats.Server, name string) *nats.Cluster{"NATS": open, "link": linked} {
+		b.Run(name, func(b *testing.B) { forward(b, list, name, join) })
+	}
+}
+
+func forward(b *testing.B, list []*nats.Server, name string, join func(t testing.TB, s *nats.Server, name string) *nats.Cluster) {
 	var nodes []*cluster.Node
 	for i, s := range list {
 		server := &mcp.Server{Name: "bench", Version: "1"}
 		mcp.AddTool(server, mcp.Tool{Name: "echo", Description: "echo"},
 			func(_ context.Context, in struct{ Text string }) (string, error) { return in.Text, nil })
-		shared := open(b, s, "bench")
+		shared := join(b, s, "bench-"+name)
 		node := &cluster.Node{Name: fmt.Sprint("n", i), State: shared, Bus: shared, Handler: server}
 		if err := node.Join(b.Context()); err != nil {
 			b.Fatal(err)

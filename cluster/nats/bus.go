@@ -6,12 +6,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,16 +46,19 @@ type bus struct {
 	conns  map[string]*conn // by id; guarded by mu
 	peers  map[string]*peer // by the id of the process; guarded by mu
 	listen map[string]bool  // guarded by mu
+
+	links links
 }
 
 // conn is one end of a connection.
 type conn struct {
 	*stream.Conn
-	peer   string // the id of the other process
-	other  string // the id of the other end
-	accept func() // nil when its first message has come; guarded by the mutex of the bus
-	got    uint64 // messages that the other end has got for sure; used by watch alone
-	absent int    // beats in a row in which the other end was not there; used by watch alone
+	peer   string               // the id of the other process
+	other  string               // the id of the other end
+	link   atomic.Pointer[link] // nil: its messages go over NATS
+	accept func()               // nil when its first message has come; guarded by the mutex of the bus
+	got    uint64               // messages that the other end has got for sure; used by watch alone
+	absent int                  // beats in a row in which the other end was not there; used by watch alone
 }
 
 // peer is another process to which connections are open.
@@ -65,7 +67,7 @@ type peer struct {
 	stop  context.CancelFunc
 }
 
-func (b *bus) open(nc *nats.Conn, prefix string) error {
+func (b *bus) open(nc *nats.Conn, prefix string, s *Server) error {
 	b.nc, b.prefix, b.id = nc, prefix, rand.Text()
 	b.conns, b.peers, b.listen = map[string]*conn{}, map[string]*peer{}, map[string]bool{}
 	b.ctx, b.end = context.WithCancel(context.Background())
@@ -84,11 +86,14 @@ func (b *bus) open(nc *nats.Conn, prefix string) error {
 	}
 	b.subs = append(b.subs, beats)
 	go b.interrupted(nc.StatusChanged(nats.RECONNECTING))
-	return nc.Flush()
+	if err := nc.Flush(); err != nil || s == nil {
+		return err
+	}
+	return b.listenLinks(s)
 }
 
-// interrupted ends all connections when that to NATS breaks: messages may be lost, the last one of a connection too, which no
-// other one would show.
+// interrupted ends all connections over NATS when that to NATS breaks: messages may be lost, the last one of a connection too, which
+// no other one would show.
 func (b *bus) interrupted(broken chan nats.Status) {
 	defer b.nc.RemoveStatusListener(broken)
 	for {
@@ -99,10 +104,7 @@ func (b *bus) interrupted(broken chan nats.Status) {
 			if !ok {
 				return
 			}
-			b.mu.Lock()
-			conns := slices.Collect(maps.Values(b.conns))
-			b.mu.Unlock()
-			for _, c := range conns {
+			for _, c := range b.overNATS("") {
 				c.Fail(errors.New("the connection to NATS broke"))
 			}
 		}
@@ -130,23 +132,33 @@ func (b *bus) Close() error {
 	for _, c := range conns {
 		c.Close()
 	}
+	b.closeLinks()
 	return errors.Join(list...)
 }
 
-// feed hands a message to its connection.
+// feed hands a message that came over NATS to its connection.
 func (b *bus) feed(m *nats.Msg) {
-	id := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	b.deliver([]byte(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), m.Data, nil)
+}
+
+// deliver hands a message to its connection, which answers the way the first one came: over a link, or, if that is nil, over NATS.
+func (b *bus) deliver(id, message []byte, over *link) {
 	b.mu.Lock()
-	c := b.conns[id]
+	c := b.conns[string(id)]
 	var accept func()
 	if c != nil {
 		accept, c.accept = c.accept, nil
+	}
+	if accept != nil && over != nil {
+		over.users.Add(1)
+		c.link.Store(over)
+		b.unwatch(c.peer)
 	}
 	b.mu.Unlock()
 	if c == nil {
 		return // it is over on this side
 	}
-	c.Feed(m.Data)
+	c.Feed(message)
 	if accept != nil {
 		accept()
 	}
@@ -158,17 +170,27 @@ const (
 	far  = "-f"
 )
 
-// add begins a connection with another process.
-func (b *bus) add(id, process, other string, local, remote net.Addr, accept func(*stream.Conn)) *conn {
+// add begins a connection with another process, over a link or NATS.
+func (b *bus) add(id, process, other string, local, remote net.Addr, over *link, accept func(*stream.Conn)) *conn {
 	subject := b.inbox(process, other)
 	c := &conn{peer: process, other: other}
-	c.Conn = stream.New(func(m []byte) error { return b.nc.Publish(subject, m) }, local, remote, func() { b.remove(id) })
+	send := func(m []byte) error {
+		if l := c.link.Load(); l != nil {
+			return l.send(other, m)
+		}
+		return b.nc.Publish(subject, m)
+	}
+	c.Conn = stream.New(send, local, remote, func() { b.remove(id) })
 	if accept != nil {
 		c.accept = func() { accept(c.Conn) }
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conns[id] = c
+	if over != nil {
+		c.link.Store(over)
+		return c
+	}
 	p := b.peers[process]
 	if p == nil {
 		ctx, stop := context.WithCancel(b.ctx)
@@ -188,12 +210,33 @@ func (b *bus) remove(id string) {
 		return
 	}
 	delete(b.conns, id)
-	if p := b.peers[c.peer]; p != nil {
+	if l := c.link.Load(); l != nil {
+		l.users.Add(-1)
+		return
+	}
+	b.unwatch(c.peer)
+}
+
+// unwatch says that a process has one connection less over NATS. The caller holds mu.
+func (b *bus) unwatch(process string) {
+	if p := b.peers[process]; p != nil {
 		if p.conns--; p.conns == 0 {
 			p.stop()
-			delete(b.peers, c.peer)
+			delete(b.peers, process)
 		}
 	}
+}
+
+// overNATS returns the connections over NATS to a process; empty: to all.
+func (b *bus) overNATS(process string) (list []*conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		if c.link.Load() == nil && (process == "" || c.peer == process) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // leave ends a connection whose other end said nothing.
@@ -258,7 +301,7 @@ func (b *bus) unconfirmed(process string) map[*conn]uint64 {
 	defer b.mu.Unlock()
 	list := map[*conn]uint64{}
 	for _, c := range b.conns {
-		if c.peer != process || len(list) == maxAsked {
+		if c.peer != process || c.link.Load() != nil || len(list) == maxAsked {
 			continue
 		}
 		if n, live := c.Sent(); live && n > c.got {
@@ -286,15 +329,7 @@ func (b *bus) seen(ask []byte) []byte {
 }
 
 func (b *bus) fail(process string, err error) {
-	b.mu.Lock()
-	var list []*conn
-	for _, c := range b.conns {
-		if c.peer == process {
-			list = append(list, c)
-		}
-	}
-	b.mu.Unlock()
-	for _, c := range list {
+	for _, c := range b.overNATS(process) {
 		c.Fail(fmt.Errorf("%w (%w)", cluster.ErrNoNode, err))
 	}
 }
@@ -318,8 +353,9 @@ func (b *bus) Dial(ctx context.Context, node string) (net.Conn, error) {
 	if refused != "" {
 		return nil, fmt.Errorf("node %s: %s", node, refused)
 	}
-	c := b.add(id+near, process, id+far, addr(b.id), addr(node), nil)
+	c := b.add(id+near, process, id+far, addr(b.id), addr(node), b.linked(ctx, process, answer.Header.Get(linkHeader)), nil)
 	if err := c.Begin(); err != nil {
+		c.Fail(err)
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}
 	return c.Conn, nil
@@ -391,7 +427,7 @@ func (l *listener) dialled(m *nats.Msg) {
 		return
 	}
 	late := time.AfterFunc(begin, func() { l.bus.leave(id + far) })
-	c := l.bus.add(id+far, process, id+near, addr(l.node), addr(process), func(c *stream.Conn) {
+	c := l.bus.add(id+far, process, id+near, addr(l.node), addr(process), nil, func(c *stream.Conn) {
 		late.Stop()
 		select {
 		case l.queue <- c:
@@ -401,7 +437,11 @@ func (l *listener) dialled(m *nats.Msg) {
 			c.Fail(errors.New("no room for more connections"))
 		}
 	})
-	if err := m.Respond([]byte(l.bus.id)); err != nil {
+	answer := &nats.Msg{Data: []byte(l.bus.id)}
+	if offer := l.bus.links.offer; offer != "" {
+		answer.Header = nats.Header{linkHeader: {offer}}
+	}
+	if err := m.RespondMsg(answer); err != nil {
 		c.Fail(err)
 	}
 }

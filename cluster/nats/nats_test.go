@@ -60,8 +60,19 @@ func servers(t testing.TB, n int) []*nats.Server {
 	return list
 }
 
-// open joins a cluster over one of its servers.
+// open joins a cluster over one of its servers. All that nodes say to each other passes NATS.
 func open(t testing.TB, s *nats.Server, name string) *nats.Cluster {
+	t.Helper()
+	return join(t, s, nats.Options{Cluster: name})
+}
+
+// linked is open with direct connections between nodes.
+func linked(t testing.TB, s *nats.Server, name string) *nats.Cluster {
+	t.Helper()
+	return join(t, s, nats.Options{Cluster: name, Server: s})
+}
+
+func join(t testing.TB, s *nats.Server, opts nats.Options) *nats.Cluster {
 	t.Helper()
 	nc, err := s.Connect()
 	if err != nil {
@@ -70,7 +81,7 @@ func open(t testing.TB, s *nats.Server, name string) *nats.Cluster {
 	t.Cleanup(nc.Close)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	c, err := nats.Open(ctx, nc, nats.Options{Cluster: name})
+	c, err := nats.Open(ctx, nc, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +95,18 @@ func open(t testing.TB, s *nats.Server, name string) *nats.Cluster {
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{1, 3} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+	for name, tc := range map[string]struct {
+		servers int
+		open    func(t testing.TB, s *nats.Server, name string) *nats.Cluster
+	}{"1": {1, open}, "3": {3, open}, "3, linked": {3, linked}} {
+		t.Run(name, func(t *testing.T) {
+			n := tc.servers
 			list := servers(t, n)
 			var tests atomic.Int32
 			nodes := func(t *testing.T) (all []*nats.Cluster) {
 				name := fmt.Sprint("test-", tests.Add(1))
 				for _, s := range list {
-					all = append(all, open(t, s, name))
+					all = append(all, tc.open(t, s, name))
 				}
 				return all
 			}

@@ -124,6 +124,13 @@ func (c *Conn) Seen() uint64 {
 	return c.seen
 }
 
+// Live reports whether the connection is open at both ends, and nothing waits to be read.
+func (c *Conn) Live() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && !c.ended && len(c.in) == 0
+}
+
 // Fail ends the connection for a reason of this side. The other one is told, if it is there.
 func (c *Conn) Fail(err error) {
 	c.mu.Lock()

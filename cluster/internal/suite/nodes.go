@@ -244,8 +244,14 @@ func lost(t *testing.T, f *Members) {
 	if err := f.Nodes[dead].Leave(now); !errors.Is(err, context.Canceled) { // with the client's event stream
 		t.Fatal(err)
 	}
-	if names, err := f.Nodes[(dead+1)%3].Nodes(ctx); err != nil || len(names) != 2 || slices.Contains(names, node) {
-		t.Errorf("nodes %v, %v, without %s", names, err, node)
+	for { // a busy machine may lose sight of a node that lives, for a moment
+		names, err := f.Nodes[(dead+1)%3].Nodes(ctx)
+		if err != nil || slices.Contains(names, node) {
+			t.Fatalf("nodes %v, %v, without %s", names, err, node)
+		}
+		if len(names) == 2 {
+			break
+		}
 	}
 	if _, err := s.CallTool(ctx, "where", none{}); !errors.Is(err, mcp.ErrSessionLost) {
 		t.Errorf("the call after the death: %v, want %v", err, mcp.ErrSessionLost)
