@@ -4,11 +4,14 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
 )
 
 // member is a file in an archive or a package.
@@ -69,14 +72,25 @@ func (r *release) archives() error {
 // tarred returns a .tar.gz file whose names begin with prefix.
 func tarred(members []member, prefix string, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if err := writeTar(tar.NewWriter(z), members, prefix, at); err != nil {
+	if err := writeTar(tar.NewWriter(&b), members, prefix, at); err != nil {
 		return nil, err
 	}
-	if err := z.Close(); err != nil {
+	return compressed(b.Bytes())
+}
+
+// compressed compresses with gzip, as small as it gets: a program of 51 MB is then 0.6 MB smaller than with the library that
+// nfpm uses, and 0.1 MB smaller than with the best of Go's own.
+func compressed(content []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	if _, err := z.Write(content); err != nil {
+		return nil, err
+	}
+	err = z.Close()
+	return b.Bytes(), err
 }
 
 // writeTar writes members to a tar file and ends it.
@@ -103,6 +117,7 @@ func writeTar(t *tar.Writer, members []member, prefix string, at time.Time) erro
 func zipped(members []member, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
 	for _, m := range members {
 		h := &zip.FileHeader{Name: m.name, Method: zip.Deflate, Modified: at}
 		h.SetMode(m.mode)

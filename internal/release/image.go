@@ -69,8 +69,11 @@ func (r *release) container(s system, members []member) (v1.Image, error) {
 	if err := writeTar(tar.NewWriter(&files), members, "", r.time); err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
-		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	small, err := compressed(files.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(small)), nil }, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}

@@ -51,21 +51,29 @@ func (r *release) head(b *bytes.Buffer, name, short string) {
 
 // writeRoff writes Markdown of docs/command-line.md as roff: paragraphs and blocks of code.
 func writeRoff(b *bytes.Buffer, markdown string) {
-	code := false
+	code, written, gap := false, false, false // gap: empty lines, before which something is written
+	paragraph := func() {
+		if gap {
+			b.WriteString(".PP\n")
+		}
+		written, gap = true, false
+	}
 	for line := range strings.Lines(markdown) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "```"):
 			if code = !code; code {
-				b.WriteString(".PP\n.EX\n")
+				paragraph()
+				b.WriteString(".EX\n")
 			} else {
 				b.WriteString(".EE\n")
 			}
 		case code:
 			b.WriteString(roff(line) + "\n")
 		case strings.TrimSpace(line) == "":
-			b.WriteString(".PP\n")
+			gap = written
 		default:
+			paragraph()
 			line = link.ReplaceAllString(line, "$1")
 			b.WriteString(roff(strings.ReplaceAll(line, "`", "")) + "\n")
 		}

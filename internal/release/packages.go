@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -83,7 +87,13 @@ func (r *release) pack(s system, format string) error {
 	if err := packager.Package(info, &b); err != nil {
 		return err
 	}
-	return r.add("patchbay_"+r.version+"_"+s.arch+"."+format, b.Bytes())
+	content := b.Bytes()
+	if format == "apk" {
+		if content, err = smaller(content); err != nil {
+			return err
+		}
+	}
+	return r.add("patchbay_"+r.version+"_"+s.arch+"."+format, content)
 }
 
 // installed returns what a package puts where.
@@ -144,18 +154,38 @@ func (r *release) installed(s system, format string) (files.Contents, error) {
 	return list, nil
 }
 
-// compressed compresses one file for a package.
-func compressed(content []byte) ([]byte, error) {
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+// smaller compresses an unsigned apk better than nfpm does. It is two gzip streams: the files, and before them their description, which has
+// the sum of the compressed files.
+func smaller(apk []byte) ([]byte, error) {
+	from := bytes.NewReader(apk)
+	z, err := gzip.NewReader(from)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := z.Write(content); err != nil {
+	z.Multistream(false)
+	control, err := io.ReadAll(z)
+	if err != nil {
 		return nil, err
 	}
-	err = z.Close()
-	return b.Bytes(), err
+	before := sha256.Sum256(apk[len(apk)-from.Len():])
+	if err := z.Reset(from); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = compressed(data); err != nil {
+		return nil, err
+	}
+	now := sha256.Sum256(data)
+	old := []byte(hex.EncodeToString(before[:]))
+	if bytes.Count(control, old) != 1 {
+		return nil, errors.New("its description does not have the sum of its files")
+	}
+	// The sums of a tar file are those of its headers: other bytes of the same number in a file are no other tar file.
+	control, err = compressed(bytes.Replace(control, old, []byte(hex.EncodeToString(now[:])), 1))
+	return append(control, data...), err
 }
 
 // debian are the files that only Debian wants.

@@ -112,6 +112,9 @@ func TestManual(t *testing.T) {
 		t.Errorf("the page of the program lacks a verb:\n%s", all)
 	}
 	for name, text := range names {
+		if strings.Contains(text, ".PP\n.PP\n") || strings.Contains(text, ".SH DESCRIPTION\n.PP\n") || strings.Contains(text, ".PP\n.SH ") {
+			t.Errorf("%s has a paragraph without text, of which mandoc warns:\n%s", name, text)
+		}
 		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, ".") && !strings.ContainsAny(line[1:2], "ABEIPST") {
 				t.Errorf("%s: %q would be taken for a macro", name, line)
