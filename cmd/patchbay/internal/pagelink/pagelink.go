@@ -59,7 +59,7 @@ type Maker interface {
 func File(page Maker) (path string, err error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the browser is not opened: %w", err)
 	}
 	dir = filepath.Join(dir, "patchbay")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -91,3 +91,16 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%d links were made", len(m.over))
 	}
 }
+
+// Without a folder for the file, the warning says what that prevents, and a person gets the link.
+func TestShowWithoutHome(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the cache folder of the user cannot be moved")
+	}
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	lines, warning := Show(t.Context(), new(maker), true)
+	if warning == nil || !strings.HasPrefix(warning.Error(), "the browser is not opened: ") || !strings.Contains(strings.Join(lines, "\n"), "http://127.0.0.1:1/#in=CODE") {
+		t.Errorf("Show = %q, %v", lines, warning)
+	}
+}
