@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,5 +185,49 @@ func TestFolderIsEmpty(t *testing.T) {
 	}
 	if err := run(dir, "", true); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("run = %v", err)
+	}
+}
+
+// An apk that is compressed again has the same files, and its description has their new sum. One that is signed is refused.
+func TestSmaller(t *testing.T) {
+	stream := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	content := strings.Repeat("files ", 100)
+	data := stream(content)
+	apk := append(stream(fmt.Sprintf("size = 1\ndatahash = %x\n", sha256.Sum256(data))), data...)
+	out, err := smaller(apk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := bytes.NewReader(out)
+	z, err := gzip.NewReader(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Multistream(false)
+	control, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("size = 1\ndatahash = %x\n", sha256.Sum256(out[len(out)-from.Len():])); string(control) != want {
+		t.Errorf("description %q, want %q", control, want)
+	}
+	if err := z.Reset(from); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(z); err != nil || string(got) != content {
+		t.Errorf("files %q, %v", got, err)
+	}
+	if out, err := smaller(append(stream("signature"), apk...)); err == nil {
+		t.Errorf("a signed apk became %d bytes", len(out))
 	}
 }
