@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,8 +20,14 @@ import (
 // returned, forwards them.
 func apart(t *testing.T, bus func(*cluster.Memory) cluster.Bus, handler http.HandlerFunc) (at string) {
 	t.Helper()
+	at, _ = pairOf(t, bus, handler)
+	return at
+}
+
+// pairOf is apart, and returns the nodes.
+func pairOf(t *testing.T, bus func(*cluster.Memory) cluster.Bus, handler http.HandlerFunc) (at string, nodes []*cluster.Node) {
+	t.Helper()
 	m := new(cluster.Memory)
-	var nodes []*cluster.Node
 	for i := range 2 {
 		n := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: bus(m), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
@@ -56,7 +63,7 @@ func apart(t *testing.T, bus func(*cluster.Memory) cluster.Bus, handler http.Han
 	})
 	front.Start()
 	t.Cleanup(front.Close)
-	return front.URL + "/mcp"
+	return front.URL + "/mcp", nodes
 }
 
 func plain(m *cluster.Memory) cluster.Bus { return m }
@@ -300,4 +307,88 @@ func (m mute) Dial(ctx context.Context, node string) (net.Conn, error) {
 		return nil, err
 	}
 	return struct{ net.Conn }{c}, nil
+}
+
+// TestRetireWaits sees that the handler of a node has what is for it when Retire returns, and that a request which takes long does not
+// hold it up.
+func TestRetireWaits(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]time.Duration{"short": 100 * time.Millisecond, "long": patience} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began, over := make(chan struct{}), make(chan struct{})
+			at, nodes := pairOf(t, plain, func(http.ResponseWriter, *http.Request) {
+				close(began)
+				<-over
+			})
+			sent := make(chan error, 1)
+			go func() {
+				res, err := http.DefaultClient.Do(request(t, "POST", at, strings.NewReader("{}")))
+				if err == nil {
+					res.Body.Close()
+				}
+				sent <- err
+			}()
+			<-began
+			end := sync.OnceFunc(func() { close(over) })
+			timer := time.AfterFunc(takes, end)
+			defer timer.Stop()
+			begin := time.Now()
+			nodes[0].Retire()
+			took := time.Since(begin)
+			select {
+			case <-over:
+				if name == "long" {
+					t.Errorf("Retire waited %v", took)
+				}
+			default:
+				if name == "short" && took < takes {
+					t.Errorf("Retire did not wait: %v", took)
+				}
+			}
+			end()
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLeaveWithKeptConnections sees that a node which leaves closes no connection over which a request may come: others close what they
+// have kept, also when the answer did not say that it was the last one.
+func TestLeaveWithKeptConnections(t *testing.T) {
+	t.Parallel()
+	began, over := make(chan struct{}), make(chan struct{})
+	var bus *counting
+	at, nodes := pairOf(t, func(m *cluster.Memory) cluster.Bus {
+		bus = &counting{Bus: m}
+		return bus
+	}, func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		close(began)
+		<-over
+	})
+	sent := make(chan error, 1)
+	go func() {
+		res, err := http.DefaultClient.Do(request(t, "POST", at, strings.NewReader("{}")))
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+		sent <- err
+	}()
+	<-began
+	nodes[0].Retire()
+	close(over)
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	if err := nodes[0].Leave(ctx); err != nil {
+		t.Error(err)
+	}
+	if n := bus.open.Load(); n != 0 {
+		t.Errorf("%d connections are open", n)
+	}
 }

@@ -32,14 +32,29 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = client
 	}
 	r.Header.Del(headerClient)
-	if n.retired.Load() {
-		w.Header().Set("Connection", "close") // see Retire
+	n.route(&closing{w, n}, r)
+}
+
+// closing sees that an answer over a connection between nodes says that it was the last one, if this node ends. See Retire.
+type closing struct {
+	http.ResponseWriter
+	node *Node
+}
+
+// Unwrap lets [http.ResponseController] find what w can do.
+func (c *closing) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (c *closing) WriteHeader(status int) {
+	if c.node.retired.Load() {
+		c.Header().Set("Connection", "close")
 	}
-	n.route(w, r)
+	c.ResponseWriter.WriteHeader(status)
 }
 
 // route serves a request on the node of its session.
 func (n *Node) route(w http.ResponseWriter, r *http.Request) {
+	defer n.open.begin()()
 	hops := r.Header.Get(headerHops)
 	r.Header.Del(headerHops)
 	id := r.Header.Get(headerSession)

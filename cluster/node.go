@@ -45,6 +45,7 @@ type Node struct {
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
 	server   *http.Server
 	listener net.Listener
+	open     open
 	waiting  waiting
 	owners   owners
 	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
@@ -120,10 +121,62 @@ func (n *Node) Seen() int {
 }
 
 // Retire makes the other nodes go on with the sessions of this one, which is about to end: requests that come from now on
-// are forwarded to another node. Requests in progress go on here. Call it before Handler refuses requests, and Leave afterwards.
+// are forwarded to another node. Requests in progress go on here, for the shortest of which it waits, a second at most, so that Handler
+// has all that are for it. Call it before Handler refuses requests, and Leave afterwards.
 func (n *Node) Retire() {
 	n.retired.Store(true)
-	// A request over a connection that Leave closes at that moment would be lost.
+	before := n.open.end()
+	n.release()
+	select {
+	case <-before:
+	case <-time.After(retireTime):
+	}
+}
+
+// retireTime is more than a request needs until Handler has it.
+const retireTime = time.Second
+
+// open has the requests that came before the node retired.
+type open struct {
+	mu    sync.Mutex
+	n     int           // guarded by mu
+	ended chan struct{} // closed when there are none; nil: the node has not retired; guarded by mu
+}
+
+// begin counts a request until what it returns is called.
+func (o *open) begin() (end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended != nil {
+		return func() {}
+	}
+	o.n++
+	return o.done
+}
+
+func (o *open) done() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n--; o.n == 0 && o.ended != nil {
+		close(o.ended)
+	}
+}
+
+// end returns what is closed when all requests that came before have ended.
+func (o *open) end() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended == nil {
+		if o.ended = make(chan struct{}); o.n == 0 {
+			close(o.ended)
+		}
+	}
+	return o.ended
+}
+
+// release asks the other nodes to close their connections to this one that have no request: one over a connection that Leave closes
+// at that moment would be lost.
+func (n *Node) release() {
 	if err := n.Bus.Publish(context.Background(), retiredTopic, nil); err != nil {
 		n.Logger.Warn("the other nodes keep their connections to one that ends", "node", n.Name, "err", err)
 	}
@@ -301,6 +354,7 @@ func (n *Node) drain(ctx context.Context) {
 			n.Logger.Warn("a node that ends may still be asked for connections", "node", n.Name, "err", err)
 		}
 	}
+	n.release() // those too whose requests have ended since Retire
 	for end, calm := time.Now().Add(drainTime), time.Now(); ctx.Err() == nil && time.Now().Before(end) && time.Since(calm) < calmTime; {
 		if n.waiting.any() {
 			calm = time.Now()
