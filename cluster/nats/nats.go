@@ -115,11 +115,11 @@ func (c *Cluster) attempts(ctx context.Context, f func(ctx context.Context) erro
 	})
 }
 
-// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader,
-// so that an attempt lasts two seconds at most.
+// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader, so that
+// the first attempt lasts half a second at most, and each one after it an eighth longer.
 func attempts(ctx context.Context, f func(ctx context.Context) error) error {
-	for {
-		try, stop := context.WithTimeout(ctx, 2*time.Second)
+	for d := time.Second / 2; ; d += d / 8 {
+		try, stop := context.WithTimeout(ctx, d)
 		err := f(try)
 		stop()
 		switch {
