@@ -94,13 +94,13 @@ func (s *lines) sweep() {
 	}
 }
 
-// close closes the lines that were last used before a time.
-func (s *lines) close(before time.Time) {
+// close closes the lines that were last used until a time. Two moments may have one time.
+func (s *lines) close(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for node, list := range s.idle {
 		s.idle[node] = slices.DeleteFunc(list, func(l *line) bool {
-			old := l.used.Before(before)
+			old := !l.used.After(until)
 			if old {
 				_ = l.Close()
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,9 @@ func TestStartRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "corrupt folder" && runtime.GOOS == "windows" {
+				t.Skip("NATS does not close a file there when it has failed, so that its folder cannot be removed on Windows")
+			}
 			opts := good
 			opts.Dir = t.TempDir()
 			tc.change(&opts)

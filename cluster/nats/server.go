@@ -124,7 +124,7 @@ func (s *Server) begin(ctx context.Context) error {
 	case <-ctx.Done():
 		failed = context.Cause(ctx).Error()
 	}
-	n.Shutdown()
+	shutdown(n)
 	failed = fmt.Sprintf("server of NATS with the folder %s: %s", s.options.StoreDir, failed)
 	if strings.Contains(failed, "snapshot corrupt") && s.options.Cluster.Name != "" {
 		failed += "; if the folder is moved away, the server copies from the others what was in it"
