@@ -46,6 +46,12 @@ type Conversation struct {
 	// fails, the conversation notes the error and goes on. If nil, nothing is stored.
 	Keep func(ctx context.Context, at int, e *Entry) error
 
+	// Forget removes steps of a turn from Entries when a summary stands for them, or when requests leave them
+	// out and no summary will be written, so that a turn of any length takes bounded memory. The messages that
+	// began the turn and its last steps stay. It has no effect while Keep is set, as Entries then are those that are stored.
+	// Another conversation with these Entries does not know of the removed calls, also those whose outcome is unknown.
+	Forget bool
+
 	h       *Host
 	busy    chan struct{} // capacity 1: held by the turn in progress
 	telling sync.Mutex    // orders events

@@ -240,12 +240,15 @@ func TestLongConversation(t *testing.T) {
 	rooms := long.Or(1000, 200)
 	for seed := range uint64(long.Or(8, 2)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { longConversation(t, seed, rooms) })
+			synctest.Test(t, func(t *testing.T) { longConversation(t, seed, rooms, false) })
+		})
+		t.Run(fmt.Sprint("forgets, seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { longConversation(t, seed, rooms, true) })
 		})
 	}
 }
 
-func longConversation(t *testing.T, seed uint64, rooms int) {
+func longConversation(t *testing.T, seed uint64, rooms int, forgets bool) {
 	m := &visitor{t: t, faults: rand.New(rand.NewPCG(seed, 1)), seen: map[string]int{}, rejects: true, repeats: true}
 	s := &house{faults: rand.New(rand.NewPCG(seed, 2)), left: map[int]int{}}
 	srv := inMemory("house", s.server())
@@ -271,7 +274,10 @@ func longConversation(t *testing.T, seed uint64, rooms int) {
 	d := &diary{}
 	begin := func() *host.Conversation {
 		c := h.NewConversation()
-		c.Entries, c.OnEvent = append([]host.Entry(nil), kept...), d.note
+		c.Entries, c.OnEvent, c.Forget = append([]host.Entry(nil), kept...), d.note, forgets
+		if forgets {
+			return c
+		}
 		c.Keep = func(_ context.Context, at int, e *host.Entry) error {
 			if kept = kept[:at]; e != nil {
 				kept = append(kept, *e)
@@ -288,6 +294,9 @@ func longConversation(t *testing.T, seed uint64, rooms int) {
 	for i := range 4 {
 		until := rooms * (i + 1) / 4
 		if i == 2 {
+			if forgets {
+				kept = c.Snapshot()
+			}
 			c = begin() // as another process does
 		}
 		r, err := c.Send(t.Context(), fmt.Sprintf("Go on until room %d.", until))
@@ -328,6 +337,9 @@ func longConversation(t *testing.T, seed uint64, rooms int) {
 		if s.left[room] != 1 {
 			t.Errorf("room %d was left %d times", room, s.left[room])
 		}
+	}
+	if n := len(c.Snapshot()); n < steps == !forgets {
+		t.Errorf("there are %d entries of %d steps", n, steps)
 	}
 	if s.failed == 0 {
 		t.Error("the server has not failed")

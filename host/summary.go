@@ -78,6 +78,10 @@ func (t *turn) summarise(ctx context.Context, m mark, matters string) (*model.Re
 	if err != nil {
 		return res, err
 	}
+	if c.forgets() && m.Task[1] > 0 {
+		c.forget(m.Task[1], m.From)
+		m.From = m.Task[1]
+	}
 	text := strings.TrimSpace(res.Message.Text())
 	c.add(ctx, Entry{Message: marked(m, model.Part{Text: saySummary + text}), Model: res.Model, Usage: res.Usage, Retried: res.Retried, Cost: cost})
 	c.tell(Event{Kind: Summarised, Text: text, Usage: &res.Usage, Cost: cost, Model: res.Model, Before: before, After: c.Size(), Took: Millis(time.Since(began))})
@@ -108,17 +112,28 @@ func (t *turn) makeRoom(ctx context.Context) error {
 	if bound == 0 {
 		bound = int(float64(c.window(t.m)) * summaryShare)
 	}
-	if bound > 0 && c.taken() >= int64(bound) {
+	switch {
+	case t.unsummarised():
+		c.forgetSteps()
+	case bound > 0 && c.taken() >= int64(bound):
 		t.summariseFor(ctx, bound)
 	}
 	return context.Cause(ctx)
 }
 
+// unsummarised reports whether no summary is written in the rest of the turn.
+func (t *turn) unsummarised() bool {
+	return t.fails == summaryFails || t.c.h.Limits.SummariseAt < 0
+}
+
 // summariseFor summarises what came before the turn, or before its last step, if that makes room: at
 // least a quarter of a number of tokens. It reports whether it did.
 func (t *turn) summariseFor(ctx context.Context, room int) bool {
+	if t.unsummarised() {
+		return false
+	}
 	m, freed := t.c.older(t.opening)
-	if t.fails == summaryFails || t.c.h.Limits.SummariseAt < 0 || freed < room/4 {
+	if freed < room/4 {
 		return false
 	}
 	if _, err := t.summarise(ctx, m, ""); err != nil {

@@ -22,15 +22,19 @@ type turn struct {
 	insisted []string          // names of tools; the model must begin with the first
 	opening  int               // number of entries with which the turn began: what the person said
 
-	cat   *catalog                         // of the current step
-	begun int                              // calls that the model began in the last answer
-	again bool                             // the model was asked again since its last calls, as its answer was of no use
-	tries int                              // answers that did not fit
-	mute  bool                             // what the model writes is a summary, which is told at its end
-	fails int                              // summaries that failed, in a row
-	same  map[[sha256.Size]byte]repetition // by call and result
-	news  int                              // steps with a new one
+	cat     *catalog                         // of the current step
+	begun   int                              // calls that the model began in the last answer
+	again   bool                             // the model was asked again since its last calls, as its answer was of no use
+	tries   int                              // answers that did not fit
+	mute    bool                             // what the model writes is a summary, which is told at its end
+	fails   int                              // summaries that failed, in a row
+	same    map[[sha256.Size]byte]repetition // by call and result
+	earlier map[[sha256.Size]byte]repetition // likewise, those before same
+	news    int                              // steps with a new one
 }
+
+// mostSame bounds same; when it is full, it becomes earlier. A loop of more than twice as many calls is not noticed.
+const mostSame = 1000
 
 // repetition counts identical calls with the same result, since something else was new.
 type repetition struct{ n, news int }
@@ -288,18 +292,28 @@ func (t *turn) generate(ctx context.Context, req *model.Request) (*model.Respons
 // progress counts steps and repeated calls, and returns what the model is told about them.
 func (t *turn) progress(calls []*model.Call, parts []model.Part) (said string) {
 	most := or(t.c.h.Limits.Repeats, 3)
+	if len(t.same) >= mostSame {
+		t.same, t.earlier = map[[sha256.Size]byte]repetition{}, t.same
+	}
+	seen := func(digest [sha256.Size]byte) (repetition, bool) {
+		if same, known := t.same[digest]; known {
+			return same, true
+		}
+		same, known := t.earlier[digest]
+		return same, known
+	}
 	step := map[[sha256.Size]byte]*model.Call{} // identical calls in one answer count once
 	for i, call := range calls {
 		step[callDigest(call, parts[i].Result)] = call
 	}
 	for digest := range step {
-		if _, known := t.same[digest]; !known {
+		if _, known := seen(digest); !known {
 			t.news++ // tests fail in the same way after each of several edits: that is not a loop
 			break
 		}
 	}
 	for digest, call := range step {
-		same := t.same[digest]
+		same, _ := seen(digest)
 		if same.news != t.news {
 			same = repetition{news: t.news}
 		}

@@ -121,7 +121,7 @@ func (c *runCmd) Run(a *app) error {
 	if a.tty.out && !a.JSON && format == nil {
 		told.Out, told.Paper.Width, told.Paper.Color, told.Paper.Plain = a.out, a.tty.width, a.tty.color, a.Plain
 	}
-	talk.OnEvent, talk.Schema = told.Event, format
+	talk.OnEvent, talk.Schema, talk.Forget = told.Event, format, true
 	reply, err := talk.Send(ctx, text, parts...)
 	told.Sum(reply)
 	if id := kept.Current(); id != "" {
