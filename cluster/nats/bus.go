@@ -67,7 +67,7 @@ type peer struct {
 	stop  context.CancelFunc
 }
 
-func (b *bus) open(nc *nats.Conn, prefix string, s *Server) error {
+func (b *bus) open(nc *nats.Conn, prefix string, opts Options) error {
 	b.nc, b.prefix, b.id = nc, prefix, rand.Text()
 	b.conns, b.peers, b.listen = map[string]*conn{}, map[string]*peer{}, map[string]bool{}
 	b.ctx, b.end = context.WithCancel(context.Background())
@@ -86,10 +86,10 @@ func (b *bus) open(nc *nats.Conn, prefix string, s *Server) error {
 	}
 	b.subs = append(b.subs, beats)
 	go b.interrupted(nc.StatusChanged(nats.RECONNECTING))
-	if err := nc.Flush(); err != nil || s == nil {
+	if err := nc.Flush(); err != nil {
 		return err
 	}
-	return b.listenLinks(s)
+	return b.listenLinks(opts)
 }
 
 // interrupted ends all connections over NATS when that to NATS breaks: messages may be lost, the last one of a connection too, which

@@ -28,11 +28,11 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/nonblock"
 )
 
-// A link is a connection of TCP between two processes, each of which has a server of NATS. A message of a connection that passes it
+// A link is a connection of TCP between two processes. A message of a connection that passes it
 // is written once and read once; over NATS it passes queues of two servers and of two clients.
 //
 // The answer to a Dial, which comes over NATS, says where the process listens and what it wants to hear there, so that a link is for
-// members of the cluster alone, as NATS is. Where servers speak TLS, links do: with a certificate that the answer names. If a link
+// members of the cluster alone, as NATS is. Where NATS speaks TLS, links do: with a certificate that the answer names. If a link
 // cannot be had, because something between the machines lets the port of NATS through alone, messages go over NATS.
 type link struct {
 	bus     *bus
@@ -83,22 +83,32 @@ type attempt struct {
 	until time.Time     // when another attempt is made then
 }
 
-// listenLinks begins to offer links, if the server listens for others. On any address, because nobody has to know it.
-func (b *bus) listenLinks(s *Server) error {
-	at, ok := s.Addr().(*net.TCPAddr)
-	if !ok {
+// listenLinks begins to offer links: at an address of its own, or else at any port of that of a server which listens for others.
+func (b *bus) listenLinks(opts Options) error {
+	k, at, secure := &b.links, opts.Listen, false
+	if _, err := b.nc.TLSConnectionState(); err == nil {
+		secure = true
+	}
+	name := "-"
+	if opts.Server != nil {
+		addr, ok := opts.Server.Addr().(*net.TCPAddr)
+		if ok && at == "" {
+			at = net.JoinHostPort(addr.IP.String(), "0")
+		}
+		k.server, name, secure = opts.Server, opts.Server.options.ServerName, opts.Server.options.Cluster.TLSConfig != nil
+	}
+	if at == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(at.IP.String(), "0"))
+	l, err := net.Listen("tcp", at)
 	if err != nil {
 		return fmt.Errorf("connections between nodes: %w", err)
 	}
-	k := &b.links
-	k.server, k.listener, k.key, k.idle = s, l, rand.Text(), linkIdle
+	k.listener, k.key, k.idle = l, rand.Text(), linkIdle
 	k.all, k.to = map[*link]bool{}, map[string]*attempt{}
 	k.guests = make(chan struct{}, maxGuests)
-	k.offer = strings.Join([]string{s.options.ServerName, l.Addr().String(), k.key}, " ")
-	if s.options.Cluster.TLSConfig != nil {
+	k.offer = strings.Join([]string{name, b.reached(l.Addr().(*net.TCPAddr)).String(), k.key}, " ")
+	if secure {
 		cert, err := certificate()
 		if err != nil {
 			l.Close()
@@ -109,6 +119,17 @@ func (b *bus) listenLinks(s *Server) error {
 	}
 	k.ended.Go(b.acceptLinks)
 	return nil
+}
+
+// reached returns where others reach a listener: if it is at all addresses of this machine, at the one that a NATS elsewhere sees.
+// Others know the address of a server of this process.
+func (b *bus) reached(at *net.TCPAddr) *net.TCPAddr {
+	if at.IP.IsUnspecified() && b.links.server == nil {
+		if ip, err := b.nc.GetClientIP(); err == nil {
+			return &net.TCPAddr{IP: ip, Port: at.Port}
+		}
+	}
+	return at
 }
 
 // certificate returns one for this process, which others know by its fingerprint.
@@ -255,7 +276,9 @@ func (b *bus) offered(offer string) (*link, error) {
 		return nil, err
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = b.links.server.host(name)
+		if host = ""; b.links.server != nil {
+			host = b.links.server.host(name)
+		}
 	}
 	if host == "" { // it would be this machine
 		return nil, fmt.Errorf("the address of %s is not known", name)

@@ -29,9 +29,12 @@ type Options struct {
 	// Replicas of the State, 1, 3 or 5: as many servers less than half of it may fail. Zero: 3 if NATS is a cluster, else 1.
 	Replicas int
 	// Server is one of this process. Open waits until its copy of the State is whole, if it has one: a server that has just
-	// started has none, and does not help when others fail. If it has others, connections between nodes are direct ones where they
-	// can be had, to any free port of its address, and their messages need not pass NATS. Nil: Open does not wait, and all pass NATS.
+	// started has none, and does not help when others fail. Nil: Open does not wait.
 	Server *Server
+	// Listen is where other nodes connect directly, HOST:PORT, so that what they say to each other need not pass NATS. Only a node that
+	// knows the cluster is let in, with TLS if NATS has it. What cannot be sent so passes NATS. Empty: any free port of the address where
+	// Server listens for others; without such a Server, everything passes NATS.
+	Listen string
 	// Disk keeps the State on the disks of the servers, where it outlives that all of them stop. Otherwise it is in memory.
 	Disk bool
 }
@@ -89,7 +92,7 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of the cluster %s in NATS: %w", name, err)
 	}
-	if err := c.open(nc, "patchbay."+name+".", opts.Server); err != nil {
+	if err := c.open(nc, "patchbay."+name+".", opts); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

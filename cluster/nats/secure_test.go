@@ -177,7 +177,7 @@ func TestExternal(t *testing.T) {
 		t.Fatal("a wrong password was taken")
 	}
 	t.Run("suite", func(t *testing.T) {
-		connect := func(t *testing.T, name string) *nats.Cluster {
+		at := func(t *testing.T, name, listen string) *nats.Cluster {
 			nc, err := natsgo.Connect(address, natsgo.UserInfo("patchbay", "right"))
 			if err != nil {
 				t.Fatal(err)
@@ -185,13 +185,28 @@ func TestExternal(t *testing.T) {
 			t.Cleanup(nc.Close)
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			c, err := nats.Open(ctx, nc, nats.Options{Cluster: name, Disk: true})
+			c, err := nats.Open(ctx, nc, nats.Options{Cluster: name, Disk: true, Listen: listen})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { c.Close() })
 			return c
 		}
+		connect := func(t *testing.T, name string) *nats.Cluster { return at(t, name, "") }
+		t.Run("linked", func(t *testing.T) {
+			t.Parallel()
+			name := rand.Text()
+			here, there, without := at(t, name, "127.0.0.1:0"), at(t, name, "127.0.0.1:0"), connect(t, name)
+			echoes(t, there, "there")
+			echo(t, dial(t, here, "there"))
+			if n := here.Links(); n != 1 {
+				t.Errorf("%d links", n)
+			}
+			echo(t, dial(t, without, "there"))
+			if n := there.Links(); n != 1 {
+				t.Errorf("%d links with a node that has none", n)
+			}
+		})
 		suite.State(t, func(t *testing.T) []cluster.State {
 			name := rand.Text()
 			return []cluster.State{connect(t, name), connect(t, name)}

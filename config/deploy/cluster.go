@@ -22,7 +22,7 @@ type Cluster struct {
 	Name string // of the cluster; default "patchbay"
 	Node string // name of this process in it; default: the name of the machine
 
-	Listen string   // of Embedded: HOST:PORT, where other nodes connect
+	Listen string   // HOST:PORT, where other nodes connect; without Embedded it may be empty
 	Routes []string // of Embedded: where nodes connect, HOST:PORT; its own may be among them
 	Store  string   // of Embedded: folder of what NATS keeps
 	Secret string   // of Embedded: what nodes show each other; empty: nothing
@@ -122,7 +122,7 @@ func (r *reader) embedded(n *yaml.Node, c *Cluster) {
 
 // elsewhere checks the members for other servers of NATS.
 func (r *reader) elsewhere(n *yaml.Node, c *Cluster) {
-	for _, member := range []string{"listen", "routes", "store", "secret"} {
+	for _, member := range []string{"routes", "store", "secret"} {
 		if r.file.Has("cluster." + member) {
 			r.Fault(n, "remove it", "cluster.%s is for nats: %s", member, Embedded)
 		}

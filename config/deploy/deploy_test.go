@@ -205,7 +205,7 @@ func TestFaults(t *testing.T) {
 		{"cluster: {nats: embedded, credentials: c, node: n1}", "1:10: cluster.credentials is for NATS elsewhere, not for nats: embedded; write secret:"},
 		{"cluster: {nats: embedded, cert: c, node: n1}", "1:10: TLS between nodes needs both cluster.cert and cluster.ca"},
 		{"cluster: {nats: embedded, key: c, node: n1}", "1:10: cluster.key needs cluster.cert; add cert:"},
-		{"cluster: {nats: 'nats://nats:4222', listen: '127.0.0.1:1', node: n1}", "1:10: cluster.listen is for nats: embedded; remove it"},
+		{"cluster: {nats: 'nats://nats:4222', routes: ['nats://a:1'], node: n1}", "1:10: cluster.routes is for nats: embedded; remove it"},
 		{"cluster: {nats: 'nats://nats:4222', ca: c, node: n1}", "1:10: cluster.cert and cluster.ca need TLS; write tls:// in cluster.nats"},
 		{"cluster: {nats: embedded, drain: 1d, node: n1}", `1:34: cluster.drain is "1d", out of bounds; use 0s to 10m`},
 		{"record: {bytes: 1GiB}", "1:9: record needs dir"},

@@ -116,7 +116,11 @@ func (m *Member) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.shared, err = nats.Open(ctx, m.conn, nats.Options{Cluster: c.Name, Server: m.server}); err != nil {
+	o := nats.Options{Cluster: c.Name, Server: m.server}
+	if m.server == nil {
+		o.Listen = c.Listen
+	}
+	if m.shared, err = nats.Open(ctx, m.conn, o); err != nil {
 		if errors.Is(context.Cause(ctx), ErrAway) {
 			return fmt.Errorf("%w of %s; nodes need the same name of the cluster, secret and authority, and addresses that they all reach", ErrAway, m.missing(context.WithoutCancel(ctx)))
 		}
