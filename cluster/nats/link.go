@@ -216,6 +216,10 @@ func (b *bus) linked(ctx context.Context, process, offer string) *link {
 	}
 	now := time.Now()
 	b.mu.Lock()
+	if b.ctx.Err() != nil { // Close waits for goroutines
+		b.mu.Unlock()
+		return nil
+	}
 	a := b.links.to[process]
 	if a == nil || a.failed() && now.After(a.until) {
 		a = &attempt{done: make(chan struct{}), until: now.Add(linkAgain)}
