@@ -33,7 +33,7 @@ type turn struct {
 	news    int                              // steps with a new one
 }
 
-// mostSame bounds same; when it is full, it becomes earlier. A loop of more than twice as many calls is not noticed.
+// mostSame bounds same; when it is full, it becomes earlier. A loop of more calls may go unnoticed.
 const mostSame = 1000
 
 // repetition counts identical calls with the same result, since something else was new.
