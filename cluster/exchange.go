@@ -263,13 +263,16 @@ func (l *line) answer(w http.ResponseWriter, res *http.Response) error {
 		}
 	}
 	w.WriteHeader(res.StatusCode)
-	streams := res.ContentLength < 0
+	flush := func() {}
+	if res.ContentLength < 0 { // it may be a stream
+		flush = func() { _ = http.NewResponseController(w).Flush() } // it cannot, or the next write fails
+	}
+	if l.in.Buffered() == 0 {
+		flush()
+	}
 	part := parts.Get().(*[32 << 10]byte)
 	defer parts.Put(part)
 	for {
-		if streams && l.in.Buffered() == 0 {
-			_ = http.NewResponseController(w).Flush() // it cannot, or the next write fails
-		}
 		n, err := res.Body.Read(part[:])
 		if n > 0 {
 			if _, err := w.Write(part[:n]); err != nil {
@@ -282,6 +285,7 @@ func (l *line) answer(w http.ResponseWriter, res *http.Response) error {
 		case err != nil:
 			return err
 		}
+		flush() // a short answer comes with its end
 	}
 }
 
