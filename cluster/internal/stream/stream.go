@@ -286,8 +286,8 @@ func (c *Conn) set(t time.Time, list ...*deadline) error {
 	for _, d := range list {
 		d.stop()
 		d.at = t
-		if !t.IsZero() {
-			d.timer = time.AfterFunc(time.Until(t), c.wake)
+		if left := time.Until(t); left > 0 { // one that is over needs no timer: http.Server sets such for each request
+			d.timer = time.AfterFunc(left, c.wake)
 		}
 	}
 	c.changed.Broadcast()
