@@ -57,7 +57,7 @@ func threeNodes(t *testing.T, servers map[string]any) (nodes []*node) {
 	sockets := socketFolder(t)
 	for i, address := range addresses {
 		n := &node{name: "n" + strconv.Itoa(i+1), running: new(running), out: new(transcript)}
-		n.cmd, n.stderr = program(t, "up", "--gateway", file)
+		n.cmd, n.stderr = program(t, "up", "--gateway", file, "--sse")
 		n.cmd.Env = append(n.cmd.Env, "XDG_RUNTIME_DIR="+sockets, "NODE="+n.name, "NODE_HTTP="+web[i], "NODE_LISTEN="+address, "NODE_SECRET=a secret of the test")
 		n.cmd.Stdout = n.out
 		nodes = append(nodes, n)
@@ -180,7 +180,7 @@ func (f *front) pass(c net.Conn) {
 // client connects through the front, with a connection for each request.
 func (f *front) client(t *testing.T, r mcp.Revision) *mcp.Session {
 	t.Helper()
-	s, err := f.dial(t, r)
+	s, err := f.dial(t, r, "/mcp")
 	if err != nil {
 		t.Fatalf("%s: %v", r, err)
 	}
@@ -188,14 +188,14 @@ func (f *front) client(t *testing.T, r mcp.Revision) *mcp.Session {
 	return s
 }
 
-func (f *front) dial(t *testing.T, r mcp.Revision) (*mcp.Session, error) {
+func (f *front) dial(t *testing.T, r mcp.Revision, path string) (*mcp.Session, error) {
 	c := &mcp.Client{
 		Name: "desk", Revisions: []mcp.Revision{r}, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Thursday"}}, nil
 		},
 	}
-	return c.Dial(t.Context(), "http://"+f.Addr().String()+"/mcp")
+	return c.Dial(t.Context(), "http://"+f.Addr().String()+path)
 }
 
 // daysServer returns the URL of a server that each node reaches.
@@ -280,6 +280,16 @@ func TestUpCluster(t *testing.T) {
 			if res, err := s.CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
 				t.Errorf("%s: a question: %v, %v", r, res, err)
 			}
+		}
+	}
+	s, err := f.dial(t, mcp.V2024_11_05, "/sse")
+	if err != nil {
+		t.Fatalf("HTTP+SSE: %v", err)
+	}
+	defer s.Close()
+	for i := range 6 { // each message comes to another node than the one before
+		if res, err := s.CallTool(t.Context(), "asking_say", map[string]string{"text": fmt.Sprint(i)}); err != nil || res.Text() != fmt.Sprint(i) {
+			t.Fatalf("HTTP+SSE: call %d: %v, %v", i, res, err)
 		}
 	}
 	var list steer.NodeList
@@ -392,7 +402,7 @@ func ends(t *testing.T, nodes []*node, f *front) {
 // lastNode sees that the last of three nodes says what it cannot do, and does what needs no other.
 func lastNode(t *testing.T, n *node) {
 	f := newFront(t, []*node{n})
-	if _, err := f.dial(t, mcp.V2025_11_25); err == nil || !strings.Contains(err.Error(), "the store of sessions does not answer") {
+	if _, err := f.dial(t, mcp.V2025_11_25, "/mcp"); err == nil || !strings.Contains(err.Error(), "the store of sessions does not answer") {
 		t.Errorf("a session at one of three nodes: %v", err)
 	}
 	if res, err := f.client(t, mcp.V2026_07_28).CallTool(t.Context(), "asking_say", map[string]string{"text": "x"}); err != nil || res.Text() != "x" {

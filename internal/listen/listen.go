@@ -155,7 +155,7 @@ func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error))
 	ended, end := context.WithCancel(context.Background())
 	e.http.RegisterOnShutdown(end)
 	e.http.Handler = hop.Refuse(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != Path && !strings.HasPrefix(r.URL.Path, Path+"/") {
+		if at := r.URL.Path; at != Path && !strings.HasPrefix(at, Path+"/") && at != ssePath && at != messagePath {
 			here.ServeHTTP(w, r)
 			return
 		}

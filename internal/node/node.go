@@ -59,6 +59,18 @@ func OfTask(id string) (name, rest string) {
 	return "", id
 }
 
+// Stream returns the id of an event stream for the caller of ctx, with the name of this process if there are others. The id that
+// is given has no full stop.
+func Stream(ctx context.Context, id string) string {
+	if name := Name(ctx); name != "" {
+		return name + "." + id
+	}
+	return id
+}
+
+// OfStream returns the process that has an event stream, "" if its id names none.
+func OfStream(id string) string { return id[:max(0, strings.LastIndexByte(id, '.'))] }
+
 // UnknownTask says that nobody knows a task of the caller with this id.
 func UnknownTask(id string) string {
 	words := fmt.Sprintf("task %q does not exist or has expired", text.Short(id))

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 
 // Nodes tests three nodes behind a front that takes them in turn. Each call of join returns the State and the Bus of each.
 func Nodes(t *testing.T, join func(t *testing.T) ([]cluster.State, []cluster.Bus)) {
-	for name, test := range map[string]func(t *testing.T, f *Members){"sessions": sessions, "lost": lost} {
+	for name, test := range map[string]func(t *testing.T, f *Members){"sessions": sessions, "lost": lost, "streams": streams} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			states, buses := join(t)
@@ -98,7 +99,11 @@ func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bu
 	t.Helper()
 	name := fmt.Sprint("n", i)
 	s := f.newServer(name)
-	node := &cluster.Node{Name: name, State: state, Bus: bus, Handler: s, Logger: slog.New(slog.DiscardHandler)}
+	mux, streams := http.NewServeMux(), s.SSE("/messages")
+	mux.Handle("/", s)
+	mux.Handle("/sse", streams)
+	mux.Handle("/messages", streams)
+	node := &cluster.Node{Name: name, State: state, Bus: bus, Handler: mux, Logger: slog.New(slog.DiscardHandler)}
 	if keep {
 		s.HTTP.Sessions = node.Sessions("/")
 	}
@@ -153,11 +158,16 @@ func (f *Members) newServer(name string) *mcp.Server {
 
 func (f *Members) dial(t *testing.T, r mcp.Revision) *mcp.Session {
 	t.Helper()
+	return f.dialAt(t, r, "")
+}
+
+func (f *Members) dialAt(t *testing.T, r mcp.Revision, path string) *mcp.Session {
+	t.Helper()
 	client := &mcp.Client{Name: "test", Version: "1", OnSample: func(context.Context, *mcp.SampleRequest) (*mcp.SampleResult, error) {
 		return &mcp.SampleResult{Role: "assistant", Model: "none", Content: []mcp.Content{mcp.Text("pong")}}, nil
 	}}
 	client.Revisions = []mcp.Revision{r}
-	s, err := client.Dial(t.Context(), f.front.URL)
+	s, err := client.Dial(t.Context(), f.front.URL+path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +237,42 @@ func sessions(t *testing.T, f *Members) {
 				}
 			}
 		})
+	}
+}
+
+// streams sees that the messages of a client of HTTP+SSE come to the node that has its event stream, until that has ended.
+func streams(t *testing.T, f *Members) {
+	oldest := mcp.Revisions()[0]
+	clients := []*mcp.Session{f.dialAt(t, oldest, "/sse"), f.dialAt(t, oldest, "/sse"), f.dialAt(t, oldest, "/sse")}
+	var at string
+	for _, s := range clients {
+		where := map[string]bool{}
+		for range 9 {
+			at, _, _ = strings.Cut(call(t, s, "where"), " ")
+			where[at] = true
+		}
+		if len(where) != 1 {
+			t.Errorf("calls of one event stream ran on %v", where)
+		}
+		if got := call(t, s, "ask"); got != "pong" {
+			t.Errorf("ask = %q", got)
+		}
+	}
+	for _, id := range []string{at + ".x", "x." + at, "nobody.x", at, "."} { // not of a stream
+		res, err := http.Post(f.front.URL+"/messages?sessionId="+url.QueryEscape(id), "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusNotFound {
+			t.Errorf("a message to the stream %q: %d", id, res.StatusCode)
+		}
+	}
+	f.end(t, at)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	if _, err := clients[2].CallTool(ctx, "where", none{}); err == nil {
+		t.Error("a call of an event stream that has ended with its node was answered")
 	}
 }
 

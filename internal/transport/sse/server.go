@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
@@ -103,7 +104,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	principal := s.principal(r)
-	id := rand.Text() // 130 bits
+	id := node.Stream(r.Context(), rand.Text()) // 130 bits
 	st := newStream(w, principal, s.KeepAlive)
 	if err := s.add(id, st); err != nil {
 		w.Header().Set("Retry-After", "5")
@@ -158,7 +159,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	s.mu.Lock()
 	st := s.streams[id]
 	s.mu.Unlock()
-	if st == nil || st.principal != s.principal(r) {
+	away, other := node.From(r.Context()), node.OfStream(id)
+	if st != nil || away == nil || other == "" || other == away.NodeName() {
+		away = nil // it is here, if anywhere
+	}
+	if away == nil && (st == nil || st.principal != s.principal(r)) {
 		refuse(w, http.StatusNotFound, "the session does not exist, or its event stream has ended")
 		return
 	}
@@ -177,7 +182,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 		refuse(w, http.StatusRequestTimeout, web.TooSlow)
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "the body broke off")
-	case !st.deliver(r.Context(), body):
+	case away != nil && away.SendTo(other, w, r, body):
+	case away != nil || !st.deliver(r.Context(), body):
 		refuse(w, http.StatusNotFound, "the session has ended")
 	default:
 		w.WriteHeader(http.StatusAccepted)
