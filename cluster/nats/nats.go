@@ -118,11 +118,11 @@ func (c *Cluster) attempts(ctx context.Context, f func(ctx context.Context) erro
 	})
 }
 
-// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader, so that
-// the first attempt lasts half a second at most, and each one after it an eighth longer.
+// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader,
+// so that an attempt lasts two seconds at most.
 func attempts(ctx context.Context, f func(ctx context.Context) error) error {
-	for d := time.Second / 2; ; d += d / 8 {
-		try, stop := context.WithTimeout(ctx, d)
+	for {
+		try, stop := context.WithTimeout(ctx, 2*time.Second)
 		err := f(try)
 		stop()
 		switch {
