@@ -254,7 +254,7 @@ func (b reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answer sends an answer to the client, what has come of it at once if nothing more is here yet.
+// answer sends an answer to the client, each part of a stream as soon as it has come.
 func (l *line) answer(w http.ResponseWriter, res *http.Response) error {
 	skip := andNamed(between, res.Header)
 	for name, values := range res.Header {

@@ -19,8 +19,8 @@ import (
 
 // A Node is one of several processes that serve the same over HTTP. A client may send each request to any of them: sessions of
 // revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
-// streamed back. Of the requests of 2026-07-28, which has no sessions, only those are forwarded that go on with what one
-// process has: a task, or the call of an older server that asked a question (package gateway). [Node.Sessions] lets another node go
+// streamed back. Of the requests without a session, as in 2026-07-28, only those are forwarded that go on with what one
+// process has: a task, the call of an older server that asked a question (package gateway), or an event stream of HTTP+SSE. [Node.Sessions] lets another node go
 // on with the sessions of one that has ended.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// without is a request without a session, which may be about something that another node has: a task, or a call that waits for
-// answers. It implements [node.Node].
+// without is a request without a session, which may be about something that another node has: a task, a call that waits for
+// answers, or an event stream of HTTP+SSE. It implements [node.Node].
 type without struct {
 	node *Node
 	at   place

@@ -32,8 +32,8 @@ type Options struct {
 	// started has none, and does not help when others fail. Nil: Open does not wait.
 	Server *Server
 	// Listen is where other nodes connect directly, HOST:PORT, so that what they say to each other need not pass NATS. Only a node that
-	// knows the cluster is let in, with TLS if NATS has it. Where that cannot be reached, messages pass NATS. Empty: any free port of the address where
-	// Server listens for others; without such a Server, everything passes NATS.
+	// knows the cluster is let in, with TLS if NATS has it. Where that cannot be reached, messages pass NATS. Empty: any free port of the
+	// address where Server listens for others; without such a Server, everything passes NATS.
 	Listen string
 	// Disk keeps the State on the disks of the servers, where it outlives that all of them stop. Otherwise it is in memory.
 	Disk bool

@@ -1,5 +1,5 @@
 // Package node lets a server that runs in several processes, the nodes, send a request to the one of them that has what the
-// request is about: a task, or a call that waits for answers.
+// request is about: a task, a call that waits for answers, or an event stream of HTTP+SSE.
 package node
 
 import (
