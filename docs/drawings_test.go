@@ -13,12 +13,13 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+var update = flag.Bool("update", false, "write the drawings in images")
+
 // The drawings in images are made of the tables below. -update writes them.
 func TestDrawings(t *testing.T) {
-	update := flag.Lookup("update").Value.String() == "true" // mcptest, which the pages import, has declared it
 	for name, draw := range map[string]func(t *testing.T) string{"gateway": drawGateway, "revisions": drawRevisions} {
 		file, got := "images/"+name+".svg", draw(t)
-		if update {
+		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}

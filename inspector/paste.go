@@ -116,7 +116,7 @@ func (c *call) curl(endpoint string) string {
 // test is a Go test that makes the call, and keeps its exchange as a golden trace.
 func (c *call) test() string {
 	return fmt.Sprintf(`func Test%s(t *testing.T) {
-	// newServer returns the server under test. The first run, with -update, records the trace.
+	// newServer returns the server under test. The first run, with -mcptest.update, records the trace.
 	mcptest.Golden(t, %s, newServer(), &mcp.Client{Name: "test"}, mcp.V2026_07_28, func(s *mcp.Session) {
 		if _, err := s.CallTool(t.Context(), %s, json.RawMessage(%s)); err != nil {
 			t.Error(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // The wire of a small session on each revision: opening, list, calls, a question,
-// errors (BASE-26-001, BASE-25-001). Reviewed like code; -update rewrites.
+// errors (BASE-26-001, BASE-25-001). Reviewed like code; -mcptest.update rewrites.
 func TestGolden(t *testing.T) {
 	for _, rev := range mcp.Revisions() {
 		t.Run(string(rev), func(t *testing.T) {

@@ -17,8 +17,7 @@
 // an invalid one, from either side, fails the test. For the official extensions, and for methods
 // with a vendor's domain such as "com.example/audit", only the envelope is checked.
 //
-// The package registers the test flags -update and -mcptest.seed, so a test
-// binary that uses it cannot define flags of these names.
+// The package registers the test flags -mcptest.update and -mcptest.seed.
 //
 // # Guarantees
 //

@@ -79,7 +79,7 @@ func ExampleContext() {
 	}
 }
 
-// The frames of a session are those in a file. The flag -update writes it.
+// The frames of a session are those in a file. The flag -mcptest.update writes it.
 func ExampleGolden() {
 	srv := &mcp.Server{Name: "clock", Version: "1"}
 	client := &mcp.Client{Name: "test", Version: "1"}

@@ -14,11 +14,18 @@ import (
 	"github.com/patchbay-dev/patchbay/trace"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden wire traces of mcptest.Golden")
+var rewrite = flag.Bool("mcptest.update", false, "rewrite the golden wire traces of mcptest.Golden")
+
+// updating reports whether files are to be rewritten.
+func updating() bool {
+	own := flag.Lookup("update") // of the test's package
+	return *rewrite || own != nil && own.Value.String() == "true"
+}
 
 // Golden opens a session in memory, like [Connect], runs body with it, and compares the frames on
 // the wire, as the server saw them, with those in file. Ids, states and times are normalised with
-// [trace.Normalise]. The flag -update rewrites the file.
+// [trace.Normalise]. The flag -mcptest.update rewrites the file, and so does a
+// flag -update of the test's own.
 //
 // The file is an archive: a comment that describes the case, and then a section "-- trace.jsonl
 // --" with one frame per line. Other sections, and the comment, are kept when the file is
@@ -35,15 +42,15 @@ func Golden(t testing.TB, file string, s *mcp.Server, c *mcp.Client, rev mcp.Rev
 	got := rec.lines()
 
 	old, err := os.ReadFile(file)
-	if err != nil && !(*update && os.IsNotExist(err)) {
-		t.Fatalf("golden trace: %v (run the test with -update to write it)", err)
+	if err != nil && !(updating() && os.IsNotExist(err)) {
+		t.Fatalf("golden trace: %v (run the test with -mcptest.update to write it)", err)
 	}
 	before, want, after := splitArchive(string(old))
 	if want == got {
 		return
 	}
-	if !*update {
-		t.Errorf("the wire trace differs from %s (run the test with -update to rewrite it):\n%s", file, diffLines(want, got))
+	if !updating() {
+		t.Errorf("the wire trace differs from %s (run the test with -mcptest.update to rewrite it):\n%s", file, diffLines(want, got))
 		return
 	}
 	if before == "" {

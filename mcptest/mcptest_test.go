@@ -3,6 +3,7 @@ package mcptest_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -380,4 +381,28 @@ func TestLeakCheck(t *testing.T) {
 	}); len(errs) != 0 {
 		t.Errorf("failures %q", errs)
 	}
+}
+
+var _ = flag.Bool("update", false, "a flag of a package of tests")
+
+// A package of tests may have a flag -update of its own, which rewrites the traces too.
+func TestOwnUpdateFlag(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.txt")
+	write := func() {
+		mcptest.Golden(t, file, greeter(), client(), mcp.V2025_11_25, func(s *mcp.Session) {
+			if _, err := s.CallTool(t.Context(), "greet", name{"Ada"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	set := func(to string) {
+		if err := flag.Set("update", to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { set("false") })
+	set("true")
+	write()
+	set("false")
+	write() // compares
 }

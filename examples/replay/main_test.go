@@ -9,7 +9,7 @@ import (
 
 const recording = "testdata/session.txt"
 
-// The frames on the wire are those of the recording, which -update writes again.
+// The frames on the wire are those of the recording, which -mcptest.update writes again.
 func TestGolden(t *testing.T) {
 	client := &mcp.Client{Name: "test", Version: "1.0.0"}
 	mcptest.Golden(t, recording, newServer(), client, mcp.V2025_11_25, func(s *mcp.Session) {
