@@ -195,7 +195,7 @@ func (n *Node) unreached(w http.ResponseWriter, r *http.Request, at place, err e
 // session then; empty: nobody has it.
 func (n *Node) instead(ctx context.Context, at place) (owner string, err error) {
 	if at.key == "" { // this node alone is left, or what the request is about has ended with its node
-		return "", ended(ctx, n.State, at.owner, "")
+		return "", n.dead(ctx, at.owner, "")
 	}
 	e, err := n.State.Get(ctx, at.key)
 	if errors.Is(err, ErrNotFound) {
@@ -210,7 +210,7 @@ func (n *Node) instead(ctx context.Context, at place) (owner string, err error) 
 		return "", err
 	case r.Node == at.owner:
 		// The entry is read before: if the node comes back while this one waits, its entry has changed.
-		if err = ended(ctx, n.State, r.Node, r.Process); err != nil {
+		if err = n.dead(ctx, r.Node, r.Process); err != nil {
 			return "", err
 		}
 	case r.Node != "":
@@ -219,19 +219,26 @@ func (n *Node) instead(ctx context.Context, at place) (owner string, err error) 
 	return n.take(ctx, e, r)
 }
 
-// ended waits until a process, or the one that has the name of a node now, has lost that name. The error is that of ctx.
-func ended(ctx context.Context, s State, node, of string) error {
-	var last uint64 // version of the lease
-	var renewed time.Time
+// dead waits until a process, or the one that has the name of a node now, has lost that name. A lease that this node sees no longer
+// renewed is deleted: the clock of the State may be behind, and JetStream looks again after two seconds if an entry expires while it has
+// no leader. The error is that of ctx.
+func (n *Node) dead(ctx context.Context, node, of string) error {
+	key := leaseKey(nodeLease(node))
 	for {
-		e, err := s.Get(ctx, leaseKey(nodeLease(node)))
+		e, err := n.State.Get(ctx, key)
 		switch {
-		case errors.Is(err, ErrNotFound), err == nil && of != "" && process(e) != of:
-			return nil
 		case err != nil:
-		case e.Version != last:
-			of, last, renewed = process(e), e.Version, time.Now()
-		case time.Since(renewed) > overdue(presence): // the clock of the State is behind
+		case of == "":
+			of = process(e)
+		case process(e) != of:
+			return nil
+		}
+		if err == nil && time.Since(n.renewals.at(key, e.Version)) > overdue(presence) {
+			if err = n.State.Delete(ctx, key, e.Version); err == nil {
+				return nil
+			} // else it was renewed, or is gone
+		}
+		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		select {

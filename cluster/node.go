@@ -49,6 +49,7 @@ type Node struct {
 	waiting  waiting
 	owners   owners
 	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
+	renewals renewals
 	retired  atomic.Bool
 	lines    lines
 	leaving  context.Context // ends when Leave is called
@@ -220,6 +221,7 @@ func (n *Node) count() {
 				delete(live, c.Key[len(presencePrefix)+1:])
 			default: // mostly a renewal
 				live[c.Key[len(presencePrefix)+1:]] = true
+				n.renewals.at(c.Key, c.Version)
 			}
 			if all && len(live) != was {
 				names := slices.Collect(maps.Keys(live))
@@ -231,6 +233,30 @@ func (n *Node) count() {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// renewals are when this node has seen the leases of nodes renewed, by its own clock.
+type renewals struct {
+	mu   sync.Mutex
+	seen map[string]renewal // by key; guarded by mu
+}
+
+type renewal struct {
+	version uint64
+	at      time.Time
+}
+
+// at returns when a version of a lease was first seen, which is now if it is another one than the last.
+func (r *renewals) at(key string, version uint64) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[string]renewal{}
+	}
+	if r.seen[key].version != version {
+		r.seen[key] = renewal{version, time.Now()}
+	}
+	return r.seen[key].at
 }
 
 // presencePrefix is what the keys of the leases of nodes begin with.

@@ -221,6 +221,9 @@ func (p *diskProcess) full(t *testing.T, how string, by *diskProcess) {
 	}
 }
 
+// diskCluster is the cluster of the State.
+const diskCluster = "disk"
+
 // cannotMount is what a process says that may have no disk.
 const cannotMount = "cannot mount"
 
@@ -259,7 +262,7 @@ func TestFullDiskProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	c, err := nats.Open(ctx, nc, nats.Options{Cluster: "disk", Server: s, Disk: o.Listen == ""})
+	c, err := nats.Open(ctx, nc, nats.Options{Cluster: diskCluster, Server: s, Disk: o.Listen == ""})
 	stop()
 	tell(err)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -293,6 +296,11 @@ func obey(ctx context.Context, what, dir string, s *nats.Server, c *nats.Cluster
 	case "health":
 		if text := s.Health(); text != "" {
 			return errors.New(text)
+		}
+		return nil
+	case "leads":
+		if !s.Leads(diskCluster) {
+			return errors.New("it does not lead")
 		}
 		return nil
 	case "get":

@@ -9,6 +9,11 @@ import (
 // Health says why the server does not do all that it should; empty: it does.
 func (s *Server) Health() string { return s.current.Load().Healthz(&server.HealthzOptions{}).Error }
 
+// Leads reports whether the server leads the stream of the State of a cluster.
+func (s *Server) Leads(cluster string) bool {
+	return s.current.Load().JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "patchbay-"+cluster+"-state")
+}
+
 // Abandon ends the connections of this process as its death would: the other nodes are not told.
 func (c *Cluster) Abandon() {
 	c.nc.Close()

@@ -118,12 +118,15 @@ func (c *Cluster) attempts(ctx context.Context, f func(ctx context.Context) erro
 	})
 }
 
-// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader,
-// so that an attempt lasts two seconds at most.
+// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader, so that
+// the first attempt lasts half a second at most, and each one after an attempt without an answer an eighth longer, up to two seconds.
 func attempts(ctx context.Context, f func(ctx context.Context) error) error {
-	for {
-		try, stop := context.WithTimeout(ctx, 2*time.Second)
+	for d := time.Second / 2; ; {
+		try, stop := context.WithTimeout(ctx, d)
 		err := f(try)
+		if try.Err() != nil {
+			d = min(d+d/8, 2*time.Second)
+		}
 		stop()
 		switch {
 		case err == nil, final(err):

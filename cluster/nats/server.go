@@ -56,6 +56,8 @@ type Server struct {
 
 // Start runs a server of NATS in this process. It listens for other servers alone; this process connects in memory. That the
 // servers have found each other is for [Open] to wait for.
+//
+// The first call with Listen shortens the times of elections for all servers of NATS in the process, which should have none before.
 func Start(opts ServerOptions) (*Server, error) {
 	for what, name := range map[string]string{"cluster": opts.Cluster, "node": opts.Node} {
 		if err := cluster.Check(what, name); err != nil {
@@ -78,6 +80,7 @@ func Start(opts ServerOptions) (*Server, error) {
 		if err := route(o, opts); err != nil {
 			return nil, err
 		}
+		hurry()
 	}
 	// A server that has routes listens for clients too: only this process knows the password.
 	o.Host, o.Port, o.Username, o.Password = "127.0.0.1", -1, user, rand.Text()
