@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -113,6 +115,16 @@ type front struct {
 	to   []string
 	turn atomic.Int64
 	away []atomic.Bool // of to: /readyz says that it may get no requests
+
+	mu       sync.Mutex
+	measured bool       // set before the first connection
+	posts    []exchange // that took longer than a second, if they are measured; guarded by mu
+}
+
+// exchange is a connection with one request, to the node with a number.
+type exchange struct {
+	node int
+	span
 }
 
 // look asks each node whether it may get requests, as load balancers do, until the test ends.
@@ -157,6 +169,11 @@ func newFront(t *testing.T, nodes []*node) *front {
 
 func (f *front) pass(c net.Conn) {
 	defer c.Close()
+	begin, in := time.Now(), bufio.NewReader(c)
+	method, err := in.Peek(1)
+	if err != nil {
+		return
+	}
 	first := int(f.turn.Add(1))
 	for i := range f.to {
 		n := (first + i) % len(f.to)
@@ -169,10 +186,15 @@ func (f *front) pass(c net.Conn) {
 		}
 		defer to.Close()
 		go func() {
-			io.Copy(to, c)
+			io.Copy(to, in)
 			to.(*net.TCPConn).CloseWrite()
 		}()
 		io.Copy(c, to)
+		if e := (exchange{n, span{begin, time.Now()}}); f.measured && string(method) == "P" && e.to.Sub(e.from) > time.Second {
+			f.mu.Lock()
+			f.posts = append(f.posts, e)
+			f.mu.Unlock()
+		}
 		return
 	}
 }

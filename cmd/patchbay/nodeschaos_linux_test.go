@@ -51,6 +51,7 @@ type chaos struct {
 	addresses []string // for clients
 	env       func(i int) []string
 	harms     []harmed
+	stopped   []exchange // when the process of a node was stopped
 }
 
 // harmed is a time in which a node did not serve as it should.
@@ -132,6 +133,7 @@ func (c *chaos) harm(t *testing.T, how string, i int) {
 		n.cmd.Process.Signal(syscall.SIGSTOP)
 		time.Sleep(long.Or(10*time.Second, 5*time.Second)) // which is the fault
 		n.cmd.Process.Signal(syscall.SIGCONT)
+		c.stopped = append(c.stopped, exchange{i, span{h.from, time.Now()}})
 	case "full": // no file grows: neither the audit log nor those of NATS
 		n.disk(t, 1)
 		time.Sleep(long.Or(5*time.Second, 2*time.Second)) // which is the fault
@@ -172,6 +174,7 @@ func freeAddresses(t *testing.T, n int) (list []string) {
 // run lets clients of every revision call and watch while harms are done, and judges what they have seen.
 func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(end time.Time)) {
 	f := newFront(t, c.nodes)
+	f.measured = true
 	url := "http://" + f.Addr().String() + "/mcp"
 	begin := time.Now()
 	end := begin.Add(during)
@@ -210,6 +213,7 @@ func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(
 	}
 	all.Wait()
 	c.judge(t, callers)
+	c.waited(t, f)
 	if !t.Failed() {
 		return
 	}
@@ -241,6 +245,29 @@ func (c *chaos) changed(t *testing.T, watchers []*watcher) {
 			t.Errorf("the watcher of %s got %d events twice: %.5q", w.revision, len(w.twice), w.twice)
 		}
 		w.mu.Unlock()
+	}
+}
+
+// waited sees that each request was answered in time, not counting the time in which the process that had its connection was stopped.
+func (c *chaos) waited(t *testing.T, f *front) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var longest time.Duration
+	var at exchange
+	for _, e := range f.posts {
+		took := e.to.Sub(e.from)
+		for _, s := range c.stopped {
+			if s.node == e.node {
+				took -= s.common(e.span)
+			}
+		}
+		if took > longest {
+			longest, at = took, e
+		}
+	}
+	t.Logf("the slowest request took %v, at %s (%s to %s)", longest.Round(time.Millisecond), c.nodes[at.node].name, at.from.UTC().Format("15:04:05.000"), at.to.UTC().Format("15:04:05.000"))
+	if most := long.Or(6*time.Second, 20*time.Second); longest > most { // five, and a machine that is busy
+		t.Errorf("a request took %v", longest)
 	}
 }
 

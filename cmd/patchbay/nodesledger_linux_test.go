@@ -62,7 +62,16 @@ func (l *ledger) serve(t *testing.T) (url string) {
 // span is a time in which something happened.
 type span struct{ from, to time.Time }
 
-func (s span) overlaps(o span) bool { return s.from.Before(o.to) && o.from.Before(s.to) }
+// common returns how long both last at once.
+func (s span) common(o span) time.Duration {
+	if o.from.After(s.from) {
+		s.from = o.from
+	}
+	if o.to.Before(s.to) {
+		s.to = o.to
+	}
+	return max(0, s.to.Sub(s.from))
+}
 
 // caller is a client of the nodes.
 type caller struct {
@@ -322,7 +331,7 @@ func (c *chaos) judge(t *testing.T, callers []*caller) {
 // that is busy with other tests, nodes may take each other for dead.
 func (c *chaos) explained(t *testing.T, name string, call span) {
 	const after = 5 * time.Second // connections to a node that was stopped break when it goes on
-	if long.On() && !slices.ContainsFunc(c.harms, func(h harmed) bool { return call.overlaps(span{h.from, h.to.Add(after)}) }) {
+	if long.On() && !slices.ContainsFunc(c.harms, func(h harmed) bool { return call.common(span{h.from, h.to.Add(after)}) > 0 }) {
 		t.Errorf("%s: the outcome of a call at %s is not known, and no node was harmed then", name, call.from.UTC().Format("15:04:05.000"))
 	}
 }
