@@ -25,7 +25,7 @@ func twoNodes(t *testing.T, servers map[string]func() *farm) (nodes []*cluster.N
 	})
 	shared := new(cluster.Memory)
 	for _, name := range []string{"one", "two"} {
-		g := &gateway.Gateway{Name: "gw"}
+		g := &gateway.Gateway{Name: "gw", TaskKeys: [][]byte{[]byte("a key that both nodes have")}}
 		var ready sync.WaitGroup
 		for source, newFarm := range servers {
 			f := newFarm()

@@ -30,6 +30,11 @@ type Gateway struct {
 	// two listeners of a program, need the same ID.
 	ID string
 
+	// TaskKeys seal the ids of tasks, each to the principal that made its task: the first key seals, all open. Gateways that appear
+	// as one need the same, of 32 random bytes each: one of them then answers for a task at a server that the other had reached,
+	// which may have ended. Nil: a random key. Set it before the first request.
+	TaskKeys [][]byte
+
 	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for
 	// a server of Run, or up to 3 seconds for its start; later answers are announced as a change.
 	// Zero: 10 seconds.
@@ -78,7 +83,7 @@ type Gateway struct {
 	ownID  string
 
 	keyOnce sync.Once
-	taskKey []byte // of the ids of tasks
+	seals   [][]byte // keys, made of TaskKeys
 }
 
 var _ mcp.Handler = (*Gateway)(nil)

@@ -23,6 +23,7 @@ type farm struct {
 	rev  mcp.Revision                    // spoken by the servers
 	open func(ctx context.Context) error // nil: it succeeds at once
 	more func(n int, server *mcp.Server) // adds features; may be nil
+	url  string                          // of one server in place of them; empty: none
 
 	mu      sync.Mutex
 	started int
@@ -38,6 +39,14 @@ func (f *farm) Open(ctx context.Context) (gateway.Upstream, error) {
 		if err := f.open(ctx); err != nil {
 			return nil, err
 		}
+	}
+	c := &mcp.Client{Name: "gw", Version: "1"}
+	if f.rev != "" {
+		c.Revisions = []mcp.Revision{f.rev}
+	}
+	gateway.Relay(ctx, c)
+	if f.url != "" {
+		return c.Dial(ctx, f.url)
 	}
 	s := newsServer("news")
 	mcp.AddTool(s, mcp.Tool{Name: "which"}, func(context.Context, struct{}) (string, error) { return fmt.Sprint(n), nil })
@@ -57,11 +66,6 @@ func (f *farm) Open(ctx context.Context) (gateway.Upstream, error) {
 		defer f.mu.Unlock()
 		delete(f.running, n)
 	}()
-	c := &mcp.Client{Name: "gw", Version: "1"}
-	if f.rev != "" {
-		c.Revisions = []mcp.Revision{f.rev}
-	}
-	gateway.Relay(ctx, c)
 	return c.Connect(ctx, mcptest.Wire(near))
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ import (
 
 // The gateway gives each task of an upstream an id of its own: the upstream, a seal, a tag of the
 // connection, and the upstream's own id. All callers of the gateway may look alike to an upstream;
-// the seal ties a task to its principal, for the lifetime of the gateway (T-112).
+// the seal ties a task to its principal, for the lifetime of the key (T-112).
 
 const extTasks = "io.modelcontextprotocol/tasks"
 
@@ -57,23 +58,26 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	}
 	res, err := up.handle(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
 	if err != nil {
-		return nil, up.aboutTask(req.Method, err, id, own)
+		return nil, up.aboutTask(ctx, req.Method, err, id, own)
 	}
 	if req.Method != "tasks/get" {
 		return res, nil
 	}
-	return mcp.RawResult(g.ofTask(ctx, up, res.JSON())), nil
+	return mcp.RawResult(jsonx.With(nil, res.JSON(), "taskId", jsonx.AppendString(nil, id))), nil
 }
 
 // aboutTask words a server's refusal of a request about a task with the id that the caller knows. If the server does not
 // know the task and has lost a connection, the error says so, because the task may have ended with it.
-func (up *upstream) aboutTask(method string, err error, id, own string) error {
+func (up *upstream) aboutTask(ctx context.Context, method string, err error, id, own string) error {
 	var refused *mcp.Error
 	if !errors.As(err, &refused) || refused.Code != jsonrpc.CodeInvalidParams || own == "" {
 		return err
 	}
 	told := *refused
 	told.Message = strings.ReplaceAll(told.Message, strconv.Quote(text.Short(own)), strconv.Quote(text.Short(id)))
+	if at, _ := node.OfTask(id); at != "" && at != node.Name(ctx) {
+		told.Message += fmt.Sprintf("; the node %s, which had it, has ended, and tasks of servers that it had started have ended with it", at)
+	}
 	if method == "tasks/get" && up.pool != nil {
 		up.pool.mu.Lock()
 		at := up.pool.lostAt
@@ -115,7 +119,7 @@ func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage
 // taskID returns the gateway's id for a principal's task at an upstream. The argument tag
 // identifies the connection.
 func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string {
-	return url.PathEscape(up.name) + "/" + g.seal(principal, up, tag, own) + "/" + tag + "/" + own
+	return url.PathEscape(up.name) + "/" + sealWith(g.keys()[0], principal, up, tag, own) + "/" + tag + "/" + own
 }
 
 // ownerOfTask returns the upstream of a task of the caller, the tag of its connection, and the
@@ -129,7 +133,7 @@ func (g *Gateway) ownerOfTask(ctx context.Context, id string) (up *upstream, tag
 		return nil, "", ""
 	}
 	for _, up := range g.upstreams() {
-		if url.PathEscape(up.name) == name && hmac.Equal([]byte(seal), []byte(g.seal(principalOf(ctx), up, tag, own))) {
+		if url.PathEscape(up.name) == name && g.sealed(seal, principalOf(ctx), up, tag, own) {
 			return up, tag, own
 		}
 	}
@@ -144,13 +148,33 @@ func principalOf(ctx context.Context) string {
 	return ""
 }
 
-// seal ties a task of an upstream to a principal.
-func (g *Gateway) seal(principal string, up *upstream, tag, own string) string {
+// keys returns the keys of seals.
+func (g *Gateway) keys() [][]byte {
 	g.keyOnce.Do(func() {
-		g.taskKey = make([]byte, 32)
-		rand.Read(g.taskKey) // never fails
+		for _, key := range g.TaskKeys {
+			h := hmac.New(sha256.New, key) // which may have another use too
+			h.Write([]byte("patchbay: ids of tasks"))
+			g.seals = append(g.seals, h.Sum(nil))
+		}
+		if len(g.seals) == 0 {
+			key := make([]byte, 32)
+			rand.Read(key) // never fails
+			g.seals = [][]byte{key}
+		}
 	})
-	h := hmac.New(sha256.New, g.taskKey)
+	return g.seals
+}
+
+// sealed reports whether a seal ties a task of an upstream to a principal.
+func (g *Gateway) sealed(seal, principal string, up *upstream, tag, own string) bool {
+	return slices.ContainsFunc(g.keys(), func(key []byte) bool {
+		return hmac.Equal([]byte(seal), []byte(sealWith(key, principal, up, tag, own)))
+	})
+}
+
+// sealWith ties a task of an upstream to a principal.
+func sealWith(key []byte, principal string, up *upstream, tag, own string) string {
+	h := hmac.New(sha256.New, key)
 	for _, s := range []string{up.name, principal, tag, own} {
 		h.Write(jsonx.AppendString(nil, s))
 	}

@@ -30,7 +30,7 @@ type proxyTask struct {
 
 	ended uint64 // its position among the session's ended tasks, from 1; 0 before; guarded by its mu
 
-	done chan struct{} // closed when raw and err are set
+	done chan struct{} // closed when raw and err are set; nil: another process has begun the task
 	raw  json.RawMessage
 	err  error
 
@@ -229,7 +229,10 @@ func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request
 	r.mu.Lock()
 	t := r.proxies[id]
 	r.mu.Unlock()
-	if t == nil || t.owner != call.Peer.Principal {
+	switch {
+	case t == nil && call.TasksNamed() && r.CoreTasks():
+		t = strangeTask() // the handler in front knows that it is the caller's
+	case t == nil || t.owner != call.Peer.Principal:
 		return Answer{}, engine.UnknownTask(id)
 	}
 	switch req.Method {
@@ -284,10 +287,21 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 	case "cancelled":
 		return state, nil
 	case "working", "input_required":
+		if t.done == nil && status == "input_required" {
+			state = jsonx.With(nil, state, "statusMessage", jsonx.AppendString(nil, strangeQuestion))
+		}
 		if requests := t.InputRequests(); requests != nil {
 			return set("input_required", "inputRequests", requests), nil
 		}
 		return set("working", "", nil), nil // its questions have not arrived yet
+	}
+	if t.done == nil {
+		t.raw, t.err = r.Request(ctx, revision.MethodTaskResult, TaskParams(id))
+		if t.err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		t.raw = WithoutMeta(t.raw, revision.RelatedTask)
+		return r.proxyOver(call, t, set), nil
 	}
 	wait := time.NewTimer(proxyWait)
 	defer wait.Stop()
@@ -298,15 +312,28 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	return r.proxyOver(call, t, set), nil
+}
+
+// proxyOver returns the state of a task whose outcome is known. The function set sets its status and another member.
+func (r *Remote) proxyOver(call *engine.Call, t *proxyTask, set func(status, member string, value json.RawMessage) json.RawMessage) json.RawMessage {
 	if t.err == nil {
-		return set("completed", "result", t.raw), nil
+		return set("completed", "result", t.raw)
 	}
 	var rpc *jsonrpc.Error
 	if !errors.As(r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err)), &rpc) {
 		rpc = errorf(jsonrpc.CodeInternal, "no result of the task came: %s", text.Short(t.err.Error()))
 	}
-	return set("failed", "error", encode(rpc)), nil
+	return set("failed", "error", encode(rpc))
 }
+
+// strangeTask returns a task of the caller that another process has begun, over a session of its own: its state, its result and its
+// cancellation are those at the server. Its questions are not seen here.
+func strangeTask() *proxyTask {
+	return &proxyTask{Task: engine.NewTask("", func() {}, func(string) {})}
+}
+
+const strangeQuestion = "it waits for answers to questions that it asked a node which has ended; cancel it and begin again"
 
 // listProxyTasks lists the tasks of the caller.
 func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Request) (Answer, error) {

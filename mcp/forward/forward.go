@@ -128,13 +128,13 @@ func Beside(session context.Context, f func(ctx context.Context, call Asked, que
 	})
 }
 
-// WithTaskID returns a context for a call that may become a task: the caller gets the id that f
+// WithTaskID returns a context for a call that may become a task, or is about one: the caller gets the id that f
 // makes from the task's id and the caller's principal. It is for a handler in front of several
 // others that gives tasks its own ids. The function f may be called after the request is over.
 // Outside of a call WithTaskID returns ctx.
 func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
 	c := engine.From(ctx)
-	if c == nil || !c.TakesTask() {
+	if c == nil || !c.TakesTask() && !revision.OfTasks(c.Method) {
 		return ctx
 	}
 	principal := c.Peer.Principal

@@ -327,7 +327,7 @@ func (m *Member) Close(ctx context.Context) {
 	}
 }
 
-// Keys seal requestState at all nodes; the first seals, all open. Nil: each process has its own.
+// Keys seal requestState and the ids of tasks at all nodes; the first seals, all open. Nil: each process has its own.
 func (m *Member) Keys() [][]byte {
 	if m == nil {
 		return nil
