@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"net"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/board"
 	"github.com/patchbay-dev/patchbay/internal/listen"
@@ -26,7 +25,7 @@ func (m *measured) serveMetrics(a *app, c *metrics.Counters) (stop func(), err e
 		return nil, usagef("--metrics %s: %v", m.Metrics, err).Hint("--metrics 127.0.0.1:9090")
 	}
 	shared := err != nil
-	l, err := net.Listen("tcp", address)
+	l, err := listen.Open(address)
 	if err != nil {
 		f := &fault{Code: exitLocal, Err: netfault.Listen(address, err)}
 		return nil, f.Hint(a.elsewhere("listen.metrics", "--metrics 127.0.0.1:0"))

@@ -188,12 +188,12 @@ func (a *app) listen(srv *mcp.Server, address string, p protection, made *chain.
 	case err != nil:
 		return nil, usagef("--http %s: %v", address, err).Hint("--http 127.0.0.1:7420")
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := listen.Open(address)
 	if err != nil {
 		f := &fault{Code: exitLocal, Err: netfault.Listen(address, err)}
 		return nil, f.Hint(a.elsewhere("listen.http", "--http 127.0.0.1:0"))
 	}
-	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger()}
+	o := listen.Options{TLS: secure, SSE: p.SSE, Log: a.logger(), Note: a.talk.Note}
 	var mw []mcp.Middleware
 	if o.Login, err = p.People(l.Addr(), a.logger()); err == nil {
 		o.Guard, err = p.Guard(l.Addr(), o.Login, a.logger())

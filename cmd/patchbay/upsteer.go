@@ -52,7 +52,7 @@ func (h *upServer) listenAdmin(p *protection) (l net.Listener, err error) {
 	case err != nil:
 		return nil, usagef("%s", a.deployed.Problem("listen.admin", "listen.admin: "+err.Error(), ""))
 	}
-	if l, err = net.Listen("tcp", address); err != nil {
+	if l, err = listen.Open(address); err != nil {
 		f := &fault{Code: exitLocal, Err: netfault.Listen(address, err)}
 		return nil, f.Hint(a.elsewhere("listen.admin", ""))
 	}

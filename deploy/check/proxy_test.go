@@ -138,7 +138,7 @@ func TestUnitOfTeam(t *testing.T) {
 	if err != nil || len(targets) == 0 {
 		t.Fatalf("systemd is not installed: %v", err)
 	}
-	files := map[string]string{"usr/lib/systemd/system/patchbay.service": "../systemd/patchbay.service"}
+	files := map[string]string{"usr/lib/systemd/system/patchbay.service": "../systemd/patchbay.service", "usr/lib/systemd/system/patchbay.socket": "../systemd/patchbay.socket"}
 	for _, target := range targets {
 		files[target] = target
 	}
@@ -167,8 +167,8 @@ func TestUnitOfTeam(t *testing.T) {
 	if err := os.WriteFile(dropIn, lines[1], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--root="+root, "patchbay.service").CombinedOutput()
-	if err != nil || bytes.Contains(out, []byte("override.conf")) {
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--root="+root, "patchbay.service", "patchbay.socket").CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("override.conf")) || bytes.Contains(out, []byte("patchbay.socket:")) {
 		t.Errorf("systemd-analyze: %v\n%s", err, out)
 	}
 	run(t, "systemd-analyze", "security", "--offline=yes", "--root="+root, "--threshold=25", "patchbay.service") // 2.5

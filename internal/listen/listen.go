@@ -1,7 +1,7 @@
 // Package listen serves an [mcp.Server] over HTTP to callers that need not be trusted.
 //
 // Begin with [Address], which keeps a server on loopback unless it is meant to be shared, and
-// net.Listen. [New] puts the server behind that listener.
+// [Open]. [New] puts the server behind that listener.
 //
 // # Guarantees
 //
@@ -60,6 +60,9 @@ type Options struct {
 	SSE   bool             // also serve HTTP+SSE, the HTTP transport of 2024-11-05
 	Log   *slog.Logger     // required
 
+	// Note writes a line for people. It may be nil.
+	Note func(format string, args ...any)
+
 	// Limit is called for each handler that clients reach, to put a limiter in front of the guard, as
 	// the Protect of a limit.Limiter does. It may be nil.
 	Limit func(h http.Handler) http.Handler
@@ -86,6 +89,8 @@ type Endpoint struct {
 	further  sync.Map                      // http.Handler by *mcp.Server, of those that were found
 	listener net.Listener
 	beside   net.Listener // at the other address of loopback; nil: there is none
+	kept     bool         // systemd keeps a socket for the next process
+	close    sync.Once
 	options  Options
 	http     *http.Server
 }
@@ -117,6 +122,7 @@ func New(srv *mcp.Server, l net.Listener, o Options) *Endpoint {
 	}
 	e.Mux.HandleFunc("/", e.other)
 	e.Mux.HandleFunc(Path+"/", e.below)
+	_, e.kept = l.(*socket)
 	e.http = &http.Server{
 		Handler: hop.Refuse(boundBodies(e.Mux, e.ofAPI)), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
@@ -337,8 +343,14 @@ func (e *Endpoint) protected(transport string, h http.Handler, guard *auth.Guard
 	return h
 }
 
-// Serve serves in the background; the channel receives the error that ended it.
+// Serve serves in the background; the channel receives the error that ended it. It is called when all that listens is open: sockets
+// of systemd that nothing has taken are closed, with a note.
 func (e *Endpoint) Serve() <-chan error {
+	for _, line := range unused() {
+		if e.options.Note != nil {
+			e.options.Note("warning: %s", line)
+		}
+	}
 	if e.beside != nil { // without TLS
 		served := make(chan error, 2)
 		for _, l := range []net.Listener{e.listener, e.beside} {
@@ -352,20 +364,25 @@ func (e *Endpoint) Serve() <-chan error {
 // Close takes no more connections, and closes those without a request. A proxy then tries another node, which it does not when End
 // refuses a call. Connections that were just accepted have a moment to send their request.
 func (e *Endpoint) Close() {
-	_ = e.listener.Close() // Serve closes it again
-	if e.beside != nil {
-		_ = e.beside.Close()
-	}
-	e.http.SetKeepAlivesEnabled(false)
-	time.Sleep(acceptedTime)
+	e.close.Do(func() {
+		_ = e.listener.Close() // Serve closes it again
+		if e.beside != nil {
+			_ = e.beside.Close()
+		}
+		e.http.SetKeepAlivesEnabled(false)
+		time.Sleep(acceptedTime)
+	})
 }
 
 // acceptedTime is how long an accepted connection may take to send its request.
 const acceptedTime = 200 * time.Millisecond
 
 // End lets calls in progress finish for at most d, and then cancels them. It does not return
-// earlier, even if ctx ends.
+// earlier, even if ctx ends. If systemd keeps the socket, it calls Close first: a connection is served here, or waits for the next process.
 func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
+	if e.kept {
+		e.Close()
+	}
 	shutdown := func(ctx context.Context) error {
 		var all sync.WaitGroup
 		e.further.Range(func(srv, _ any) bool {

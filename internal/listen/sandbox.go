@@ -36,7 +36,7 @@ func (e *Endpoint) Sandbox() (origin, why string) {
 	if own.IP.To4() == nil {
 		other = "127.0.0.1"
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(other, strconv.Itoa(own.Port)))
+	l, err := Open(net.JoinHostPort(other, strconv.Itoa(own.Port)))
 	if err != nil {
 		free, there := net.Listen("tcp", net.JoinHostPort(other, "0"))
 		if there == nil {
@@ -44,6 +44,8 @@ func (e *Endpoint) Sandbox() (origin, why string) {
 			return "", fmt.Sprintf("another program has port %d at %s, so localhost may be either", own.Port, other)
 		}
 	} else {
+		_, kept := l.(*socket)
+		e.kept = e.kept || kept
 		e.beside = boundConnections(l, logRefused(e.options.Log))
 	}
 	host := "localhost:" + strconv.Itoa(own.Port)

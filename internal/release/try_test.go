@@ -142,7 +142,7 @@ func TestArchiveRuns(t *testing.T) {
 		root := t.TempDir()
 		command(t, "tar", "-xzf", made(t, "patchbay_*_linux_"+arch+".tar.gz"), "-C", root)
 		worksIn(t, root, "/patchbay", arch)
-		present(t, root, "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "man/patchbay.1", "completions/patchbay.bash", "systemd/patchbay.service")
+		present(t, root, "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "man/patchbay.1", "completions/patchbay.bash", "systemd/patchbay.service", "systemd/user/patchbay.socket")
 	}
 }
 
@@ -220,7 +220,8 @@ func TestDeb(t *testing.T) {
 		command(t, "dpkg", append(dpkg, "--install", file)...)
 		worksIn(t, root, "/usr/bin/patchbay", arch)
 		present(t, root, installedFiles...)
-		present(t, root, "usr/lib/systemd/system/patchbay.service", "usr/lib/systemd/user/patchbay.service", "usr/share/doc/patchbay/copyright")
+		present(t, root, units...)
+		present(t, root, "usr/share/doc/patchbay/copyright")
 		command(t, "dpkg", append(dpkg, "--audit")...)
 		systemd(t, root)
 		command(t, "dpkg", append(dpkg, "--install", file)...) // as an upgrade does
@@ -236,7 +237,10 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-// systemd sees that the unit is right, and that the service has few rights.
+// units are those of systemd, of the machine and of one person.
+var units = []string{"usr/lib/systemd/system/patchbay.service", "usr/lib/systemd/system/patchbay.socket", "usr/lib/systemd/user/patchbay.service", "usr/lib/systemd/user/patchbay.socket"}
+
+// systemd sees that the units are right, and that the service has few rights.
 func systemd(t *testing.T, root string) {
 	t.Helper()
 	targets, err := filepath.Glob("/usr/lib/systemd/system/*.target")
@@ -246,7 +250,11 @@ func systemd(t *testing.T, root string) {
 	for _, path := range targets {
 		copyFile(t, path, filepath.Join(root, path))
 	}
-	command(t, "systemd-analyze", "verify", "--man=no", "--root="+root, "patchbay.service")
+	out := command(t, "systemd-analyze", "verify", "--man=no", "--root="+root, "patchbay.service", "patchbay.socket")
+	out += command(t, "systemd-analyze", "verify", "--man=no", filepath.Join(root, "usr/lib/systemd/user/patchbay.socket"))
+	if strings.Contains(out, "patchbay.socket:") { // a line that systemd ignores
+		t.Error(out)
+	}
 	command(t, "systemd-analyze", "security", "--offline=yes", "--root="+root, "--threshold=20", "patchbay.service") // 2.0
 }
 
@@ -265,7 +273,7 @@ func TestRPM(t *testing.T) {
 		command(t, "rpm", append(rpm, "-i", "--ignorearch", file)...)
 		worksIn(t, root, "/usr/bin/patchbay", arch)
 		present(t, root, installedFiles...)
-		present(t, root, "usr/lib/systemd/system/patchbay.service")
+		present(t, root, units...)
 		if out := command(t, "rpm", append(rpm, "-V", "patchbay")...); out != "" {
 			t.Error(out)
 		}
