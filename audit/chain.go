@@ -40,6 +40,8 @@ type chain struct {
 	end
 	before   string    // name of the rotated file before an empty file
 	unsigned int       // lines since the last checkpoint
+	news     bool      // some of them are not of kind CheckpointOther
+	fresh    *noted    // the last checkpoint in buf with news; nil: none
 	torn     bool      // the file may have bytes after size
 	looked   time.Time // when the file was last seen at path
 
@@ -173,12 +175,13 @@ func (c *chain) mend() error {
 type mark struct {
 	end
 	unsigned int
+	news     bool
 }
 
-func (c *chain) mark() mark { return mark{c.end, c.unsigned} }
+func (c *chain) mark() mark { return mark{c.end, c.unsigned, c.news} }
 
 // begin begins a group of lines.
-func (c *chain) begin() { c.buf, c.last = c.buf[:0], nil }
+func (c *chain) begin() { c.buf, c.last, c.fresh = c.buf[:0], nil, nil }
 
 // add adds a line that was prepared to the group, and checkpoints between lines.
 func (c *chain) add(prepared *line) error {
@@ -189,6 +192,7 @@ func (c *chain) add(prepared *line) error {
 	}
 	c.link(prepared)
 	c.unsigned++
+	c.news = c.news || !prepared.other
 	return nil
 }
 
@@ -242,9 +246,14 @@ func (c *chain) checkpoint() error {
 	if key == nil {
 		return nil
 	}
-	line, err := c.log.prepare(&Entry{Kind: Checkpoint, Checkpoint: sign(key, c.log.options.Node, c.Head)})
+	e := Entry{Kind: Checkpoint, Checkpoint: sign(key, c.log.options.Node, c.Head)}
+	line, err := c.log.prepare(&e)
 	if err != nil {
 		return err
+	}
+	if c.news { // else nodes without calls would note each other's notes without end
+		s := e.Checkpoint
+		c.fresh, c.news = &noted{Hash: s.Hash, Key: s.Key, Log: c.id, Node: e.Node, Seq: s.Seq, Signature: s.Signature, Time: e.Time}, false
 	}
 	start := len(c.buf)
 	c.link(&line)
@@ -275,7 +284,7 @@ func (c *chain) put() error {
 // wrote ends what put has begun, and returns the error that it gets.
 func (c *chain) wrote(m mark, err error) error {
 	if err != nil {
-		c.end, c.unsigned = m.end, m.unsigned
+		c.end, c.unsigned, c.news = m.end, m.unsigned, m.news
 		_ = c.mend() // or before the next group
 		return err
 	}
@@ -283,6 +292,9 @@ func (c *chain) wrote(m mark, err error) error {
 	c.size += int64(len(c.buf))
 	if c.last != nil { // without a copy Verify only finds fewer cuts
 		_ = ownfile.Replace(headPath(c.path), c.last)
+	}
+	if c.fresh != nil {
+		c.log.latest.Store(c.fresh)
 	}
 	return nil
 }

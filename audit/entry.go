@@ -34,6 +34,9 @@ const (
 	Node        Kind = "node"        // about the log itself; Event says what
 	Checkpoint  Kind = "checkpoint"  // signs all lines before it
 
+	// CheckpointOther is a checkpoint of the log of another node: see [Others].
+	CheckpointOther Kind = "checkpoint.other"
+
 	// Approval and Login are followed by their state: "approval.allowed", "login.done".
 	Approval Kind = "approval."
 	Login    Kind = "login."
@@ -53,7 +56,7 @@ const (
 // Write and Add set Hash, Node, Prev, Seq and V. They clip texts to 1 KiB as they stand in the line,
 // and those that a client chooses to 200 bytes: Method, Tool, the Name and Version of Client and, of
 // kinds [Denied] and [CallRetry], Name. A clipped text ends with "…". URIs in Reason lose their query. They refuse an
-// entry without a Kind, of the kinds [Node] and [Checkpoint], which are about the log itself, and with a
+// entry without a Kind, of the kinds [Node], [Checkpoint] and [CheckpointOther], which are about logs, and with a
 // Detail that is not a JSON object of at most 16 KiB.
 type Entry struct {
 	Arguments    *Arguments      `json:"arguments,omitzero"`
@@ -192,7 +195,7 @@ func (e *Entry) check() error {
 	switch {
 	case e.Kind == "":
 		return errors.New("the entry has no Kind")
-	case e.Kind == Node || e.Kind == Checkpoint:
+	case e.Kind == Node || e.Kind == Checkpoint || e.Kind == CheckpointOther:
 		return fmt.Errorf("only the log itself writes lines of kind %q; to copy a log, copy the Line of its entries", e.Kind)
 	}
 	return checkDetail(e.Detail)

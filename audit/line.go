@@ -17,6 +17,7 @@ import (
 type line struct {
 	text            []byte // without the member hash, and with no values of prev and seq
 	hash, prev, seq int    // where in text the member and the values belong
+	other           bool   // of kind CheckpointOther
 }
 
 // rooms are the arrays of texts of lines that have been written. They are of one size, so that few bytes wait in

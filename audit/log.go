@@ -126,6 +126,7 @@ type Log struct {
 	lag              atomic.Int64 // nanoseconds that the last group took
 	fault            atomic.Pointer[error]
 	changed          atomic.Pointer[string] // how others have changed the log; nil: no change was found
+	latest           atomic.Pointer[noted]  // the last checkpoint for other nodes; nil: none yet
 }
 
 // queued is a line that is not written yet.

@@ -33,6 +33,8 @@ const (
 	Unsigned   FaultKind = "unsigned"   // checkpoints are missing
 	Wrong      FaultKind = "checkpoint" // the checkpoint is wrong
 	NotFile    FaultKind = "not a file" // a pipe, device or folder has the name of a file of the log
+	Replaced   FaultKind = "replaced"   // another log has noted another line, or the node had another log
+	NotGiven   FaultKind = "not given"  // the log has noted one that is not verified with it
 	Recovered  FaultKind = "recovered"  // of notes: a fragment was removed at a start
 	Incomplete FaultKind = "incomplete" // of notes: lines were dropped, or earlier files are not given
 	Killed     FaultKind = "killed"     // of notes: a process has not closed the log before the next one opened it
@@ -79,7 +81,8 @@ type Report struct {
 	Unsigned    int64     `json:"unsigned"`        // lines after the last checkpoint
 	Faults      []Fault   `json:"faults,omitempty"`
 	Notes       []Fault   `json:"notes,omitempty"`
-	More        int       `json:"more,omitzero"` // faults beyond the first 10,000
+	More        int       `json:"more,omitzero"`   // faults beyond the first 10,000
+	Agreed      int       `json:"agreed,omitzero"` // notes of other logs about lines of it that are right: see [VerifyTogether]
 }
 
 // Whole reports whether the log has no fault.
@@ -97,10 +100,18 @@ const maxFaults = 10_000
 // the end of the log together with FILE.head by an older state, compare with a copy of a checkpoint
 // that was kept elsewhere: [VerifyOptions.Heads].
 func Verify(files []string, o *VerifyOptions) (*Report, error) {
-	if len(files) == 0 {
-		return nil, errors.New("audit log: no files to verify")
-	}
 	v := newVerifier(o)
+	if err := v.verify(files); err != nil {
+		return nil, err
+	}
+	return &v.report, nil
+}
+
+// verify checks a log.
+func (v *verifier) verify(files []string) error {
+	if len(files) == 0 {
+		return errors.New("audit log: no files to verify")
+	}
 	last := files[len(files)-1]
 	path := logOf(last)
 	head, err := readHead(path)
@@ -123,7 +134,7 @@ func Verify(files []string, o *VerifyOptions) (*Report, error) {
 	}
 	for _, name := range files {
 		if err := v.file(name); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
+			return fmt.Errorf("audit log: %w", err)
 		}
 	}
 	v.finish()
@@ -137,7 +148,7 @@ func Verify(files []string, o *VerifyOptions) (*Report, error) {
 	case head == nil && err == nil && v.report.Checkpoints > 0:
 		v.noteAt(place{headPath(path), 1, 0}, Incomplete, "the file is missing, so a cut end cannot be found")
 	}
-	return &v.report, nil
+	return nil
 }
 
 // place is a line of a file.
@@ -183,6 +194,8 @@ type verifier struct {
 	started bool
 	running bool // a process that closes the log at its end has opened it
 	current place
+
+	together *together // what the log notes of others; nil: it is verified alone
 }
 
 func newVerifier(o *VerifyOptions) *verifier {
@@ -314,7 +327,7 @@ func (v *verifier) scan(line []byte) (s scanned) {
 		s.why = "its content does not have its hash"
 	}
 	s.hash, s.prev = string(hash), string(prev)
-	if s.kind == string(Node) || s.kind == string(Checkpoint) {
+	if s.kind == string(Node) || s.kind == string(Checkpoint) || s.kind == string(CheckpointOther) && v.together != nil {
 		s.node, s.time, s.detail, s.sign = slices.Clone(s.node), slices.Clone(s.time), slices.Clone(s.detail), slices.Clone(s.sign)
 	} else {
 		s.node, s.time, s.detail, s.sign = nil, nil, nil, nil
@@ -329,6 +342,8 @@ func kindOf(value []byte) string {
 		return string(Checkpoint)
 	case `"node"`:
 		return string(Node)
+	case `"checkpoint.other"`:
+		return string(CheckpointOther)
 	}
 	return ""
 }
@@ -465,6 +480,9 @@ func (v *verifier) sight(s *scanned) {
 		v.signature(s)
 	case string(Node):
 		v.about(s)
+	}
+	if v.together != nil && s.why == "" {
+		v.together.see(s)
 	}
 	if v.key != nil && v.report.Unsigned == 2*CheckpointLines {
 		v.faultAt(s.at, Unsigned, "the %d lines up to this one have no checkpoint", v.report.Unsigned)

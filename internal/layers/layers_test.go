@@ -57,7 +57,7 @@ var forbidden = []struct {
 	{"host/provider", []string{"./mcp", "./gateway", "./config", "./auth", "./cmd"}, "a provider knows models, not who asks them"},
 	{"host/modeltest", []string{"./mcp", "./gateway", "./config", "./cmd"}, "a provider in tests speaks its own wire alone"},
 	{"host/approval", []string{"./host", "./config", "./gateway", "./cmd"}, "an approval is of a tool, whoever asks"},
-	{"audit", []string{"./host", "./config", "./gateway", "./launch", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport"}, "a log of calls for any server and client, and it knows of no program"},
+	{"audit", []string{"./cluster", "./host", "./config", "./gateway", "./launch", "./policy", "./limit", "./servers", "./cmd", "./internal/bridge", "./internal/transport"}, "a log of calls for any server and client, and it knows of no program"},
 	{"cmd", []string{"./internal/wirecheck", "./mcptest"}, "the library behind wirecheck costs every start 5 ms"},
 	{"skills", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
 	{"apps", []string{"./gateway", "./config", "./servers", "./cmd", "./internal/engine", "./internal/transport", "./internal/revision"}, "an extension is made of the public SDK alone"},
