@@ -151,10 +151,11 @@ func (c *auditQueryCmd) Run(a *app) error {
 
 var auditVerifyVerb = verb{
 	name: "verify", summary: "Find changes of an audit log.", usage: "[FILE ...] [--key FILE]",
-	examples: []string{"patchbay audit verify audit.jsonl --key audit.key.pub", "patchbay audit verify audit.jsonl --key audit.key.pub --kept heads.jsonl"},
+	examples: []string{"patchbay audit verify audit.jsonl --key audit.key.pub", "patchbay audit verify audit.jsonl --key audit.key.pub --kept heads.jsonl", "patchbay audit verify n1.jsonl n2.jsonl n3.jsonl"},
 	details: `Names lines that are edited, missing, moved, repeated or cut off. Without --key,
 a person who has computed all hashes again is not found; without --kept, one who
-has cut off the end of the log together with FILE.head.
+has cut off the end of the log together with FILE.head. Logs of the nodes of a
+cluster, which note each other's checkpoints, are verified together.
 Exit code 0: whole; 6: changed; 1: a file cannot be read.`,
 	command: func() command { return new(auditVerifyCmd) },
 }
@@ -163,23 +164,20 @@ type auditVerifyCmd struct{ auditlog.Check }
 
 // Run verifies a log.
 func (c *auditVerifyCmd) Run(a *app) error {
-	r, err := c.Verify()
+	v, err := c.Verify()
 	if err != nil {
 		return auditFault(err)
 	}
 	if a.JSON {
-		if err := a.printJSON(struct {
-			Whole bool `json:"whole"`
-			*audit.Report
-		}{r.Whole(), r}); err != nil {
+		if err := a.printJSON(v.JSON()); err != nil {
 			return err
 		}
 	} else {
-		for _, line := range c.Lines(r, a.paint) {
+		for _, line := range v.Lines(a.paint) {
 			a.print(a.shown(line))
 		}
 	}
-	if !r.Whole() {
+	if !v.Whole() {
 		return &fault{Code: exitRefused, Err: errors.New("the audit log is not what was written")}
 	}
 	return nil

@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/auditlog"
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
@@ -406,20 +409,20 @@ func TestCheck(t *testing.T) {
 	slices.Reverse(backward)
 	public := filepath.Join(dir, "key.pub")
 	for _, c := range []*auditlog.Check{
-		{Files: []string{path}, Key: public, Kept: []string{kept}}, {Files: files}, {Files: backward, Key: public}, {Files: append([]string{path}, files[:len(files)-1]...)}, {Files: files[1:]},
+		{Files: []string{path}, Key: []string{public}, Kept: []string{kept}}, {Files: files}, {Files: backward, Key: []string{public}}, {Files: append([]string{path}, files[:len(files)-1]...)}, {Files: files[1:]},
 	} {
 		r, err := c.Verify()
 		if err != nil || !r.Whole() {
 			t.Errorf("%v: %+v, %v", c.Files, r, err)
 		}
 	}
-	c := &auditlog.Check{Files: []string{path}, Key: public}
-	r, err := c.Verify()
+	c := &auditlog.Check{Files: []string{path}, Key: []string{public}}
+	v, err := c.Verify()
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain := func(s, _ string) string { return s }
-	if got := c.Lines(r, plain); len(got) != 1 || !strings.HasPrefix(got[0], path+" is whole: ") || r.Log == "" || !strings.HasSuffix(got[0], "checkpoints, log "+r.Log) {
+	if got := v.Lines(plain); len(got) != 1 || !strings.HasPrefix(got[0], path+" is whole: ") || v[0].Log == "" || !strings.HasSuffix(got[0], "checkpoints, log "+v[0].Log) {
 		t.Errorf("%q", got)
 	}
 
@@ -431,14 +434,14 @@ func TestCheck(t *testing.T) {
 		t.Errorf("without a kept line: %+v, %v", r, err)
 	}
 	c.Kept = []string{kept}
-	if r, err = c.Verify(); err != nil || len(r.Faults) != 1 || r.Faults[0].Kind != audit.Cut {
-		t.Errorf("with a kept line: %+v, %v", r, err)
+	if v, err = c.Verify(); err != nil || len(v[0].Faults) != 1 || v[0].Faults[0].Kind != audit.Cut {
+		t.Errorf("with a kept line: %+v, %v", v, err)
 	}
-	if got := c.Lines(r, plain); !strings.Contains(got[0], ": cut: the end is gone") || !strings.HasPrefix(got[len(got)-1], path) && !strings.Contains(got[len(got)-2], " has 1 fault: ") {
+	if got := v.Lines(plain); !strings.Contains(got[0], ": cut: the end is gone") || !strings.HasPrefix(got[len(got)-1], path) && !strings.Contains(got[len(got)-2], " has 1 fault: ") {
 		t.Errorf("%q", got)
 	}
-	r.Faults = slices.Repeat(r.Faults, 60)
-	if got := c.Lines(r, plain); len(got) > 55 || !strings.HasPrefix(got[50], "… 10 more") {
+	v[0].Faults = slices.Repeat(v[0].Faults, 60)
+	if got := v.Lines(plain); len(got) > 55 || !strings.HasPrefix(got[50], "… 10 more") {
 		t.Errorf("%d lines: %q", len(got), got[50:])
 	}
 
@@ -453,11 +456,17 @@ func TestCheck(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{auditlog.Check{Files: []string{files[0], other}}, "two logs", true},
+		{auditlog.Check{Files: []string{other, other}}, "two logs", true},
+		{auditlog.Check{Files: []string{files[0], other}, Kept: []string{kept}}, "--kept is for one log", true},
+		{auditlog.Check{Files: []string{files[0], other}, Key: []string{public, public, public}}, "there are 3 --key for 2 logs", true},
+		{auditlog.Check{Files: []string{path}, Key: []string{public, public}}, "there are 2 --key for 1 log", true},
+		{auditlog.Check{Files: []string{path}, Without: []string{"n2"}}, "for several logs", true},
+		{auditlog.Check{Files: []string{path}, Copied: "1h"}, "for several logs", true},
+		{auditlog.Check{Files: []string{files[0], other}, Copied: "soon"}, `--copied cannot be "soon"`, true},
 		{auditlog.Check{Files: []string{other}, Kept: []string{os.DevNull}}, "has no lines", true},
 		{auditlog.Check{Files: []string{other}, Kept: []string{text}}, "--kept: " + text + ":1", false},
 		{auditlog.Check{Files: []string{text}}, "is not an audit log: none of its 2 lines is one", false},
-		{auditlog.Check{Files: []string{other}, Key: filepath.Join(dir, "key")}, ".pub", false},
+		{auditlog.Check{Files: []string{other}, Key: []string{filepath.Join(dir, "key")}}, ".pub", false},
 		{auditlog.Check{Files: []string{other + ".none"}}, "audit log", false},
 		{auditlog.Check{Files: []string{other, other + ".none"}}, "audit log", false},
 	} {
@@ -484,15 +493,15 @@ func TestVerifyEarlier(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := &auditlog.Check{Files: []string{path}, Key: filepath.Join(dir, "second.pub"), Earlier: []string{filepath.Join(dir, "first.pub")}}
+	c := &auditlog.Check{Files: []string{path}, Key: []string{filepath.Join(dir, "second.pub")}, Earlier: []string{filepath.Join(dir, "first.pub")}}
 	if r, err := c.Verify(); err != nil || !r.Whole() {
 		t.Errorf("%+v, %v", r, err)
 	}
 	c.Earlier = nil
-	if r, err := c.Verify(); err != nil || r.Whole() || !strings.Contains(r.Faults[0].Text, "earlier") {
+	if r, err := c.Verify(); err != nil || r.Whole() || !strings.Contains(r[0].Faults[0].Text, "earlier") {
 		t.Errorf("without the first key: %+v, %v", r, err)
 	}
-	c.Earlier, c.Key = []string{filepath.Join(dir, "first.pub")}, ""
+	c.Earlier, c.Key = []string{filepath.Join(dir, "first.pub")}, nil
 	var bad auditlog.BadFlag
 	if _, err := c.Verify(); !errors.As(err, &bad) || !strings.Contains(err.Error(), "--key") {
 		t.Errorf("without --key: %v", err)
@@ -525,4 +534,109 @@ func TestUsageOfUnknownTools(t *testing.T) {
 	if l := opened(t, auditlog.Lines{File: path, Fault: "unknown"}); calls(t, l) != "bcd" {
 		t.Error("--fault unknown does not select the calls of unknown tools")
 	}
+}
+
+// The logs of two nodes that have noted each other are verified together. Each may have rotated files beside it.
+func TestVerifyTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var logs, keys []string
+		var nodes []*audit.Others
+		for _, name := range []string{"n1", "n2"} {
+			keys = append(keys, filepath.Join(dir, name+".key.pub"))
+			key, err := audit.LoadKey(filepath.Join(dir, name+".key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			logs = append(logs, filepath.Join(dir, name+".jsonl"))
+			l, err := audit.Open(logs[len(logs)-1], &audit.Options{Key: key, Node: name, MaxBytes: 4 << 10, Sync: audit.SyncNone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes = append(nodes, &audit.Others{Log: l, Publish: func(_ context.Context, m []byte) error {
+				for _, n := range nodes {
+					n.Receive(m)
+				}
+				return nil
+			}})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for _, n := range nodes {
+			running.Go(func() { n.Run(ctx) })
+		}
+		for range 10 {
+			for range 5 {
+				if err := nodes[1].Log.Write(t.Context(), end("a", "s", "t", "ok", 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(20 * time.Second)
+		}
+		stop()
+		running.Wait()
+		for _, n := range nodes {
+			if err := n.Log.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plain := func(s, _ string) string { return s }
+		files, err := audit.Files(logs[1])
+		if err != nil || len(files) < 3 {
+			t.Fatal(files, err)
+		}
+		for _, names := range [][]string{logs, append(slices.Clone(files), logs[0])} {
+			c := &auditlog.Check{Files: names, Key: keys[:1]}
+			if names[0] == logs[0] {
+				c.Key = keys
+			} else {
+				c.Key = []string{keys[1], keys[0]}
+			}
+			v, err := c.Verify()
+			if err != nil || !v.Whole() || len(v) != 2 {
+				t.Fatalf("%v: %v, %v", names, v, err)
+			}
+			if text := strings.Join(v.Lines(plain), "\n"); strings.Count(text, " is whole: ") != 2 || strings.Count(text, " as other logs have noted them, log ") != 2 {
+				t.Errorf("%s", text)
+			}
+		}
+		if v, err := (&auditlog.Check{Files: logs, Key: keys[:1]}).Verify(); err != nil || v.Whole() || !v[0].Whole || v[1].Whole {
+			t.Errorf("with the key of n1 alone: %v, %v", v, err)
+		}
+
+		// the newest file of n2 is gone, with FILE.head
+		if err := errors.Join(os.Rename(files[len(files)-2], logs[1]), os.Remove(logs[1]+".head")); err != nil {
+			t.Fatal(err)
+		}
+		v, err := (&auditlog.Check{Files: logs, Key: keys}).Verify()
+		if err != nil || v.Whole() {
+			t.Fatalf("%v, %v", v, err)
+		}
+		text := strings.Join(v.Lines(plain), "\n")
+		if !strings.Contains(text, "cut: the end is gone: "+dir) || !strings.Contains(text, "--copied TIME") || strings.Contains(text, "--without") {
+			t.Errorf("%s", text)
+		}
+		raw, err := jsonx.Marshal(v.JSON())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			Whole bool
+			Logs  []struct {
+				File, Log string
+				Whole     bool
+				Agreed    int
+				Faults    []audit.Fault
+			}
+		}
+		if err := json.Unmarshal(raw, &doc); err != nil || doc.Whole || len(doc.Logs) != 2 {
+			t.Fatalf("%s, %v", raw, err)
+		}
+		if n1, n2 := doc.Logs[0], doc.Logs[1]; !n1.Whole || n1.File != logs[0] || n2.Whole || n2.File != logs[1] || n2.Agreed == 0 || len(n2.Faults) == 0 || n2.Log == "" {
+			t.Errorf("%s", raw)
+		}
+		if v, err = (&auditlog.Check{Files: logs, Copied: "2h"}).Verify(); err != nil || !v.Whole() {
+			t.Errorf("copied before: %v, %v", v, err)
+		}
+	})
 }

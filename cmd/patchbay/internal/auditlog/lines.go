@@ -58,7 +58,7 @@ type Log struct {
 	Path        string
 	Files       []string // in the order of their lines; without those that have only earlier lines
 	Filter      audit.Filter
-	Checkpoints bool // select lines of kind checkpoint too, if the filter does
+	Checkpoints bool // select lines of kinds checkpoint and checkpoint.other too, if the filter does
 
 	Read     int       // lines that were read
 	Selected int       // lines of those that were selected
@@ -213,7 +213,7 @@ func (l *Log) selected(lines iter.Seq2[*audit.Entry, error]) iter.Seq2[*audit.En
 			if l.near == "" && l.Filter.Principal != "" && e.Principal != nil && strings.HasSuffix(e.Principal.ID, "#"+l.Filter.Principal) {
 				l.near = e.Principal.ID
 			}
-			if !l.Filter.Match(e) || e.Kind == audit.Checkpoint && !l.Checkpoints {
+			if !l.Filter.Match(e) || (e.Kind == audit.Checkpoint || e.Kind == audit.CheckpointOther) && !l.Checkpoints {
 				continue
 			}
 			l.Selected++
@@ -267,7 +267,7 @@ func (l *Log) Warnings() (list []string) {
 var (
 	outcomes = words(middleware.OK, middleware.ToolError, middleware.Question, middleware.Task, middleware.Denied, middleware.Canceled, middleware.Failed)
 	faults   = []string{"deadline", "transport", "protocol", "audit", "unsent", "unknown"}
-	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.TaskEnd, audit.Subscribe, audit.Unsubscribe, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint,
+	kinds    = words(audit.CallBegin, audit.CallRetry, audit.CallEnd, audit.TaskEnd, audit.Subscribe, audit.Unsubscribe, audit.List, audit.Denied, audit.Config, audit.Lock, audit.Node, audit.Checkpoint, audit.CheckpointOther,
 		audit.Approval+"*", audit.Login+"*")
 )
 

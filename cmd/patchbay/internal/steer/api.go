@@ -487,21 +487,24 @@ func (g *Gateway) verify(w http.ResponseWriter, _ *http.Request, _ *asked) error
 	if g.AuditLog == "" {
 		return noAuditLog()
 	}
-	check := auditlog.Check{Files: []string{g.AuditLog}, Key: g.AuditKey}
-	r, err := check.Verify()
+	check := auditlog.Check{Files: []string{g.AuditLog}}
+	if g.AuditKey != "" {
+		check.Key = []string{g.AuditKey}
+	}
+	v, err := check.Verify()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(http.StatusNotFound, "the audit log cannot be verified: %v", err)
 	case err != nil:
 		return err
 	}
-	lines := check.Lines(r, func(s, _ string) string { return s })
+	r, lines := v[0].Report, v.Lines(func(s, _ string) string { return s })
 	r.Faults, r.Notes = r.Faults[:min(len(r.Faults), maxShown)], r.Notes[:min(len(r.Notes), maxShown)]
 	write(w, http.StatusOK, struct {
 		Whole bool     `json:"whole"`
 		Text  []string `json:"text"` // for people
 		*audit.Report
-	}{r.Whole(), lines, r})
+	}{v.Whole(), lines, r})
 	return nil
 }
 
