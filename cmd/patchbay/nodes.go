@@ -97,7 +97,9 @@ func (h *upServer) join(w *listen.Endpoint) error {
 		return nil
 	}
 	h.steers.Nodes = h.member
-	return w.InFront(func(here http.Handler) (http.Handler, error) { return h.member.Join(h.a.ctx, h.seen, here) })
+	return w.InFront(func(here http.Handler) (http.Handler, error) {
+		return h.member.Join(h.a.ctx, h.seen, h.chain.Trail(), here)
+	})
 }
 
 // seen returns what other nodes see of this one.

@@ -35,6 +35,7 @@ type node struct {
 const nodesFile = `
 servers: mcp.json
 listen: {http: "${NODE_HTTP}"}
+audit: {file: "${NODE}.jsonl", key: "${NODE}.key", checkpoint: 1s}
 cluster:
   nats: embedded
   name: test
@@ -327,6 +328,40 @@ func TestUpCluster(t *testing.T) {
 	ends(t, nodes, f)
 	lastNode(t, nodes[0])
 	nodes[0].end(t)
+	noted(t, nodes)
+}
+
+// noted verifies the audit logs of three nodes that have noted each other's checkpoints, also after the end of one was cut off.
+func noted(t *testing.T, nodes []*node) {
+	args := []string{"audit", "verify"}
+	var keys []string
+	for _, n := range nodes {
+		log := filepath.Join(filepath.Dir(n.cmd.Args[3]), n.name)
+		args, keys = append(args, log+".jsonl"), append(keys, "--key", log+".key.pub")
+	}
+	verify := func(want int) string {
+		t.Helper()
+		var out strings.Builder
+		if code := run(t.Context(), append(args, keys...), strings.NewReader(""), &out, &out); code != want {
+			t.Errorf("audit verify of three nodes = %d: %s", code, &out)
+		}
+		return out.String()
+	}
+	if said := verify(exitOK); strings.Count(said, " as other logs have noted them") != 3 {
+		t.Errorf("the logs have not noted each other: %s", said)
+	}
+	log := args[3]
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n")
+	if err := errors.Join(os.WriteFile(log, []byte(strings.Join(lines[:4], "")), 0o600), os.Remove(log+".head")); err != nil {
+		t.Fatal(err)
+	}
+	if said := verify(exitRefused); strings.Count(said, log+":5: line 5 of the log: cut: the end is gone: "+filepath.Dir(log)) != 2 {
+		t.Errorf("n2 was cut: %s", said)
+	}
 }
 
 // drains sees that a drained node says so, until that is undone.

@@ -59,6 +59,9 @@ func (c *Chain) openAudit() error {
 		Arguments: map[string]audit.Content{"redacted": audit.ContentRedacted, "none": audit.ContentNone}[set.Arguments],
 		Sync:      map[string]audit.Sync{"none": audit.SyncNone}[set.Sync],
 	}
+	if f := c.config.File; f != nil && f.Cluster != nil && !shared {
+		o.Node = f.Cluster.Node // the name that other nodes note
+	}
 	if set.Key != "" {
 		var err error
 		if o.Key, err = audit.LoadKey(set.Key); err != nil {

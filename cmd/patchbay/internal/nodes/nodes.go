@@ -6,7 +6,7 @@
 // # Guarantees
 //
 //   - Nothing is written for a call, except for one that opens or ends a session, and for the first one of a session to a server that
-//     keeps state for it.
+//     keeps state for it. Checkpoints of audit logs are exchanged by time.
 //   - A value in the State has the version of its format. One that is newer than this program is refused, and the error says so.
 //   - While the State does not answer, what was known about draining stays as it is.
 package nodes
@@ -29,6 +29,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"github.com/patchbay-dev/patchbay/audit"
 	"github.com/patchbay-dev/patchbay/auth/issuer"
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
@@ -260,8 +261,9 @@ func (m *Member) missing(ctx context.Context) string {
 }
 
 // Join puts the node in front of a handler, which serves what a single process would, and makes it known to the others. The
-// result serves clients; Leave ends it. The function about is called every few seconds, for what others see of this node.
-func (m *Member) Join(ctx context.Context, about func() About, handler http.Handler) (http.Handler, error) {
+// result serves clients; Leave ends it. The function about is called every few seconds, for what others see of this node. The nodes
+// note each other's checkpoints in their audit logs; nil: this one has none. Its log is closed after Leave.
+func (m *Member) Join(ctx context.Context, about func() About, trail *audit.Trail, handler http.Handler) (http.Handler, error) {
 	m.node.Handler = handler
 	ctx, stop := context.WithTimeoutCause(ctx, formTime, fmt.Errorf("another node has the name %q", m.options.Cluster.Node))
 	defer stop()
@@ -271,6 +273,13 @@ func (m *Member) Join(ctx context.Context, about func() About, handler http.Hand
 	m.joined = true
 	live, end := context.WithCancel(context.Background())
 	m.stop = end
+	if trail != nil {
+		run, err := exchange(live, m.shared, m.shared, trail.Log)
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", m.options.Cluster.Name, err)
+		}
+		m.ended.Go(run)
+	}
 	m.ended.Go(func() { m.watch(live) })
 	m.ended.Go(func() { m.publish(live, about) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
