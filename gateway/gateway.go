@@ -35,6 +35,10 @@ type Gateway struct {
 	// which may have ended. Nil: a random key. Set it before the first request.
 	TaskKeys [][]byte
 
+	// Lock takes a server of class [Exclusive] for the one of its callers here that has it, so that of all gateways that appear as
+	// one only one uses it. It waits until ctx ends. If nil, no other gateway uses the server.
+	Lock func(ctx context.Context, server string) (Lock, error)
+
 	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for
 	// a server of Run, or up to 3 seconds for its start; later answers are announced as a change.
 	// Zero: 10 seconds.

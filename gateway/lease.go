@@ -44,12 +44,9 @@ func (p *pool) acquire(ctx context.Context, method string) (end func(), err erro
 	if p.src.Share != Exclusive || !needsLease(ctx, method) {
 		return func() {}, nil
 	}
-	who, idle := clientOf(ctx).alone(), p.src.Idle
+	who, idle := clientOf(ctx).alone(), p.leaseIdle()
 	if who.session == nil {
 		who = client{principal: who.principal}
-	}
-	if idle == 0 {
-		idle = leaseIdle
 	}
 	l := &p.lease
 	var late <-chan time.Time
@@ -60,7 +57,7 @@ func (p *pool) acquire(ctx context.Context, method string) (end func(), err erro
 		if free {
 			l.held, l.who = true, who
 			l.users++
-			return l.end, nil
+			return p.leave, nil
 		}
 		if p.src.Queue < 0 {
 			return nil, p.leased(idle)
@@ -129,14 +126,16 @@ func (l *lease) left(who client, idle time.Duration) (left time.Duration, free b
 	return left, left <= 0
 }
 
-// end ends a request of the holder.
-func (l *lease) end() {
+// leave ends a request of the holder.
+func (p *pool) leave() {
+	l := &p.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users--; l.users > 0 {
 		return
 	}
 	l.last = time.Now()
+	p.unlockLater()
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil

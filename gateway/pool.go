@@ -47,7 +47,8 @@ type pool struct {
 	changes atomic.Int64 // Status.Changes
 	lists   atomic.Int64 // the changeSet of lists that the server offers or has offered
 
-	lease lease // of an Exclusive server
+	lease  lease  // of an Exclusive server
+	locked locked // of an Exclusive server that other gateways use too
 
 	tellMu sync.Mutex // orders calls of OnStatus
 
@@ -84,7 +85,7 @@ func newPool(ctx context.Context, g *Gateway, src Source) *pool {
 	p := &pool{
 		g: g, src: src, ctx: ctx, share: src.Share,
 		wanted: make(chan struct{}, 1), again: make(chan struct{}, 1), over: make(chan struct{}),
-		state: Starting, since: time.Now(), clients: map[client]*conn{},
+		state: Starting, since: time.Now(), clients: map[client]*conn{}, locked: locked{changing: make(chan struct{}, 1)},
 	}
 	if src.Disabled != "" {
 		p.state, p.reason = Disabled, src.Disabled
@@ -335,6 +336,7 @@ func (p *pool) end() {
 		main.up.Close()
 	}
 	p.wg.Wait()
+	p.endLock()
 }
 
 // drain waits until no call is in progress, for at most Source.Drain. From then on the connections of

@@ -310,6 +310,9 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 			k.Noted(ctx) // before the server has state, so that its loss is never hidden
 		}
 	}
+	if err = up.pool.hold(ctx, req.Method); err != nil {
+		return nil, c, err
+	}
 	res, err = c.h.Handle(ctx, req)
 	return res, c, up.limited(req.Method, up.pool.heard(err))
 }

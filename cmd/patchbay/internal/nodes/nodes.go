@@ -5,14 +5,15 @@
 //
 // # Guarantees
 //
-//   - Nothing is written for a call, except for one that opens or ends a session, and for the first one of a session to a server that
-//     keeps state for it. Checkpoints of audit logs are exchanged by time.
+//   - Nothing is written for a call, except for one that opens or ends a session, for the first one of a session to a server that
+//     keeps state for it, and for the first one of a caller to an exclusive server. Checkpoints of audit logs are exchanged by time.
 //   - A value in the State has the version of its format. One that is newer than this program is refused, and the error says so.
 //   - While the State does not answer, what was known about draining stays as it is.
 package nodes
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -34,6 +35,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
 	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
@@ -84,6 +86,8 @@ const (
 	noteTime = 3 * time.Second
 	// leaveTime bounds what a node that ends says to the others.
 	leaveTime = 3 * time.Second
+	// lockTime is how long an exclusive server is not used after the death of the node that had it.
+	lockTime = 5 * time.Second
 	// secretUser is the name with which nodes show each other their secret.
 	secretUser = "patchbay"
 )
@@ -342,6 +346,21 @@ func (m *Member) Keys() [][]byte {
 		return nil
 	}
 	return m.keys
+}
+
+// Lock returns the function for [gateway.Gateway] that takes an exclusive server for one node at a time; nil: this process is alone.
+func (m *Member) Lock() func(ctx context.Context, server string) (gateway.Lock, error) {
+	if m == nil {
+		return nil
+	}
+	return func(ctx context.Context, server string) (gateway.Lock, error) {
+		name := fmt.Sprintf("server.%x", sha256.Sum256([]byte(server))) // a name has characters that a key has not
+		l, err := cluster.Acquire(ctx, m.shared, name, m.options.Cluster.Node, lockTime)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}
 }
 
 // Sessions keeps the sessions of a server at a path below the endpoint, "" for the endpoint itself, so that another node goes on with

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -79,6 +80,40 @@ func TestKeys(t *testing.T) {
 	age()
 	if last := begin("n1"); len(last.Keys()) != 2 || !bytes.Equal(last.Keys()[1], next.Keys()[0]) {
 		t.Errorf("then %x, after %x", last.Keys(), next.Keys())
+	}
+}
+
+// One node at a time has an exclusive server.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	const server = "a server: of 100 % any/name"
+	held, err := member(t, s, "n1").Lock()(t.Context(), server)
+	if err != nil || !held.HeldFor(time.Second) {
+		t.Fatal(held, err)
+	}
+	two := member(t, s, "n2").Lock()
+	short, stop := context.WithTimeout(t.Context(), time.Second/2)
+	defer stop()
+	if _, err := two(short, server); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("beside the other node: %v", err)
+	}
+	if other, err := two(t.Context(), "another"); err != nil {
+		t.Error(err)
+	} else if err := other.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if held, err = two(t.Context(), server); err != nil {
+		t.Error(err)
+	} else if err := held.Release(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
