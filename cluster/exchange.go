@@ -159,7 +159,7 @@ var between = map[string]bool{
 // unsent are headers of a client's request that another node does not get as they are.
 var unsent = func() map[string]bool {
 	all := maps.Clone(between)
-	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops} {
+	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate} {
 		all[name] = true
 	}
 	return all
@@ -213,6 +213,9 @@ func (l *line) send(r *http.Request, at place) error {
 	for _, part := range []string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host,
 		"\r\n" + headerClient + ": ", r.RemoteAddr, "\r\n" + headerHops + ": ", at.hops, "\r\n"} {
 		_, _ = o.WriteString(part) // Flush has the error, as with all that follow
+	}
+	if certificate := certificateOf(r.TLS); certificate != "" {
+		_, _ = o.WriteString(headerCertificate + ": " + certificate + "\r\n")
 	}
 	_ = r.Header.WriteSubset(o, andNamed(unsent, r.Header))
 	body := r.Body

@@ -23,6 +23,7 @@ const (
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(headerClient)
 	r.Header.Del(headerHops)
+	r.Header.Del(headerCertificate)
 	n.route(w, r)
 }
 
@@ -32,6 +33,13 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = client
 	}
 	r.Header.Del(headerClient)
+	if certificate := r.Header.Get(headerCertificate); certificate != "" {
+		r.Header.Del(headerCertificate)
+		var err error
+		if r.TLS, err = connectionWith(certificate); err != nil {
+			n.Logger.Warn("a request is served without its certificate", "err", err)
+		}
+	}
 	n.route(&closing{w, n}, r)
 }
 

@@ -178,8 +178,6 @@ func (a *app) deploy(g *governed, l *limits, r *reached) error {
 		}
 	}
 	switch {
-	case f.Has("cluster") && r != nil && r.ClientCA != "": // a request that another node has received comes without its certificate
-		return excludes("cluster", "--client-ca")
 	case f.Has("servers") && len(a.Servers) > 0 && a.verb != "bridge":
 		return excludes("servers", "-s")
 	case f.Has("servers") && a.dashed:
