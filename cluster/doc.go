@@ -15,6 +15,7 @@
 //   - A session whose server keeps it in the State ([Node.Sessions]) goes on at another node when its node has ended: the first request
 //     to another node takes it, and no two nodes have it. A node that may have lost its sessions refuses their requests (503).
 //     A request that may have reached a node is not sent again.
+//   - The result of a task whose server keeps it in the State ([Node.Tasks]) is found at another node when its node has ended.
 //   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some.
 //
 // Keys, names of nodes and topics consist of letters, digits, "-", "_", "=" and, between other characters, ".".

@@ -20,12 +20,11 @@ import (
 // A Node is one of several processes that serve the same over HTTP. A client may send each request to any of them: sessions of
 // revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
 // streamed back. Of the requests without a session, as in 2026-07-28, only those are forwarded that go on with what one
-// process has: a task, the call of an older server that asked a question (package gateway), or an event stream of HTTP+SSE. [Node.Sessions] lets another node go
-// on with the sessions of one that has ended.
+// process has: a task, the call of an older server that asked a question (package gateway), or an event stream of HTTP+SSE.
+// [Node.Sessions] lets another node go on with the sessions of one that has ended, and [Node.Tasks] have the results of its tasks.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
-// it on the node that has the session, and there alone: with its headers and the client's address, and without its TLS
-// connection, so that certificates of clients do not count there.
+// it on the node that has the session, and there alone: with its headers, and the client's address and certificate.
 type Node struct {
 	// Name of this node. No other one has it. Required.
 	Name string

@@ -25,8 +25,8 @@ import (
 // Without authentication, the task's id, of 130 random bits, is its only protection.
 type TaskConfig struct {
 	// Store keeps tasks and their results. Nil: in memory, at most 10,000 and 256 MiB; the oldest
-	// finished tasks make room. Only one server at a time may use a store: a stored task at work
-	// that the server did not start counts as failed.
+	// finished tasks make room. Only one server at a time may use a store, but for that of a
+	// cluster.Node: a stored task at work that the server did not start counts as failed.
 	Store store.Tasks
 
 	// TTL is how long, from its creation, a task may run and is kept; a caller may ask for less.
@@ -420,7 +420,7 @@ func (m *tasks) read(ctx context.Context, rec store.Task) (*engine.TaskState, er
 	if err := jsonx.Unmarshal(rec.Data, &state); err != nil {
 		return nil, fmt.Errorf("task %q: %w", text.Short(rec.ID), err)
 	}
-	if state.Over() {
+	if state.Over() || rec.Elsewhere {
 		return &state, nil
 	}
 	m.mu.Lock()
@@ -463,8 +463,11 @@ func (m *tasks) serve(ctx context.Context, req *Request) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t != nil && state.Over() {
+	switch {
+	case t != nil && state.Over():
 		m.settleAgain(ctx, t)
+	case t == nil && !state.Over() && req.Method != revision.MethodTask:
+		return nil, Errorf(jsonrpc.CodeInternal, "task %q is at work at another node: ask in the session that began it", text.Short(id))
 	}
 	switch req.Method {
 	case revision.MethodTask:

@@ -50,6 +50,7 @@ type Task struct {
 	Expires   time.Time
 	Over      bool            // its state is final
 	Data      json.RawMessage // a DetailedTask of extensions/tasks
+	Elsewhere bool            // it is at work in another process that lives; only a store that several processes share sets it
 }
 
 // States keeps the state of calls that wait for an answer, so that what travels with the caller is a
