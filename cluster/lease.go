@@ -59,7 +59,8 @@ func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Durati
 	return l, nil
 }
 
-// Acquire waits until no other node holds a lease, and takes it.
+// Acquire waits until no other node holds a lease, and takes it. If ctx ends while another one holds it, the error is [ErrConflict] and that
+// of ctx.
 func Acquire(ctx context.Context, s State, name, node string, ttl time.Duration) (*Lease, error) {
 	for {
 		l, err := TryAcquire(ctx, s, name, node, ttl)
@@ -76,7 +77,7 @@ func Acquire(ctx context.Context, s State, name, node string, ttl time.Duration)
 func free(ctx context.Context, s State, name string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	held := false
+	holder := ""
 	var late *time.Timer
 	defer func() {
 		if late != nil {
@@ -87,10 +88,10 @@ func free(ctx context.Context, s State, name string) error {
 		switch {
 		case err != nil:
 			return err
-		case c.Key == "" && !held, c.Key == leaseKey(name) && c.Deleted:
+		case c.Key == "" && holder == "", c.Key == leaseKey(name) && c.Deleted:
 			return nil
 		case c.Key == leaseKey(name):
-			held = true
+			holder, _, _ = strings.Cut(string(c.Value), " ")
 			if late != nil {
 				late.Stop()
 			}
@@ -99,6 +100,9 @@ func free(ctx context.Context, s State, name string) error {
 				late = time.AfterFunc(overdue(ttl), func() { _ = s.Delete(ctx, c.Key, c.Version) }) // it was renewed, or TryAcquire tells
 			}
 		}
+	}
+	if holder != "" {
+		return fmt.Errorf("held by %s: %w (%w)", holder, ErrConflict, context.Cause(ctx))
 	}
 	return context.Cause(ctx)
 }

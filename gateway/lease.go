@@ -57,7 +57,7 @@ func (p *pool) acquire(ctx context.Context, method string) (end func(), err erro
 		if free {
 			l.held, l.who = true, who
 			l.users++
-			return p.leave, nil
+			return func() { p.leave(false) }, nil
 		}
 		if p.src.Queue < 0 {
 			return nil, p.leased(idle)
@@ -126,15 +126,15 @@ func (l *lease) left(who client, idle time.Duration) (left time.Duration, free b
 	return left, left <= 0
 }
 
-// leave ends a request of the holder.
-func (p *pool) leave() {
+// leave ends a request of the holder. One that was refused by another node does not keep the lease.
+func (p *pool) leave(refused bool) {
 	l := &p.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users--; l.users > 0 {
 		return
 	}
-	l.last = time.Now()
+	l.last, l.held = time.Now(), !refused
 	p.unlockLater()
 	if l.changed != nil {
 		close(l.changed)

@@ -290,7 +290,7 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 		}()
 		ctx = timed
 	}
-	end, err := up.pool.acquire(ctx, req.Method)
+	lock, end, err := up.pool.turn(ctx, req.Method)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -310,10 +310,13 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 			k.Noted(ctx) // before the server has state, so that its loss is never hidden
 		}
 	}
-	if err = up.pool.hold(ctx, req.Method); err != nil {
+	if lock != nil && !lock.HeldFor(lockMargin) {
+		err = mcp.Errorf(jsonrpc.CodeInternal, "server %q: the owner has changed: another node may use it now; this request did not reach it", up.name)
 		return nil, c, err
 	}
+	ctx, over := up.pool.under(ctx, lock)
 	res, err = c.h.Handle(ctx, req)
+	err = over(err)
 	return res, c, up.limited(req.Method, up.pool.heard(err))
 }
 

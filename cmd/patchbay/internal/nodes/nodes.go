@@ -356,7 +356,10 @@ func (m *Member) Lock() func(ctx context.Context, server string) (gateway.Lock, 
 	return func(ctx context.Context, server string) (gateway.Lock, error) {
 		name := fmt.Sprintf("server.%x", sha256.Sum256([]byte(server))) // a name has characters that a key has not
 		l, err := cluster.Acquire(ctx, m.shared, name, m.options.Cluster.Node, lockTime)
-		if err != nil {
+		switch {
+		case errors.Is(err, cluster.ErrConflict):
+			return nil, fmt.Errorf("%w (%w)", gateway.ErrInUse, err)
+		case err != nil:
 			return nil, err
 		}
 		return l, nil
