@@ -101,14 +101,28 @@ type other struct {
 
 // Receive takes a message that another node has published. It does not wait for the disk.
 func (o *Others) Receive(data []byte) {
-	count, err := o.receive(time.Now(), data)
-	if count > 0 {
+	now := time.Now()
+	if err := o.receive(now, data); err != nil {
+		o.ignore(now, err)
+	}
+}
+
+// ignore counts a message that is ignored, and says so once a minute.
+func (o *Others) ignore(now time.Time, err error) {
+	o.mu.Lock()
+	o.ignored++
+	count, due := o.ignored, now.Sub(o.warned) >= idleTime
+	if due {
+		o.warned, o.ignored = now, 0
+	}
+	o.mu.Unlock()
+	if due {
 		o.Log.options.Logger.Warn("messages about audit logs of other nodes are ignored", "count", count, "err", err)
 	}
 }
 
-// receive takes a message. If messages were ignored and it is time to say so, it returns their number and the reason of the last.
-func (o *Others) receive(now time.Time, data []byte) (count int, err error) {
+// receive takes a message. The error says why it is ignored.
+func (o *Others) receive(now time.Time, data []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if now.Sub(o.window) >= time.Second {
@@ -117,13 +131,7 @@ func (o *Others) receive(now time.Time, data []byte) (count int, err error) {
 			one.looks = 0
 		}
 	}
-	if err = o.take(now, data); err == nil {
-		return 0, nil
-	}
-	if o.ignored++; now.Sub(o.warned) >= idleTime {
-		count, o.warned, o.ignored = o.ignored, now, 0
-	}
-	return count, err
+	return o.take(now, data)
 }
 
 // take keeps a checkpoint of another node until it is noted. The caller has mu.
@@ -258,14 +266,20 @@ func (o *Others) write(ctx context.Context) {
 				return // again at the next tick
 			}
 			if one.known = known; !known {
-				o.mu.Lock()
-				delete(o.nodes, name)
-				o.mu.Unlock()
+				o.unknown(name)
 				continue
 			}
 		}
 		o.note(one)
 	}
+}
+
+// unknown forgets what a node said that is not in the cluster.
+func (o *Others) unknown(name string) {
+	o.mu.Lock()
+	delete(o.nodes, name)
+	o.mu.Unlock()
+	o.ignore(time.Now(), fmt.Errorf("node %q is not in the cluster", name))
 }
 
 // due returns the nodes of which a checkpoint may be noted now.

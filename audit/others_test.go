@@ -341,7 +341,8 @@ func TestOthersKnown(t *testing.T) {
 		var away atomic.Bool
 		var asked atomic.Int64
 		away.Store(true)
-		one.log, _ = audit.Open(one.path, &audit.Options{Key: one.key, Node: "n1", Sync: audit.SyncNone})
+		var said strings.Builder // guarded by the handler
+		one.log, _ = audit.Open(one.path, &audit.Options{Key: one.key, Node: "n1", Sync: audit.SyncNone, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		o := &audit.Others{Log: one.log, Publish: b.publish, Known: func(_ context.Context, node string) (bool, error) {
 			asked.Add(1)
 			if away.Load() {
@@ -373,6 +374,9 @@ func TestOthersKnown(t *testing.T) {
 		running.Wait()
 		if err := one.log.Close(); err != nil {
 			t.Error(err)
+		}
+		if got := said.String(); strings.Count(got, "are ignored") != 1 || !strings.Contains(got, `node \"n3\" is not in the cluster`) {
+			t.Errorf("it says %q", got)
 		}
 	})
 }

@@ -17,14 +17,23 @@ import (
 // twoNodes are two gateways that share what a cluster shares, each with servers of its own, which are ready.
 func twoNodes(t *testing.T, servers map[string]func() *farm) (nodes []*cluster.Node) {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	var ended sync.WaitGroup
-	t.Cleanup(func() {
-		stop()
-		ended.Wait()
-	})
+	nodes, _ = twoGateways(t, servers)
+	return nodes
+}
+
+// twoGateways returns twoNodes, and functions that end the gateways behind them.
+func twoGateways(t *testing.T, servers map[string]func() *farm) (nodes []*cluster.Node, ends []func()) {
+	t.Helper()
 	shared := new(cluster.Memory)
 	for _, name := range []string{"one", "two"} {
+		ctx, stop := context.WithCancel(context.Background())
+		var ended sync.WaitGroup
+		end := func() {
+			stop()
+			ended.Wait()
+		}
+		t.Cleanup(end)
+		ends = append(ends, end)
 		g := &gateway.Gateway{Name: "gw", TaskKeys: [][]byte{[]byte("a key that both nodes have")}}
 		var ready sync.WaitGroup
 		for source, newFarm := range servers {
@@ -32,7 +41,7 @@ func twoNodes(t *testing.T, servers map[string]func() *farm) (nodes []*cluster.N
 			ready.Add(1)
 			ended.Go(func() {
 				var once sync.Once
-				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open, OnStatus: func(s gateway.Status) {
+				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open, Remote: f.url != "", OnStatus: func(s gateway.Status) {
 					if s.State == gateway.Ready {
 						once.Do(ready.Done)
 					}
@@ -49,7 +58,7 @@ func twoNodes(t *testing.T, servers map[string]func() *farm) (nodes []*cluster.N
 		t.Cleanup(func() { node.Leave(context.Background()) })
 		nodes = append(nodes, node)
 	}
-	return nodes
+	return nodes, ends
 }
 
 // A session that another node continues is told once for each server that kept state for it that the state is gone, and

@@ -30,13 +30,14 @@ type Gateway struct {
 	// two listeners of a program, need the same ID.
 	ID string
 
-	// TaskKeys seal the ids of tasks, each to the principal that made its task: the first key seals, all open. Gateways that appear
-	// as one need the same, of 32 random bytes each: one of them then answers for a task at a server that the other had reached,
-	// which may have ended. Nil: a random key. Set it before the first request.
+	// TaskKeys seal the ids of tasks of servers with [Source.Remote], each to the principal that made its task: the first key seals,
+	// all open. Gateways that appear as one need the same, of 32 random bytes each: one of them then answers for a task that another
+	// one has begun, which may have ended. Nil: a random key. Set it before the first request.
 	TaskKeys [][]byte
 
 	// Lock takes a server of class [Exclusive] for the one of its callers here that has it, so that of all gateways that appear as
-	// one only one uses it. It waits until ctx ends. If nil, no other gateway uses the server.
+	// one only one uses it. It waits until ctx ends; the error then wraps [ErrInUse] if another gateway has the server. If nil, no
+	// other gateway uses the server.
 	Lock func(ctx context.Context, server string) (Lock, error)
 
 	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for
@@ -88,6 +89,7 @@ type Gateway struct {
 
 	keyOnce sync.Once
 	seals   [][]byte // keys, made of TaskKeys
+	ownSeal []byte   // a key for the tasks that end with this gateway
 }
 
 var _ mcp.Handler = (*Gateway)(nil)

@@ -2,9 +2,11 @@ package gateway_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
 )
@@ -118,7 +121,7 @@ func TestNodesGoOnWithCallsAndTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer last.Close()
-			if info, err := last.Task(task.ID).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist or has expired") || !strings.Contains(err.Error(), "the node "+at+", which had it, has ended") {
+			if info, err := last.Task(task.ID).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist or has expired, or has ended with the node that had it") {
 				t.Errorf("%+v, %v", info, err)
 			}
 		})
@@ -146,7 +149,7 @@ func findTasks(t *testing.T, front, rev mcp.Revision) {
 		return "", context.Cause(ctx)
 	})
 	at := inTurn(t, []http.Handler{ops})
-	nodes := twoNodes(t, map[string]func() *farm{"ops": func() *farm { return &farm{rev: rev, url: at.URL} }})
+	nodes, ends := twoGateways(t, map[string]func() *farm{"ops": func() *farm { return &farm{rev: rev, url: at.URL} }})
 	for _, at := range nodes {
 		at.Handler.(*mcp.Server).HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
 	}
@@ -173,6 +176,7 @@ func findTasks(t *testing.T, front, rev mcp.Revision) {
 	if err := nodes[0].Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	ends[0]() // as a process does that is told to end
 	last := inTurn(t, nodes[1:]).URL
 	for tool, want := range map[string]string{"deploy": "completed deployed", "fail": "completed no disk", "hang": "working"} {
 		task := client(last, "ann").Task(ids[tool])
@@ -203,9 +207,61 @@ func findTasks(t *testing.T, front, rev mcp.Revision) {
 	if info, err := hang.Info(t.Context()); err != nil || info.Status != "cancelled" {
 		t.Errorf("cancelled: %+v, %v", info, err)
 	}
+	unknown := strings.Replace(ids["hang"], ids["hang"][strings.LastIndexByte(ids["hang"], '/')+1:], "other", 1)
+	if err := client(last, "ann").Task(unknown).Cancel(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("an id that was changed: %v", err)
+	}
 	if info, err := client(last, "bob").Task(ids["deploy"]).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("another principal: %+v, %v", info, err)
 	}
+}
+
+// A result that does not come is an error of that request, and not the end of a task that another gateway has begun.
+func TestNodesAskForResultsAgain(t *testing.T) {
+	ops := &mcp.Server{Name: "ops", Version: "1"}
+	ops.Tasks.Poll = 10 * time.Millisecond
+	mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) { return "deployed", nil })
+	var busy atomic.Bool
+	at := inTurn(t, []http.Handler{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || busy.Load() && strings.Contains(string(body), `"tasks/result"`) {
+			http.Error(w, "busy", http.StatusServiceUnavailable)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		ops.ServeHTTP(w, r)
+	})})
+	nodes := twoNodes(t, map[string]func() *farm{"ops": func() *farm { return &farm{rev: mcp.V2025_11_25, url: at.URL} }})
+	task, err := dialed(t, nodes[0]).StartTask(t.Context(), "ops_deploy", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := task.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := nodes[0].Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again := dialed(t, nodes[1]).Task(task.ID)
+	busy.Store(true)
+	if info, err := again.Info(t.Context()); err == nil {
+		t.Errorf("while the result does not come: %+v", info)
+	}
+	busy.Store(false)
+	if res, err := again.Wait(t.Context()); err != nil || res.Text() != "deployed" {
+		t.Errorf("%v, %v", res, err)
+	}
+}
+
+// dialed connects to a node.
+func dialed(t *testing.T, node *cluster.Node) *mcp.Session {
+	t.Helper()
+	s, err := (&mcp.Client{Name: "c"}).Dial(t.Context(), inTurn(t, []*cluster.Node{node}).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 // acknowledged returns the first message to a client that listens for changes of a task.

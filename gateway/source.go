@@ -39,6 +39,10 @@ type Source struct {
 	// the caller has given an idempotency key ("dev.patchbay/idempotencyKey" in _meta).
 	Trusted bool
 
+	// Remote says that the server runs by itself, and that other gateways reach it too: those with the same [Gateway.TaskKeys] find
+	// the tasks that this one has begun there, and the end of this one does not cancel them.
+	Remote bool
+
 	// Offers reports whether callers may see a tool, given the server's own name for it. A tool
 	// that they may not see is in no list, and a call of it is answered like that of a tool that
 	// does not exist. Offers may be called by several goroutines at once. Nil: all tools.

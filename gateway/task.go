@@ -76,7 +76,7 @@ func (up *upstream) aboutTask(ctx context.Context, method string, err error, id,
 	told := *refused
 	told.Message = strings.ReplaceAll(told.Message, strconv.Quote(text.Short(own)), strconv.Quote(text.Short(id)))
 	if at, _ := node.OfTask(id); at != "" && at != node.Name(ctx) {
-		told.Message += fmt.Sprintf("; the node %s, which had it, has ended, and tasks of servers that it had started have ended with it", at)
+		told.Message += fmt.Sprintf("; the node %s, which began it, has ended, and so have the tasks of servers that it had started", at)
 	}
 	if method == "tasks/get" && up.pool != nil {
 		up.pool.mu.Lock()
@@ -103,7 +103,7 @@ func (e *taskError) Unwrap() []error { return []error{e.told, e.refusal} }
 // decide who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
 	tag := up.tagOf(ctx)
-	return forward.WithTaskID(ctx, func(principal, id string) string { return node.Task(ctx, g.taskID(principal, up, tag, id)) })
+	return forward.WithTaskID(ctx, up.lasts(), func(principal, id string) string { return node.Task(ctx, g.taskID(principal, up, tag, id)) })
 }
 
 // ofTask replaces the id of a task of an upstream by the gateway's.
@@ -119,7 +119,7 @@ func (g *Gateway) ofTask(ctx context.Context, up *upstream, task json.RawMessage
 // taskID returns the gateway's id for a principal's task at an upstream. The argument tag
 // identifies the connection.
 func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string {
-	return url.PathEscape(up.name) + "/" + sealWith(g.keys()[0], principal, up, tag, own) + "/" + tag + "/" + own
+	return url.PathEscape(up.name) + "/" + sealWith(g.keys(up)[0], principal, up, tag, own) + "/" + tag + "/" + own
 }
 
 // ownerOfTask returns the upstream of a task of the caller, the tag of its connection, and the
@@ -148,26 +148,31 @@ func principalOf(ctx context.Context) string {
 	return ""
 }
 
-// keys returns the keys of seals.
-func (g *Gateway) keys() [][]byte {
+// lasts reports whether the tasks of a server outlive this gateway, and others with the same TaskKeys find them.
+func (up *upstream) lasts() bool {
+	return up.pool != nil && up.pool.src.Remote && len(up.g.TaskKeys) > 0
+}
+
+// keys returns the keys of the seals of a server.
+func (g *Gateway) keys(up *upstream) [][]byte {
 	g.keyOnce.Do(func() {
 		for _, key := range g.TaskKeys {
 			h := hmac.New(sha256.New, key) // which may have another use too
 			h.Write([]byte("patchbay: ids of tasks"))
 			g.seals = append(g.seals, h.Sum(nil))
 		}
-		if len(g.seals) == 0 {
-			key := make([]byte, 32)
-			rand.Read(key) // never fails
-			g.seals = [][]byte{key}
-		}
+		g.ownSeal = make([]byte, 32)
+		rand.Read(g.ownSeal) // never fails
 	})
-	return g.seals
+	if up.lasts() {
+		return g.seals
+	}
+	return [][]byte{g.ownSeal}
 }
 
 // sealed reports whether a seal ties a task of an upstream to a principal.
 func (g *Gateway) sealed(seal, principal string, up *upstream, tag, own string) bool {
-	return slices.ContainsFunc(g.keys(), func(key []byte) bool {
+	return slices.ContainsFunc(g.keys(up), func(key []byte) bool {
 		return hmac.Equal([]byte(seal), []byte(sealWith(key, principal, up, tag, own)))
 	})
 }

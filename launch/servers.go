@@ -312,7 +312,7 @@ func (f *Servers) start(entry config.Server, older gateway.Share, fault string, 
 	}
 	src := gateway.Source{
 		Name: entry.Name, Alone: f.Alone, Continues: continues, Older: older, MaxClients: entry.Clients, Queue: entry.Queue,
-		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: s.offers(), Trusted: entry.Trusted,
+		Idle: entry.Idle, StartTimeout: bound, Drain: leaveTime, Stderr: log.Last, Offers: s.offers(), Trusted: entry.Trusted, Remote: entry.URL != "",
 		OnStatus: func(now gateway.Status) {
 			s.became(now, log.journal)
 			ready() // the server has its place in the gateway, and a status

@@ -8,7 +8,7 @@ import (
 
 // The times of elections among servers of NATS, which no option sets. Their own are 4 to 9 seconds for a leader that has died, and until
 // another one is chosen, no session of a dead node goes on elsewhere. In a program that does not link these variables, because a newer
-// server has renamed them, they are zero here, and nothing is set. TestElection sees that they are linked, and fails then:
+// server has renamed them, they are zero here, and nothing is set. TestElectionTimes sees that they are linked, and fails then:
 // the new names are in the file raft.go of the server.
 var (
 	//go:linkname minElection github.com/nats-io/nats-server/v2/server.minElectionTimeout

@@ -277,7 +277,8 @@ func states(l steer.NodeList) string {
 // one alone says that it cannot.
 func TestUpCluster(t *testing.T) {
 	t.Parallel()
-	nodes := threeNodes(t, map[string]any{"asking": map[string]any{"url": daysServer(t)}})
+	days := daysServer(t)
+	nodes := threeNodes(t, map[string]any{"asking": map[string]any{"url": days}, "device": map[string]any{"url": days, "patchbay": map[string]any{"share": "exclusive"}}})
 	nodes[0].begin(t)
 	awaited(t, "the first node waits", func() bool {
 		return strings.Contains(nodes[0].stderr.String(), "waiting for a majority of 3 nodes: ") && strings.Contains(nodes[0].stderr.String(), " do not answer")
@@ -305,6 +306,7 @@ func TestUpCluster(t *testing.T) {
 			}
 		}
 	}
+	exclusive(t, nodes)
 	s, err := f.dial(t, mcp.V2024_11_05, "/sse")
 	if err != nil {
 		t.Fatalf("HTTP+SSE: %v", err)
@@ -362,6 +364,34 @@ func noted(t *testing.T, nodes []*node) {
 	if said := verify(exitRefused); strings.Count(said, log+":5: line 5 of the log: cut: the end is gone: "+filepath.Dir(log)) != 2 {
 		t.Errorf("n2 was cut: %s", said)
 	}
+}
+
+// exclusive sees that one session at all nodes uses an exclusive server, until it ends.
+func exclusive(t *testing.T, nodes []*node) {
+	use := func(s *mcp.Session) string {
+		res, err := s.CallTool(t.Context(), "device_say", map[string]string{"text": "used"})
+		if err != nil {
+			return err.Error()
+		}
+		return res.Text()
+	}
+	var at []*mcp.Session
+	for _, n := range nodes[:2] {
+		s, err := (&mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2025_11_25}}).Dial(t.Context(), n.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		at = append(at, s)
+	}
+	if got := use(at[0]); got != "used" {
+		t.Errorf("an exclusive server: %s", got)
+	}
+	if got := use(at[1]); !strings.Contains(got, "in use by a caller at another node") {
+		t.Errorf("an exclusive server, at another node: %s", got)
+	}
+	at[0].Close()
+	awaited(t, "the exclusive server is free", func() bool { return use(at[1]) == "used" })
 }
 
 // drains sees that a drained node says so, until that is undone.

@@ -125,11 +125,12 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	r.mu.Lock()
 	r.proxies[id] = t
 	r.mu.Unlock()
+	lasts := call.TasksLast()
 	going, _ := r.cancels.add(context.Background()) // there is time for it: d is open
 	going.doneAfter(func() {
 		defer close(t.done)
 		t.raw, t.err = x.await(going.ctx, id)
-		if t.err != nil && going.ctx.Err() != nil { // the session is being closed
+		if t.err != nil && going.ctx.Err() != nil && !lasts { // the session is being closed
 			r.cancelTask(id)
 		}
 		t.Close()
@@ -240,6 +241,9 @@ func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request
 		state, err := r.proxyState(ctx, call, id, t)
 		return Answer{JSON: state}, err
 	case revision.MethodTaskUpdate:
+		if t.done == nil && t.here == nil {
+			return Answer{}, errorf(jsonrpc.CodeInvalidParams, "task %q: %s", text.Short(id), strangeQuestion)
+		}
 		if err := engine.AnswerTask(call, req.Params, t.Task); err != nil {
 			return Answer{}, err
 		}
@@ -255,6 +259,11 @@ func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request
 		_, err := r.Request(ctx, revision.MethodTaskCancel, TaskParams(id))
 		if err != nil && (!errors.As(err, &rpc) || rpc.Code != jsonrpc.CodeInvalidParams) { // it is over already
 			return Answer{}, err
+		}
+		if err != nil && t.done == nil { // or unknown
+			if _, err := r.proxyState(ctx, call, id, t); err != nil {
+				return Answer{}, err
+			}
 		}
 	}
 	return Answer{JSON: json.RawMessage(`{}`)}, nil
@@ -297,8 +306,13 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 	}
 	if t.done == nil {
 		t.raw, t.err = r.Request(ctx, revision.MethodTaskResult, TaskParams(id))
-		if t.err != nil && ctx.Err() != nil {
+		var rpc *jsonrpc.Error
+		switch {
+		case t.err == nil, errors.As(t.err, &rpc):
+		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		default: // the result did not come, and can be asked for again
+			return nil, t.err
 		}
 		t.raw = WithoutMeta(t.raw, revision.RelatedTask)
 		return r.proxyOver(call, t, set), nil
@@ -333,7 +347,7 @@ func strangeTask() *proxyTask {
 	return &proxyTask{Task: engine.NewTask("", func() {}, func(string) {})}
 }
 
-const strangeQuestion = "it waits for answers to questions that it asked a node which has ended; cancel it and begin again"
+const strangeQuestion = "it waits for answers to questions that went to another node, or to this one before a restart; cancel it and begin again"
 
 // listProxyTasks lists the tasks of the caller.
 func (r *Remote) listProxyTasks(ctx context.Context, call *engine.Call, req Request) (Answer, error) {

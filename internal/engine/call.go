@@ -95,6 +95,7 @@ type progress struct {
 // rare holds the fields that few calls need.
 type rare struct {
 	rename func(id string) string // renames the task that the call becomes; nil: it keeps its id
+	lasts  bool                   // of a task: it outlives the session with its server
 	faults map[string]error
 	tag    json.RawMessage // subscription id for notifications of a modern listen
 }
@@ -195,17 +196,20 @@ func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Ca
 }
 
 // Rename returns a call like c. If it becomes a task, the caller sees f(id) as the id of the
-// task.
-func (c *Call) Rename(f func(id string) string) *Call {
+// task, which goes on after the end of the session with its server if lasts is true.
+func (c *Call) Rename(lasts bool, f func(id string) string) *Call {
 	out := c.Redirect(nil)
 	out.ex = c.ex
-	out.rare = &rare{rename: func(id string) string { return c.taskName(f(id)) }}
+	out.rare = &rare{rename: func(id string) string { return c.taskName(f(id)) }, lasts: lasts}
 	return out
 }
 
 // TasksNamed reports whether a handler in front renames tasks with Rename; that handler then
 // knows their owners.
 func (c *Call) TasksNamed() bool { return c.rare != nil && c.rare.rename != nil }
+
+// TasksLast reports whether a task that the call becomes outlives the session with its server.
+func (c *Call) TasksLast() bool { return c.rare != nil && c.rare.lasts }
 
 // redirected is an Exchange whose notifications go to a function.
 type redirected struct {
@@ -246,7 +250,7 @@ func (r *rare) again() *rare {
 	if r == nil || r.rename == nil {
 		return nil
 	}
-	return &rare{rename: r.rename}
+	return &rare{rename: r.rename, lasts: r.lasts}
 }
 
 // Progress emits notifications/progress if the caller asked for it. A value that

@@ -130,15 +130,16 @@ func Beside(session context.Context, f func(ctx context.Context, call Asked, que
 
 // WithTaskID returns a context for a call that may become a task, or is about one: the caller gets the id that f
 // makes from the task's id and the caller's principal. It is for a handler in front of several
-// others that gives tasks its own ids. The function f may be called after the request is over.
-// Outside of a call WithTaskID returns ctx.
-func WithTaskID(ctx context.Context, f func(principal, id string) string) context.Context {
+// others that gives tasks its own ids. The function f may be called after the request is over. If
+// lasts is true, a task goes on when the session with its server ends, because other processes
+// find it there. Outside of a call WithTaskID returns ctx.
+func WithTaskID(ctx context.Context, lasts bool, f func(principal, id string) string) context.Context {
 	c := engine.From(ctx)
 	if c == nil || !c.TakesTask() && !revision.OfTasks(c.Method) {
 		return ctx
 	}
 	principal := c.Peer.Principal
-	return engine.With(ctx, c.Rename(func(id string) string {
+	return engine.With(ctx, c.Rename(lasts, func(id string) string {
 		name := ""
 		_ = c.User().Run(ctx, "WithTaskID", func() error { name = f(principal, id); return nil })
 		return name
