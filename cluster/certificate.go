@@ -11,6 +11,9 @@ import (
 // headerCertificate has the certificate with which a client has connected to another node, which has verified it or not.
 const headerCertificate = "Patchbay-Cluster-Certificate"
 
+// withCertificate is what a node that sends a certificate adds to the hops, which others do not pass on from a client.
+const withCertificate = "c"
+
 const verified, unverified = "verified ", "unverified "
 
 // certificateOf returns the certificate of a client for another node; empty: it has none.

@@ -1,11 +1,13 @@
 package cluster_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +15,26 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cluster"
 )
+
+// older sends a request to node n0 as a node of an older version does, which passes on the header of a client.
+func older(t *testing.T, bus cluster.Bus, certificate string) string {
+	c, err := bus.Dial(t.Context(), "n0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: mcp.example\r\nMcp-Session-Id: the-session\r\nPatchbay-Cluster-Hops: +\r\nPatchbay-Cluster-Certificate: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", certificate)
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res.Status, err)
+	}
+	return string(body)
+}
 
 // A forwarded request has the certificate of its client, verified or not as at the node that the client is connected to. A client
 // cannot name one.
@@ -49,6 +71,9 @@ func TestForwardedCertificate(t *testing.T) {
 	}
 	list := []*x509.Certificate{cert}
 	send(0, "", nil)
+	if got := older(t, m, "verified "+base64.StdEncoding.EncodeToString(cert.Raw)); got != "" {
+		t.Errorf("through a node of an older version: %q", got)
+	}
 	for what, c := range map[string]struct {
 		state *tls.ConnectionState
 		want  string

@@ -209,12 +209,15 @@ var errBody = errors.New("the body of the request broke off")
 
 // send sends a request.
 func (l *line) send(r *http.Request, at place) error {
-	o := l.out
+	o, hops, certificate := l.out, at.hops, certificateOf(r.TLS)
+	if certificate != "" {
+		hops = hops[:len(hops)-1] + withCertificate
+	}
 	for _, part := range []string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host,
-		"\r\n" + headerClient + ": ", r.RemoteAddr, "\r\n" + headerHops + ": ", at.hops, "\r\n"} {
+		"\r\n" + headerClient + ": ", r.RemoteAddr, "\r\n" + headerHops + ": ", hops, "\r\n"} {
 		_, _ = o.WriteString(part) // Flush has the error, as with all that follow
 	}
-	if certificate := certificateOf(r.TLS); certificate != "" {
+	if certificate != "" {
 		_, _ = o.WriteString(headerCertificate + ": " + certificate + "\r\n")
 	}
 	_ = r.Header.WriteSubset(o, andNamed(unsent, r.Header))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/node"
@@ -15,7 +16,7 @@ const headerSession = "Mcp-Session-Id"
 // Headers from node to node. Those of clients are removed.
 const (
 	headerClient = "Patchbay-Cluster-Client" // the address of the client
-	headerHops   = "Patchbay-Cluster-Hops"   // a request is forwarded again if its session has moved
+	headerHops   = "Patchbay-Cluster-Hops"   // a character for each node: a request is forwarded again if its session has moved
 	headerNode   = "Patchbay-Cluster-Node"   // of an answer: where the session is
 )
 
@@ -33,8 +34,9 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 		r.RemoteAddr = client
 	}
 	r.Header.Del(headerClient)
-	if certificate := r.Header.Get(headerCertificate); certificate != "" {
-		r.Header.Del(headerCertificate)
+	certificate := r.Header.Get(headerCertificate)
+	r.Header.Del(headerCertificate)
+	if certificate != "" && strings.HasSuffix(r.Header.Get(headerHops), withCertificate) { // else an older node has passed on what its client says
 		var err error
 		if r.TLS, err = connectionWith(certificate); err != nil {
 			n.Logger.Warn("a request is served without its certificate", "err", err)

@@ -15,16 +15,17 @@ import (
 	"github.com/patchbay-dev/patchbay/store"
 )
 
-// Tasks returns a store for the tasks of an mcp.Server that this node serves (mcp.TaskConfig.Store). The result of a task is then
-// found when the node that ran it has ended; a task that was at work there has failed. Results of more than 512 KiB, and those beyond
-// 32 MiB of one node, are not shared: the server keeps them in its memory.
+// Tasks returns a store for the tasks of an mcp.Server that this node serves at a path (mcp.TaskConfig.Store). The result of a task is
+// then found when the node that ran it has ended; a task that was at work there has failed. Results of more than 512 KiB, and those beyond
+// 16 MiB of this node, are not shared: the server keeps them in its memory.
 //
 // The State is written when a task begins and when it ends.
-func (n *Node) Tasks() store.Tasks { return &tasks{node: n} }
+func (n *Node) Tasks(path string) store.Tasks { return &tasks{node: n, path: path} }
 
 // tasks is a [store.Tasks] in the State.
 type tasks struct {
 	node *Node
+	path string
 
 	mu    sync.Mutex
 	bytes int                // of those below; guarded by mu
@@ -36,8 +37,11 @@ type ownTask struct {
 	expires time.Time
 }
 
-// maxTaskBytes bounds the tasks that one node has in the State.
-const maxTaskBytes = 32 << 20
+const (
+	// maxTaskBytes bounds the large tasks that one node has in the State, which are results.
+	maxTaskBytes = 16 << 20
+	largeTask    = 4 << 10
+)
 
 // taskFormat is the version of taskRecord.
 const taskFormat = 1
@@ -55,19 +59,19 @@ type taskRecord struct {
 }
 
 // taskKey is the key of a task. The State does not learn its id, which may be its only protection, from keys that are logged.
-func taskKey(id string) string { return "task.id." + digest(id) }
+func (s *tasks) taskKey(id string) string { return "task.id." + digest(s.path, id) }
 
 // ownerKey is what the keys of the ids of an owner's tasks begin with.
-func ownerKey(owner string) string { return "task.of." + digest(owner) }
+func (s *tasks) ownerKey(owner string) string { return "task.of." + digest(s.path, owner) }
 
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
+func digest(path, of string) string {
+	sum := sha256.Sum256([]byte(path + "\x00" + of))
 	return hex.EncodeToString(sum[:16])
 }
 
 // PutTask implements [store.Tasks].
 func (s *tasks) PutTask(ctx context.Context, t store.Task) error {
-	n, key, ttl := s.node, taskKey(t.ID), time.Until(t.Expires)
+	n, key, ttl := s.node, s.taskKey(t.ID), time.Until(t.Expires)
 	if ttl <= 0 {
 		return nil
 	}
@@ -82,32 +86,56 @@ func (s *tasks) PutTask(ctx context.Context, t store.Task) error {
 	if err != nil {
 		return err
 	}
-	version := uint64(0)
-	for {
-		if _, err = n.State.Put(ctx, key, value, version, ttl); !errors.Is(err, ErrConflict) {
-			break
-		}
-		e, err := n.State.Get(ctx, key)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			undo()
-			return err
-		}
-		version = e.Version
-	}
-	if err == nil && version == 0 {
-		id := base64.RawURLEncoding.EncodeToString([]byte(t.ID))
-		if _, err = n.State.Put(ctx, ownerKey(t.Owner)+"."+digest(t.ID), []byte(id), 0, ttl); errors.Is(err, ErrConflict) {
-			err = nil
-		}
-	}
-	if err != nil {
+	if err = s.write(ctx, t, key, value, ttl); err != nil {
 		undo()
 	}
 	return err
 }
 
+// write writes a task, and first its place in the list of its owner. A task that has ended in another process stays as it is.
+func (s *tasks) write(ctx context.Context, t store.Task, key string, value []byte, ttl time.Duration) error {
+	state, id := s.node.State, base64.RawURLEncoding.EncodeToString([]byte(t.ID))
+	if _, err := state.Put(ctx, s.ownerKey(t.Owner)+"."+digest(s.path, t.ID), []byte(id), 0, ttl); err != nil && !errors.Is(err, ErrConflict) {
+		return err
+	}
+	for version := uint64(0); ; {
+		_, err := state.Put(ctx, key, value, version, ttl)
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+		e, err := state.Get(ctx, key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if version = e.Version; version == 0 {
+			continue
+		}
+		r, err := readTask(e)
+		if err != nil {
+			return err
+		}
+		if r.Over && r.Process != s.node.process {
+			return fmt.Errorf("the task has ended at node %s: %w", r.Node, ErrConflict)
+		}
+	}
+}
+
+// readTask decodes a task.
+func readTask(e Entry) (r taskRecord, err error) {
+	if err = json.Unmarshal(e.Value, &r); err != nil {
+		return r, fmt.Errorf("%s: %w", e.Key, err)
+	}
+	if r.Format > taskFormat {
+		return r, fmt.Errorf("%s has format %d, this node knows %d: update this node", e.Key, r.Format, taskFormat)
+	}
+	return r, nil
+}
+
 // count counts what this node has in the State. The function undo undoes that.
 func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
+	if t.bytes <= largeTask { // a task can always begin and fail
+		t.bytes = 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, had := s.own[key]
@@ -143,29 +171,30 @@ func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
 
 // GetTask implements [store.Tasks].
 func (s *tasks) GetTask(ctx context.Context, id string) (store.Task, bool, error) {
-	e, err := s.node.State.Get(ctx, taskKey(id))
-	if errors.Is(err, ErrNotFound) {
-		return store.Task{}, false, nil
-	}
-	if err != nil {
-		return store.Task{}, false, err
-	}
-	var r taskRecord
-	switch err := json.Unmarshal(e.Value, &r); {
-	case err != nil:
-		return store.Task{}, false, fmt.Errorf("%s: %w", e.Key, err)
-	case r.Format > taskFormat:
-		return store.Task{}, false, fmt.Errorf("%s has format %d, this node knows %d: update this node", e.Key, r.Format, taskFormat)
-	case r.ID != id || !time.Now().Before(r.Expires):
-		return store.Task{}, false, nil
-	}
-	t := store.Task{ID: r.ID, Owner: r.Owner, Expires: r.Expires, Over: r.Over, Data: r.Data}
-	if !r.Over && r.Process != s.node.process {
-		if t.Elsewhere, err = s.node.lives(ctx, r.Node, r.Process); err != nil {
+	for last := uint64(0); ; {
+		e, err := s.node.State.Get(ctx, s.taskKey(id))
+		if errors.Is(err, ErrNotFound) {
+			return store.Task{}, false, nil
+		}
+		if err != nil {
 			return store.Task{}, false, err
 		}
+		r, err := readTask(e)
+		if err != nil || r.ID != id || !time.Now().Before(r.Expires) {
+			return store.Task{}, false, err
+		}
+		t := store.Task{ID: r.ID, Owner: r.Owner, Expires: r.Expires, Over: r.Over, Data: r.Data}
+		if !r.Over && r.Process != s.node.process {
+			if t.Elsewhere, err = s.node.lives(ctx, r.Node, r.Process); err != nil {
+				return store.Task{}, false, err
+			}
+			if !t.Elsewhere && e.Version != last { // it may have ended before its node did
+				last = e.Version
+				continue
+			}
+		}
+		return t, true, nil
 	}
-	return t, true, nil
 }
 
 // lives reports whether a process has the name of a node.
@@ -182,7 +211,7 @@ func (s *tasks) ListTasks(ctx context.Context, owner, after string, limit int) (
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var ids []string
-	for c, err := range s.node.State.Watch(watching, ownerKey(owner)) {
+	for c, err := range s.node.State.Watch(watching, s.ownerKey(owner)) {
 		if err != nil {
 			return nil, err
 		}

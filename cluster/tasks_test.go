@@ -43,7 +43,7 @@ func workers(t *testing.T, n int, hang chan struct{}) (list []worker) {
 			return "over", context.Cause(ctx)
 		})
 		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: srv}
-		srv.HTTP.Sessions, srv.Tasks.Store = node.Sessions("/"), node.Tasks()
+		srv.HTTP.Sessions, srv.Tasks.Store = node.Sessions("/"), node.Tasks("/")
 		if err := node.Join(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestTasksAreListedAtEachNode(t *testing.T) {
 	}
 }
 
-// A node has at most 32 MiB of tasks in the State, and has room again when some have expired.
+// A node has at most 16 MiB of results in the State, and has room again when some have expired.
 func TestTasksAreBounded(t *testing.T) { synctest.Test(t, tasksAreBounded) }
 
 func tasksAreBounded(t *testing.T) {
@@ -165,7 +165,7 @@ func tasksAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer node.Leave(context.Background())
-	s := node.Tasks()
+	s := node.Tasks("/")
 	data := json.RawMessage(`"` + strings.Repeat("x", 500_000) + `"`)
 	put := func(i int, lives time.Duration, data json.RawMessage) error {
 		return s.PutTask(t.Context(), store.Task{ID: fmt.Sprint(i), Owner: "ann", Expires: time.Now().Add(lives), Data: data})
@@ -177,8 +177,14 @@ func tasksAreBounded(t *testing.T) {
 			t.Fatal("no bound")
 		}
 	}
-	if n < 60 {
+	if n < 30 {
 		t.Errorf("only %d tasks of 0.5 MB", n)
+	}
+	if err := put(200, lives, json.RawMessage(`"working"`)); err != nil {
+		t.Errorf("a task that begins: %v", err)
+	}
+	if list, err := node.Tasks("/other").ListTasks(t.Context(), "ann", "", 5); err != nil || len(list) != 0 {
+		t.Errorf("at another path: %v, %v", list, err)
 	}
 	if err := put(0, lives, json.RawMessage(`"over"`)); err != nil {
 		t.Errorf("a task that gets smaller: %v", err)

@@ -21,6 +21,7 @@ type lease struct {
 	who     client        // the holder: a session, or a principal without one; guarded by mu
 	users   int           // its requests in progress; guarded by mu
 	last    time.Time     // when users became 0; guarded by mu
+	refused error         // why the holder did not get the lock of other gateways; nil: it did; guarded by mu
 	changed chan struct{} // closed at the next change; nil if nobody waits; guarded by mu
 }
 
@@ -55,9 +56,12 @@ func (p *pool) acquire(ctx context.Context, method string) (end func(), err erro
 	for {
 		left, free := l.left(who, idle)
 		if free {
+			if l.who != who {
+				l.refused = nil
+			}
 			l.held, l.who = true, who
 			l.users++
-			return func() { p.leave(false) }, nil
+			return p.leave, nil
 		}
 		if p.src.Queue < 0 {
 			return nil, p.leased(idle)
@@ -126,15 +130,16 @@ func (l *lease) left(who client, idle time.Duration) (left time.Duration, free b
 	return left, left <= 0
 }
 
-// leave ends a request of the holder. One that was refused by another node does not keep the lease.
-func (p *pool) leave(refused bool) {
+// leave ends a request of the holder. A holder to which other gateways have refused the server does not keep the lease, nor does one
+// without a session, whose next request may come to another gateway.
+func (p *pool) leave() {
 	l := &p.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.users--; l.users > 0 {
 		return
 	}
-	l.last, l.held = time.Now(), !refused
+	l.last, l.held = time.Now(), p.g.Lock == nil || l.refused == nil && l.who.session != nil
 	p.unlockLater()
 	if l.changed != nil {
 		close(l.changed)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -42,7 +43,7 @@ func (p *pool) turn(ctx context.Context, method string) (lock Lock, end func(), 
 		return nil, nil, err
 	}
 	if lock, err = p.hold(ctx, method); err != nil {
-		p.leave(true)
+		end()
 		return nil, nil, err
 	}
 	return lock, end, nil
@@ -60,18 +61,26 @@ func (p *pool) hold(ctx context.Context, method string) (Lock, error) {
 	select {
 	case h.changing <- struct{}{}:
 	case <-try.Done():
-		return nil, p.notHeld(ctx, context.Cause(try))
+		return nil, p.notHeld(ctx, cmp.Or(p.refusedTo(h), context.Cause(try)))
 	}
 	defer func() { <-h.changing }()
 	p.lease.mu.Lock()
 	who := p.lease.who
 	p.lease.mu.Unlock()
-	if h.lock != nil && h.who == who && renewed(try, h.lock) {
-		return h.lock, nil
+	if h.lock != nil && h.who == who {
+		if renewed(try, h.lock) {
+			return h.lock, nil
+		}
+		if try.Err() != nil {
+			return nil, p.notHeld(ctx, context.Cause(try))
+		}
 	}
 	p.unlock()
 	defer wait.From(ctx).Since(time.Now())
 	lock, err := p.g.Lock(try, p.src.Name)
+	p.lease.mu.Lock()
+	p.lease.refused = err
+	p.lease.mu.Unlock()
 	if err != nil {
 		return nil, p.notHeld(ctx, err)
 	}
@@ -80,6 +89,18 @@ func (p *pool) hold(ctx context.Context, method string) (Lock, error) {
 		h.forget = context.AfterFunc(who.session, p.unlockUnused)
 	}
 	return lock, nil
+}
+
+// refusedTo returns why the lock was refused to the caller of a request that has waited for another one of the same caller; nil: it is not known.
+func (p *pool) refusedTo(h *locked) error {
+	select {
+	case h.changing <- struct{}{}: // the other one ends at about the same time
+		<-h.changing
+	case <-time.After(lockMargin / 2):
+	}
+	p.lease.mu.Lock()
+	defer p.lease.mu.Unlock()
+	return p.lease.refused
 }
 
 // renewed waits until a lock that is held is held for a while yet. A renewal may be late while the nodes choose another leader.

@@ -174,6 +174,9 @@ func TestExclusiveWithoutSession(t *testing.T) {
 			}
 			synctest.Wait()
 		}
+		if got := use(t, at(0, mcp.V2025_11_25), 2); got != "used" { // another caller at the same node
+			t.Error(got)
+		}
 	})
 }
 
@@ -202,6 +205,36 @@ func TestExclusiveRefused(t *testing.T) {
 		synctest.Wait()
 		if got := use(t, y, 3); got != "used" {
 			t.Errorf("another caller of that gateway: %s", got)
+		}
+	})
+}
+
+// A request that is cancelled, before it has the lock or while the lock is renewed, leaves the server to its caller.
+func TestExclusiveCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &silent{State: new(cluster.Memory)}
+		at, _ := atGateways(t, shared, gateway.Source{})
+		x, y := at(0, mcp.V2025_11_25), at(0, mcp.V2025_11_25)
+		if got := use(t, x, 1); got != "used" {
+			t.Fatal(got)
+		}
+		shared.away.Store(true) // renewals of the lease of 10 seconds are late
+		time.Sleep(7300 * time.Millisecond) // the lease is held for 9 seconds since it was taken
+		var long sync.WaitGroup
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		long.Go(func() {
+			if _, err := x.CallTool(ctx, "db_use", map[string]any{"caller": 1}); err == nil {
+				t.Error("the call was not cancelled")
+			}
+		})
+		long.Wait()
+		shared.away.Store(false)
+		if got := use(t, y, 2); !strings.Contains(got, "in use by another session") {
+			t.Errorf("another session: %s", got)
+		}
+		if got := use(t, x, 1); got != "used" {
+			t.Errorf("the session: %s", got)
 		}
 	})
 }

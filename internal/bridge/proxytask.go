@@ -242,7 +242,7 @@ func (r *Remote) forwardTask(ctx context.Context, call *engine.Call, req Request
 		return Answer{JSON: state}, err
 	case revision.MethodTaskUpdate:
 		if t.done == nil && t.here == nil {
-			return Answer{}, errorf(jsonrpc.CodeInvalidParams, "task %q: %s", text.Short(id), strangeQuestion)
+			return Answer{}, errorf(jsonrpc.CodeInvalidParams, "questions of task %q went to another node, or to this one before a restart; it can only be cancelled", text.Short(id))
 		}
 		if err := engine.AnswerTask(call, req.Params, t.Task); err != nil {
 			return Answer{}, err

@@ -6,7 +6,7 @@
 // # Guarantees
 //
 //   - Nothing is written for a call, except for one that opens or ends a session, for the first one of a session to a server that
-//     keeps state for it, and for the first one of a caller to an exclusive server. Leases are renewed, and checkpoints of audit logs exchanged, by time.
+//     keeps state for it, and for the first one of a session, or each one without a session, to an exclusive server. Leases are renewed, and checkpoints of audit logs exchanged, by time.
 //   - A value in the State has the version of its format. One that is newer than this program is refused, and the error says so.
 //   - While the State does not answer, what was known about draining stays as it is.
 package nodes
