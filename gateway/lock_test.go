@@ -218,7 +218,7 @@ func TestExclusiveCancelled(t *testing.T) {
 		if got := use(t, x, 1); got != "used" {
 			t.Fatal(got)
 		}
-		shared.away.Store(true) // renewals of the lease of 10 seconds are late
+		shared.away.Store(true)             // renewals of the lease of 10 seconds are late
 		time.Sleep(7300 * time.Millisecond) // the lease is held for 9 seconds since it was taken
 		var long sync.WaitGroup
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
