@@ -25,8 +25,12 @@ func TestHostileChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := func(script string) map[string]any {
+		within := "5s"
+		if strings.Contains(script, "STUB") { // it has to be ready, beside floods
+			within = "1m"
+		}
 		script = strings.ReplaceAll(script, "STUB", fmt.Sprintf("env %s=stub %s", testRun, self))
-		return map[string]any{"command": "sh", "args": []string{"-c", script}, "patchbay": map[string]any{"startTimeout": "5s"}}
+		return map[string]any{"command": "sh", "args": []string{"-c", script}, "patchbay": map[string]any{"startTimeout": within}}
 	}
 	r := startUp(t, map[string]any{
 		"lines":  shell("exec yes noise"),
