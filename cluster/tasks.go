@@ -29,7 +29,7 @@ type tasks struct {
 
 	mu    sync.Mutex
 	bytes int                // of those below; guarded by mu
-	own   map[string]ownTask // what this node has written, by key; guarded by mu
+	own   map[string]ownTask // large ones that this node has written, by key; guarded by mu
 }
 
 type ownTask struct {
@@ -58,7 +58,7 @@ type taskRecord struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// taskKey is the key of a task. The State does not learn its id, which may be its only protection, from keys that are logged.
+// taskKey is the key of a task. It does not show the id, which may be the only protection of the task.
 func (s *tasks) taskKey(id string) string { return "task.id." + digest(s.path, id) }
 
 // ownerKey is what the keys of the ids of an owner's tasks begin with.
@@ -134,7 +134,7 @@ func readTask(e Entry) (r taskRecord, err error) {
 // count counts what this node has in the State. The function undo undoes that.
 func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
 	if t.bytes <= largeTask { // a task can always begin and fail
-		t.bytes = 0
+		t = ownTask{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,9 @@ func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
 		s.own = map[string]ownTask{}
 	}
 	s.bytes += t.bytes - before.bytes
-	s.own[key] = t
+	if s.own[key] = t; t.bytes == 0 {
+		delete(s.own, key)
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

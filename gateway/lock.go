@@ -61,7 +61,7 @@ func (p *pool) hold(ctx context.Context, method string) (Lock, error) {
 	select {
 	case h.changing <- struct{}{}:
 	case <-try.Done():
-		return nil, p.notHeld(ctx, cmp.Or(p.refusedTo(h), context.Cause(try)))
+		return nil, p.notHeld(ctx, cmp.Or(p.refusedBefore(), context.Cause(try)))
 	}
 	defer func() { <-h.changing }()
 	p.lease.mu.Lock()
@@ -91,11 +91,12 @@ func (p *pool) hold(ctx context.Context, method string) (Lock, error) {
 	return lock, nil
 }
 
-// refusedTo returns why the lock was refused to the caller of a request that has waited for another one of the same caller; nil: it is not known.
-func (p *pool) refusedTo(h *locked) error {
+// refusedBefore returns why the caller of a request, which has waited for another one of the same caller, does not get the lock; nil: it
+// is not known.
+func (p *pool) refusedBefore() error {
 	select {
-	case h.changing <- struct{}{}: // the other one ends at about the same time
-		<-h.changing
+	case p.locked.changing <- struct{}{}: // the other one ends at about the same time
+		<-p.locked.changing
 	case <-time.After(lockMargin / 2):
 	}
 	p.lease.mu.Lock()
