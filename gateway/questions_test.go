@@ -33,6 +33,14 @@ func newOldServer() *oldServer {
 	return &oldServer{begun: make(chan struct{}, 1), gate: make(chan struct{}, 1)}
 }
 
+// release lets a tool "other" go on, unless the next one may already.
+func (o *oldServer) release() {
+	select {
+	case o.gate <- struct{}{}:
+	default:
+	}
+}
+
 type numbered struct {
 	Text string `json:"text"`
 }
@@ -299,10 +307,7 @@ func besideAnotherCall(t *testing.T, rev mcp.Revision, front, back string, share
 			user.wait = nil
 		case 1: // the other ends first
 			user.wait = func(string) bool {
-				select {
-				case old.gate <- struct{}{}:
-				default:
-				}
+				old.release()
 				select {
 				case <-ended:
 				case <-time.After(50 * time.Millisecond): // it has to wait for its turn
@@ -367,7 +372,7 @@ func TestQuestionsOfTwoPrincipals(t *testing.T) {
 								t.Errorf("%s: the other tool = %q, want %q", name, got, want)
 							}
 						})
-						old.gate <- struct{}{}
+						old.release()
 						question := fmt.Sprint("q ", name, " ", n)
 						switch got, want := text(t.Context(), s, "old_form", question), strings.Replace(question, "q", "a", 1); {
 						case got == want:
