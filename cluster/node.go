@@ -21,7 +21,8 @@ import (
 // revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
 // streamed back. Of the requests without a session, as in 2026-07-28, only those are forwarded that go on with what one
 // process has: a task, the call of an older server that asked a question (package gateway), or an event stream of HTTP+SSE.
-// [Node.Sessions] lets another node go on with the sessions of one that has ended, and [Node.Tasks] have the results of its tasks.
+// [Node.Sessions] lets another node go on with the sessions of one that has ended, [Node.Events] with their streams, and [Node.Tasks] have the
+// results of its tasks.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
 // it on the node that has the session, and there alone: with its headers, and the client's address and certificate.
@@ -51,6 +52,7 @@ type Node struct {
 	renewals renewals
 	retired  atomic.Bool
 	lines    lines
+	events   events
 	leaving  context.Context // ends when Leave is called
 	leave    context.CancelFunc
 	stopped  chan struct{} // closed when Leave has served what it could
@@ -109,6 +111,7 @@ func (n *Node) Join(ctx context.Context) error {
 	n.ended.Go(func() { n.stay(lease) })
 	n.ended.Go(n.renew)
 	n.ended.Go(n.count)
+	n.ended.Go(n.share)
 	return nil
 }
 
@@ -126,6 +129,9 @@ func (n *Node) Seen() int {
 func (n *Node) Retire() {
 	n.retired.Store(true)
 	before := n.open.end()
+	flushing, end := context.WithTimeout(context.Background(), flushTime)
+	_ = n.flush(flushing) // it is logged, and the next one writes them
+	end()
 	n.release()
 	select {
 	case <-before:
@@ -357,6 +363,9 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err != nil {
 		_ = n.server.Close() // the error is that of Shutdown
 	}
+	flushing, end := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	_ = n.flush(flushing) // while the node has its name; that they are lost is logged
+	end()
 	n.leftOnce.Do(func() { close(n.stopped) })
 	n.ended.Wait()
 	n.lines.close(time.Now())

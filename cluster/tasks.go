@@ -17,7 +17,7 @@ import (
 
 // Tasks returns a store for the tasks of an mcp.Server that this node serves at a path (mcp.TaskConfig.Store). The result of a task is
 // then found when the node that ran it has ended; a task that was at work there has failed. Results of more than 512 KiB, and those beyond
-// 16 MiB of this node, are not shared: the server keeps them in its memory.
+// 48 MiB of all nodes, an equal part each, are not shared: the server keeps them in its memory.
 //
 // The State is written when a task begins and when it ends.
 func (n *Node) Tasks(path string) store.Tasks { return &tasks{node: n, path: path} }
@@ -38,8 +38,8 @@ type ownTask struct {
 }
 
 const (
-	// maxTaskBytes bounds the large tasks that one node has in the State, which are results.
-	maxTaskBytes = 16 << 20
+	// maxTaskBytes bounds the large tasks that all nodes have in the State, a part for each. They are results.
+	maxTaskBytes = 48 << 20
 	largeTask    = 4 << 10
 )
 
@@ -139,15 +139,16 @@ func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, had := s.own[key]
-	if s.bytes-before.bytes+t.bytes > maxTaskBytes {
+	most := maxTaskBytes / s.node.Seen()
+	if s.bytes-before.bytes+t.bytes > most {
 		for key, old := range s.own {
 			if !time.Now().Before(old.expires) {
 				s.bytes -= old.bytes
 				delete(s.own, key)
 			}
 		}
-		if before = s.own[key]; s.bytes-before.bytes+t.bytes > maxTaskBytes {
-			return nil, fmt.Errorf("this node has %d bytes of tasks in the cluster, and at most %d", s.bytes, maxTaskBytes)
+		if before = s.own[key]; s.bytes-before.bytes+t.bytes > most {
+			return nil, fmt.Errorf("this node has %d bytes of tasks in the cluster, and at most %d", s.bytes, most)
 		}
 	}
 	if s.own == nil {

@@ -8,7 +8,7 @@ import (
 
 // A node remembers only its large tasks, of which it has few, and forgets one that gets small.
 func TestSmallTasksAreNotCounted(t *testing.T) {
-	s := new(tasks)
+	s := &tasks{node: new(Node)}
 	for i := range 100 {
 		if _, err := s.count(fmt.Sprint(i), ownTask{largeTask, time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"reflect"
 	"time"
@@ -250,6 +251,15 @@ func (c containedTasks) ListTasks(ctx context.Context, owner, after string, limi
 	return ts, err
 }
 
+// containEvents contains a [store.Events] of the user.
+func containEvents(user *usercode.Runner, events store.Events) store.Events {
+	contained := containedEvents{user, events}
+	if shared, ok := events.(store.SharedEvents); ok {
+		return containedSharedEvents{contained, shared}
+	}
+	return contained
+}
+
 // containedEvents is a [store.Events] of the user.
 type containedEvents struct {
 	user  *usercode.Runner
@@ -267,6 +277,33 @@ func (c containedEvents) After(ctx context.Context, stream string, position int6
 
 func (c containedEvents) Forget(ctx context.Context, stream string) error {
 	return c.user.Run(ctx, "store.Events.Forget", func() error { return c.store.Forget(ctx, stream) })
+}
+
+// containedSharedEvents is a [store.SharedEvents] of the user.
+type containedSharedEvents struct {
+	containedEvents
+	shared store.SharedEvents
+}
+
+func (c containedSharedEvents) Begin(ctx context.Context, stream string) error {
+	return c.user.Run(ctx, "store.SharedEvents.Begin", func() error { return c.shared.Begin(ctx, stream) })
+}
+
+func (c containedSharedEvents) Follow(ctx context.Context, stream string, position int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		wanted := true
+		err := c.user.Run(ctx, "store.SharedEvents.Follow", func() error {
+			for e, err := range c.shared.Follow(ctx, stream, position) {
+				if wanted = yield(e, err); !wanted {
+					break
+				}
+			}
+			return nil
+		})
+		if err != nil && wanted {
+			yield(store.Event{}, err)
+		}
+	}
 }
 
 // containedSessions is a [store.Sessions] of the user.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/eventmemory"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/transport/duplex"
@@ -177,8 +178,8 @@ type HTTPConfig struct {
 	KeepAlive time.Duration
 
 	// Events keeps the messages that calls of legacy sessions send on event streams, so that a
-	// client can resume a broken stream with Last-Event-ID. Nil: in memory, at most 64 MiB and 5
-	// minutes.
+	// client can resume a broken stream with Last-Event-ID; with [store.SharedEvents] also at another process that has Sessions. Nil: in
+	// memory, at most 64 MiB and 5 minutes.
 	Events store.Events
 
 	// Sessions keeps sessions of revisions before 2026-07-28, so that another process with the same store can continue them: one
@@ -323,14 +324,14 @@ func (s *Server) init() error {
 			MaxSessions:    orDefault(s.HTTP.MaxSessions, 10_000),
 			KeepAlive:      orDefault(s.HTTP.KeepAlive, 15*time.Second),
 			Stateless:      s.HTTP.Stateless,
-			Events:         new(streamable.MemoryEvents),
+			Events:         new(eventmemory.Store),
 			Retry:          orDefault(s.HTTP.Retry, time.Second),
 			Principal:      s.principalOf,
 			CheckHeaders:   s.checkHeaders,
 			Logger:         logger,
 		}
 		if s.HTTP.Events != nil {
-			s.http.Events = containedEvents{user, s.HTTP.Events}
+			s.http.Events = containEvents(user, s.HTTP.Events)
 		}
 		if s.HTTP.Sessions != nil {
 			s.http.Sessions = containedSessions{user, s.HTTP.Sessions}

@@ -4,7 +4,7 @@
 // keeps them in memory, and states with the caller.
 //
 // Package store/sqlite keeps events and tasks in a file. A store of your own implements one of the
-// interfaces or several; the names of their methods differ.
+// interfaces or several; the names of their methods differ. Several processes share those of a cluster.Node.
 //
 // # Guarantees
 //
@@ -15,6 +15,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 )
 
@@ -31,6 +32,24 @@ type Events interface {
 	After(ctx context.Context, stream string, position int64) ([][]byte, error)
 	// Forget drops a stream. The stream may be unknown.
 	Forget(ctx context.Context, stream string) error
+}
+
+// SharedEvents are Events that several processes share: each sees what the others keep. A client whose process has ended can then
+// resume its streams at the one that continues its session ([Sessions]).
+type SharedEvents interface {
+	Events
+	// Begin is called when a stream begins, before Append.
+	Begin(ctx context.Context, stream string) error
+	// Follow yields what another process keeps of a stream, from the first event after a position. Some events may be missing if they are no
+	// longer kept. An Event without a position comes behind those that there are now. Later ones follow it, until the other process
+	// forgets the stream or ends. After an error nothing follows.
+	Follow(ctx context.Context, stream string, position int64) iter.Seq2[Event, error]
+}
+
+// Event is an event of a stream.
+type Event struct {
+	Position int64
+	Data     []byte
 }
 
 // Tasks keeps tasks and their results.

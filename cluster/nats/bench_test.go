@@ -115,6 +115,28 @@ func BenchmarkScale(b *testing.B) {
 			}
 		})
 	})
+	b.Run("Events", func(b *testing.B) {
+		shared := open(b, list[0], fmt.Sprint("events", b.N))
+		node := &cluster.Node{Name: "n", State: shared, Bus: shared, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler)}
+		if err := node.Join(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		event := []byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"some words"}}`)
+		stream := "" // of two events each
+		timed(b, func(i int) {
+			if i%2 == 0 {
+				time.Sleep(time.Millisecond) // 1,000 calls in a second at most
+				stream = fmt.Sprint("stream", i)
+				_ = node.Events().Begin(b.Context(), stream)
+			}
+			if err := node.Events().Append(b.Context(), stream, int64(i%2+1), event); err != nil {
+				b.Fatal(err)
+			}
+			if i == b.N-1 {
+				node.Leave(context.Background()) // which writes the last ones
+			}
+		})
+	})
 	for _, what := range []string{"open", "continue"} {
 		b.Run(what, func(b *testing.B) {
 			var nodes []*cluster.Node

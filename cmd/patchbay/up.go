@@ -149,7 +149,7 @@ func (c *upCmd) Run(a *app) error {
 	views := made.Views(h.gateway, gateway.Name, func(path string, handler mcp.Handler) *mcp.Server {
 		srv := front(handler)
 		srv.HTTP = h.front.HTTP
-		srv.HTTP.Sessions = h.member.Sessions(path)
+		h.member.Keep(&srv.HTTP, path)
 		return srv
 	})
 	handler := views.All()
@@ -159,7 +159,7 @@ func (c *upCmd) Run(a *app) error {
 		}
 	}
 	h.views, h.front = views, front(handler)
-	h.front.HTTP.Sessions = h.member.Sessions("")
+	h.member.Keep(&h.front.HTTP, "")
 	admin, err := h.listenAdmin(&c.protection)
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func join(ctx context.Context, name, dir, listen string, routes []string) (node 
 	srv := newServer(name)
 	node = &cluster.Node{Name: name, State: shared, Bus: shared, Handler: srv}
 	srv.HTTP.Sessions = node.Sessions("/mcp") // when a machine dies, another one goes on with its sessions
+	srv.HTTP.Events = node.Events()           // and what their streams had for clients
 	srv.Tasks.Store = node.Tasks("/mcp")      // and has the results of its tasks
 	if err := node.Join(ctx); err != nil {
 		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))

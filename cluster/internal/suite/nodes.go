@@ -31,7 +31,7 @@ func Nodes(t *testing.T, join func(t *testing.T) ([]cluster.State, []cluster.Bus
 			test(t, Join(t, states, buses))
 		})
 	}
-	for name, test := range map[string]func(t *testing.T, f *Members){"kept": sessions, "continued": continued, "restarted": restarted, "retired": retired} {
+	for name, test := range map[string]func(t *testing.T, f *Members){"kept": sessions, "continued": continued, "restarted": restarted, "retired": retired, "events": events} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			states, buses := join(t)
@@ -105,7 +105,7 @@ func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bu
 	mux.Handle("/messages", streams)
 	node := &cluster.Node{Name: name, State: state, Bus: bus, Handler: mux, Logger: slog.New(slog.DiscardHandler)}
 	if keep {
-		s.HTTP.Sessions = node.Sessions("/")
+		s.HTTP.Sessions, s.HTTP.Events = node.Sessions("/"), node.Events()
 	}
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
@@ -526,5 +526,60 @@ func retired(t *testing.T, f *Members) {
 	f.finish <- struct{}{}
 	if answer := <-slow; !strings.Contains(answer, at+" was slow") {
 		t.Errorf("the call in progress: %s", answer)
+	}
+}
+
+// events reads at a node what another one keeps of a stream, also when that one has ended.
+func events(t *testing.T, f *Members) {
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	one, two := f.Nodes[0].Events(), f.Nodes[1].Events()
+	add := func(stream string, position int64) {
+		if err := one.Append(ctx, stream, position, fmt.Append(nil, position)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := one.Begin(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(100) {
+		add("a", i+1)
+		add("b", i+1)
+		if i%10 == 0 {
+			time.Sleep(50 * time.Millisecond) // several entries
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	var got []int64
+	for e, err := range two.Follow(ctx, "a", 90) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(e.Data) != fmt.Sprint(e.Position) && e.Position > 0 {
+			t.Errorf("event %d is %s", e.Position, e.Data)
+		}
+		if got = append(got, e.Position); e.Position == 0 {
+			go func() {
+				add("a", 101)
+				time.Sleep(300 * time.Millisecond)
+				add("a", 102)
+				if err := f.Nodes[0].Leave(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+	}
+	if want := []int64{91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 0, 101, 102}; !slices.Equal(got, want) {
+		t.Errorf("followed %v, want %v", got, want)
+	}
+	got = nil
+	for e, err := range two.Follow(ctx, "b", 98) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Position)
+	}
+	if want := []int64{99, 100, 0}; !slices.Equal(got, want) {
+		t.Errorf("of a node that has ended %v is followed, want %v", got, want)
 	}
 }

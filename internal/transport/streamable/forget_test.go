@@ -7,12 +7,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
+	"github.com/patchbay-dev/patchbay/internal/eventmemory"
 )
 
 // countedEvents counts the events that were appended and not forgotten.
 type countedEvents struct {
-	streamable.MemoryEvents
+	eventmemory.Store
 	mu   sync.Mutex
 	kept map[string]int // guarded by mu
 }
@@ -21,14 +21,14 @@ func (c *countedEvents) Append(ctx context.Context, stream string, position int6
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept[stream]++
-	return c.MemoryEvents.Append(ctx, stream, position, event)
+	return c.Store.Append(ctx, stream, position, event)
 }
 
 func (c *countedEvents) Forget(ctx context.Context, stream string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.kept, stream)
-	return c.MemoryEvents.Forget(ctx, stream)
+	return c.Store.Forget(ctx, stream)
 }
 
 // Messages that a call sends after the end of its session are not kept (SHTTP-25-040).

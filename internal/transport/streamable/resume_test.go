@@ -1,7 +1,6 @@
 package streamable_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
-	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
 )
 
 // steps is a handler that emits a notification for each value it receives, and answers when the
@@ -229,40 +227,6 @@ func TestResumeTwiceAtOnce(t *testing.T) {
 		close(next)
 		if !finished(done2) || !slices.Equal(numbers(w2.messages()), []string{"1", "2", "answer"}) {
 			t.Errorf("the later one got %q", w2.messages())
-		}
-	})
-}
-
-func TestMemoryEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m streamable.MemoryEvents
-		ctx := t.Context()
-		after := func(stream string, position int64) (n int) {
-			events, err := m.After(ctx, stream, position)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(events)
-		}
-		big := bytes.Repeat([]byte("x"), 1<<20)
-		for i := range int64(100) {
-			m.Append(ctx, "a", i+1, big)
-		}
-		if n := after("a", 0); n < 50 || n > 64 {
-			t.Errorf("%d MiB are kept, want less than 64", n)
-		}
-		if n := after("a", 99); n != 1 {
-			t.Errorf("behind 99 are %d events, want 1", n)
-		}
-		m.Append(ctx, "b", 1, []byte("x"))
-		m.Forget(ctx, "a")
-		m.Forget(ctx, "unknown")
-		if a, b := after("a", 0), after("b", 0); a != 0 || b != 1 {
-			t.Errorf("after Forget a has %d events and b %d", a, b)
-		}
-		time.Sleep(5 * time.Minute)
-		if n := after("b", 0); n != 0 {
-			t.Errorf("%d events are older than 5 minutes", n)
 		}
 	})
 }

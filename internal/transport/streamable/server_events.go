@@ -250,7 +250,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	defer s.done(sess, &l.run)
 	p := &response{server: s, w: w, left: func() { l.Cancel(nil) }}
 	defer p.end()
-	if !s.listen(l, p, sess, r.Header.Get("Last-Event-ID")) {
+	if !s.listen(r.Context(), l, p, sess, r.Header.Get("Last-Event-ID")) {
 		return
 	}
 	defer l.leave(p)
@@ -266,16 +266,15 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 }
 
 // listen gives l its stream on p, a new one or that of the event lastID. If there is none, it
-// answers the request and returns false.
-func (s *Server) listen(l *listener, p *response, sess *session, lastID string) bool {
+// answers the request and returns false. The context is that of the client.
+func (s *Server) listen(client context.Context, l *listener, p *response, sess *session, lastID string) bool {
 	var st *stream
 	var position int64
 	anew := lastID == ""
 	if !anew {
 		if st, position = sess.find(lastID); st == nil && sess.continued {
-			var call jsonrpc.ID
-			if anew, call = elsewhere(lastID); !call.IsZero() {
-				p.lost(call)
+			var answered bool
+			if anew, answered = s.elsewhere(client, l, p, sess, lastID); answered {
 				return false
 			}
 		}

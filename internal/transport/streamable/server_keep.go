@@ -2,17 +2,13 @@ package streamable
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/store"
 )
 
@@ -222,52 +218,5 @@ func (s *Server) Taken(id string) {
 	s.mu.Unlock()
 	if taken {
 		sess.end(errTaken)
-	}
-}
-
-// Marks in the names of streams, behind a dot: another process that continues the session learns from them what a stream was.
-const (
-	ofNoCall  = "s"
-	ofOneCall = "c" // followed by the id of the request as JSON, in hex
-)
-
-// name makes a name for the stream.
-func (st *stream) name() string {
-	name := rand.Text()
-	if st.session.keeper == nil {
-		return name
-	}
-	if !st.ofCall {
-		return name + "." + ofNoCall
-	}
-	if id := st.call.AppendJSON(nil); len(id) <= 100 {
-		return name + "." + ofOneCall + hex.EncodeToString(id)
-	}
-	return name
-}
-
-// elsewhere returns what a stream of another process was, by the id of an event of it: one for messages outside of calls,
-// or that of a call.
-func elsewhere(eventID string) (ofEvents bool, call jsonrpc.ID) {
-	name, _, _ := strings.Cut(eventID, "-")
-	_, mark, _ := strings.Cut(name, ".")
-	if mark == ofNoCall {
-		return true, call
-	}
-	if raw, ok := strings.CutPrefix(mark, ofOneCall); ok {
-		if id, err := hex.DecodeString(raw); err == nil {
-			call, _ = jsonrpc.ParseID(id) // else of no call
-		}
-	}
-	return false, call
-}
-
-// lost answers a client that resumes the stream of a call whose process has ended.
-func (p *response) lost(call jsonrpc.ID) {
-	defer p.finish(http.StatusOK, false)
-	if p.open() == nil {
-		_ = p.sendEvent("", jsonrpc.AppendError(nil, call, &jsonrpc.Error{ // its client has left
-			Code: jsonrpc.CodeInternal, Message: "the process that ran this request has ended; whether it has done what was asked is not known",
-		}))
 	}
 }

@@ -54,7 +54,19 @@ func (st *stream) eventID(position int64) string {
 	if st.server.Stateless {
 		return ""
 	}
-	return st.id + "-" + strconv.FormatInt(position, 10)
+	return eventID(st.id, position)
+}
+
+func eventID(stream string, position int64) string {
+	return stream + "-" + strconv.FormatInt(position, 10)
+}
+
+// key returns the name under which the events of the stream are kept. Once the stream has an id, it does not change.
+func (st *stream) key() string {
+	if st.server.shared(st.session) == nil {
+		return st.id
+	}
+	return st.session.streamKey(st.id)
 }
 
 // send sends one message, or keeps it for a client that resumes the stream.
@@ -91,7 +103,7 @@ func (st *stream) sendLocked(frame []byte) error {
 		return sent // an ended session cannot be resumed
 	}
 	st.last++
-	kept := st.server.Events.Append(st.session.Context(), st.id, st.last, frame)
+	kept := st.server.Events.Append(st.session.Context(), st.key(), st.last, frame)
 	if kept != nil {
 		st.server.Logger.Error("event not kept for a resumption", "conn", st.session.name, "err", kept)
 	}
@@ -111,6 +123,7 @@ func (st *stream) beginLocked() {
 		return // it cannot be resumed
 	}
 	st.session.keepStream(st)
+	st.share()
 	st.conn.watch(st)
 	if st.primes {
 		// The next send gets the error.
@@ -209,7 +222,7 @@ func (st *stream) resume(p *response, position int64) bool {
 		}
 		position = st.last // the client may have events whose arrival is unknown
 	}
-	events, err := st.server.Events.After(st.session.Context(), st.id, position)
+	events, err := st.server.Events.After(st.session.Context(), st.key(), position)
 	if err != nil {
 		st.server.Logger.Error("read the events of a stream", "conn", st.session.name, "err", err)
 	}
@@ -241,7 +254,7 @@ func (sess *session) keepStream(st *stream) {
 	var gone []string
 	for i := 0; len(sess.streams) >= maxStreams && i < len(sess.streams); {
 		if old := sess.streams[i]; old.quiet.Load() {
-			gone = append(gone, old.id)
+			gone = append(gone, old.key())
 			sess.streams = slices.Delete(sess.streams, i, i+1)
 		} else {
 			i++
@@ -249,14 +262,14 @@ func (sess *session) keepStream(st *stream) {
 	}
 	sess.streams = append(sess.streams, st)
 	sess.mu.Unlock()
-	for _, id := range gone {
-		st.server.forget(id)
+	for _, key := range gone {
+		st.server.forget(key)
 	}
 }
 
 // forget drops the kept events of a stream.
-func (s *Server) forget(id string) {
-	if err := s.Events.Forget(context.Background(), id); err != nil {
+func (s *Server) forget(key string) {
+	if err := s.Events.Forget(context.Background(), key); err != nil {
 		s.Logger.Warn("events of a stream not dropped", "err", err)
 	}
 }
@@ -268,16 +281,15 @@ func (sess *session) dropStreams() {
 	sess.streams = nil
 	sess.mu.Unlock()
 	for _, st := range streams {
-		st.server.forget(st.id)
+		st.server.forget(st.key())
 	}
 }
 
 // find returns the stream and the position that an event id names, nil for none
 // of this session.
 func (sess *session) find(eventID string) (*stream, int64) {
-	id, after, ok := strings.Cut(eventID, "-")
-	position, err := strconv.ParseInt(after, 10, 64)
-	if !ok || err != nil || position < 0 || strconv.FormatInt(position, 10) != after {
+	id, position, ok := splitID(eventID)
+	if !ok {
 		return nil, 0
 	}
 	sess.mu.Lock()
@@ -288,6 +300,13 @@ func (sess *session) find(eventID string) (*stream, int64) {
 		}
 	}
 	return nil, 0
+}
+
+// splitID returns the stream and the position that an event id names.
+func splitID(eventID string) (stream string, position int64, ok bool) {
+	stream, after, _ := strings.Cut(eventID, "-")
+	position, err := strconv.ParseInt(after, 10, 64)
+	return stream, position, err == nil && position >= 0 && strconv.FormatInt(position, 10) == after
 }
 
 // prime makes the response an event stream that begins with an event without a message, with an

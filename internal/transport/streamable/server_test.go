@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/eventmemory"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/streamable"
@@ -54,7 +55,7 @@ func newServerOf(t testing.TB, revisions []*revision.Table, tools engine.Handler
 	}
 	e.Init()
 	return &streamable.Server{
-		Events: new(streamable.MemoryEvents), Retry: time.Second,
+		Events: new(eventmemory.Store), Retry: time.Second,
 		Engine: e, MaxBody: 1 << 20, MaxDepth: 128, KeepAlive: 15 * time.Second,
 		SessionIdle: 30 * time.Minute, MaxSessions: 100, Logger: e.Logger,
 	}

@@ -41,7 +41,6 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
-	"github.com/patchbay-dev/patchbay/store"
 )
 
 // Options configure [Open]. All fields are required.
@@ -366,16 +365,16 @@ func (m *Member) Lock() func(ctx context.Context, server string) (gateway.Lock, 
 	}
 }
 
-// Sessions keeps the sessions of a server at a path below the endpoint, "" for the endpoint itself, so that another node goes on with
-// them; nil: they end with this process.
-func (m *Member) Sessions(path string) store.Sessions {
+// Keep keeps the sessions of a server at a path below the endpoint, "" for the endpoint itself, with what their streams carry, so that
+// another node goes on with them. Without a cluster they end with this process.
+func (m *Member) Keep(of *mcp.HTTPConfig, path string) {
 	if m == nil {
-		return nil
+		return
 	}
 	if path != "" {
 		path = "/" + path
 	}
-	return m.node.Sessions(listen.Path + path)
+	of.Sessions, of.Events = m.node.Sessions(listen.Path+path), m.node.Events()
 }
 
 // Seen returns how many nodes there are, this one included.

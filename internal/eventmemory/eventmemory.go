@@ -1,4 +1,5 @@
-package streamable
+// Package eventmemory keeps the events of streams in memory.
+package eventmemory
 
 import (
 	"bytes"
@@ -8,15 +9,15 @@ import (
 	"time"
 )
 
-// Bounds of MemoryEvents.
+// Bounds of what is kept.
 const (
-	maxEventBytes = 64 << 20
-	maxEventAge   = 5 * time.Minute
+	MaxBytes = 64 << 20
+	MaxAge   = 5 * time.Minute
 )
 
-// MemoryEvents is a [store.Events] in memory. It keeps at most 64 MiB, for at most 5 minutes; the
+// A Store is a [store.Events] in memory. It keeps at most MaxBytes, for at most MaxAge; the
 // oldest events are dropped first. The zero value is ready for use.
-type MemoryEvents struct {
+type Store struct {
 	mu      sync.Mutex
 	streams map[string][]*list.Element // in order of their positions; guarded by mu
 	all     list.List                  // of *keptEvent, oldest first; guarded by mu
@@ -36,7 +37,7 @@ type keptEvent struct {
 func (k *keptEvent) size() int { return len(k.event) + 200 }
 
 // Append implements [store.Events].
-func (m *MemoryEvents) Append(_ context.Context, stream string, position int64, event []byte) error {
+func (m *Store) Append(_ context.Context, stream string, position int64, event []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := &keptEvent{stream, position, bytes.Clone(event), time.Now()}
@@ -51,13 +52,13 @@ func (m *MemoryEvents) Append(_ context.Context, stream string, position int64, 
 }
 
 // schedule sets the timer to the expiry of the oldest event, if there is one; mu is held.
-func (m *MemoryEvents) schedule(now time.Time) {
+func (m *Store) schedule(now time.Time) {
 	oldest := m.all.Front()
 	if m.due || oldest == nil {
 		return
 	}
 	m.due = true
-	wait := maxEventAge - now.Sub(oldest.Value.(*keptEvent).at)
+	wait := MaxAge - now.Sub(oldest.Value.(*keptEvent).at)
 	if m.timer == nil {
 		m.timer = time.AfterFunc(wait, m.expire)
 		return
@@ -66,7 +67,7 @@ func (m *MemoryEvents) schedule(now time.Time) {
 }
 
 // expire drops expired events. It runs on the timer.
-func (m *MemoryEvents) expire() {
+func (m *Store) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.due = false
@@ -76,7 +77,7 @@ func (m *MemoryEvents) expire() {
 }
 
 // After implements [store.Events].
-func (m *MemoryEvents) After(_ context.Context, stream string, position int64) ([][]byte, error) {
+func (m *Store) After(_ context.Context, stream string, position int64) ([][]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prune(time.Now())
@@ -90,7 +91,7 @@ func (m *MemoryEvents) After(_ context.Context, stream string, position int64) (
 }
 
 // Forget implements [store.Events].
-func (m *MemoryEvents) Forget(_ context.Context, stream string) error {
+func (m *Store) Forget(_ context.Context, stream string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.streams[stream] {
@@ -102,10 +103,10 @@ func (m *MemoryEvents) Forget(_ context.Context, stream string) error {
 }
 
 // prune drops expired events, and the oldest ones over the bound; mu is held.
-func (m *MemoryEvents) prune(now time.Time) {
+func (m *Store) prune(now time.Time) {
 	for e := m.all.Front(); e != nil; e = m.all.Front() {
 		k := e.Value.(*keptEvent)
-		if m.bytes <= maxEventBytes && now.Sub(k.at) < maxEventAge {
+		if m.bytes <= MaxBytes && now.Sub(k.at) < MaxAge {
 			return
 		}
 		m.bytes -= k.size()

@@ -1,4 +1,4 @@
-package streamable
+package eventmemory
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // Events expire on their own, even if the server gets no requests.
 func TestEventsExpireOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var m MemoryEvents
+		var m Store
 		held := func() int {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -34,7 +34,7 @@ func TestEventsExpireOnTheirOwn(t *testing.T) {
 			}
 		}
 		add(3) // the timer is set again after a pause
-		time.Sleep(maxEventAge)
+		time.Sleep(MaxAge)
 		synctest.Wait()
 		if n := held(); n != 0 || m.bytes != 0 || len(m.streams) != 0 {
 			t.Errorf("%d events of %d bytes in %d streams held, want none", n, m.bytes, len(m.streams))

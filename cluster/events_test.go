@@ -1,0 +1,394 @@
+package cluster_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
+)
+
+// eventNodes returns joined nodes that serve nothing.
+func eventNodes(t *testing.T, state cluster.State, bus cluster.Bus, names ...string) []*cluster.Node {
+	t.Helper()
+	var list []*cluster.Node
+	for _, name := range names {
+		n := &cluster.Node{Name: name, State: state, Bus: bus, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler)}
+		if err := n.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Leave(context.Background()) })
+		list = append(list, n)
+	}
+	return list
+}
+
+func appendEvent(t *testing.T, to store.Events, stream string, position int64, data string) {
+	t.Helper()
+	if err := to.Append(t.Context(), stream, position, []byte(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// followed returns what a follower gets: positions with data, and "now" behind what there was.
+func followed(t *testing.T, from store.SharedEvents, stream string, position int64) (got []string) {
+	t.Helper()
+	for e, err := range from.Follow(t.Context(), stream, position) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case e.Position == 0:
+			got = append(got, "now")
+		default:
+			got = append(got, fmt.Sprint(e.Position, string(e.Data)))
+		}
+	}
+	return got
+}
+
+// A node finds the events of another one, of one stream alone, in order and once each, also those that come later, until that node
+// forgets the stream or ends.
+func TestEventsAtAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(cluster.Memory)
+		nodes := eventNodes(t, m, m, "n0", "n1")
+		one, two := nodes[0].Events(), nodes[1].Events()
+		for _, stream := range []string{"a", "b", "c"} {
+			if err := one.Begin(t.Context(), stream); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range int64(30) {
+			appendEvent(t, one, "a", i+1, `{"a":1}`)
+			appendEvent(t, one, "b", i+1, `{"b":"<&>"}`)
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		go func() {
+			time.Sleep(10 * time.Second)
+			one.Append(context.Background(), "a", 31, []byte(`"late"`))
+			one.Append(context.Background(), "b", 31, []byte(`"other"`))
+			time.Sleep(10 * time.Second)
+			one.Forget(context.Background(), "a")
+		}()
+		want := []string{`28{"a":1}`, `29{"a":1}`, `30{"a":1}`, "now", `31"late"`}
+		begun := time.Now()
+		if got := followed(t, two, "a", 27); !slices.Equal(got, want) {
+			t.Errorf("followed %q, want %q", got, want)
+		}
+		if took := time.Since(begun); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("following ended after %v, want 20 s", took)
+		}
+		if got := followed(t, two, "unknown", 0); !slices.Equal(got, []string{"now"}) {
+			t.Errorf("of an unknown stream %q is followed", got)
+		}
+		go func() {
+			time.Sleep(10 * time.Second)
+			one.Append(context.Background(), "c", 1, []byte(`"last"`))
+			nodes[0].Leave(context.Background()) // at once
+		}()
+		if got, want := followed(t, two, "c", -1), []string{"now", `1"last"`}; !slices.Equal(got, want) {
+			t.Errorf("followed %q of a node that ends, want %q", got, want)
+		}
+		want = []string{`30{"b":"<&>"}`, `31"other"`, "now"}
+		if got := followed(t, two, "b", 29); !slices.Equal(got, want) {
+			t.Errorf("followed %q of a node that has ended, want %q", got, want)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := followed(t, two, "b", 0); !slices.Equal(got, []string{"now"}) {
+			t.Errorf("after 5 minutes %q is followed", got)
+		}
+	})
+}
+
+// The State has at most 64 MiB of all nodes, the newest ones of each; neither names of streams nor large events are in it.
+func TestEventsAreBounded(t *testing.T) {
+	m := new(cluster.Memory)
+	nodes := eventNodes(t, m, m, "n0", "n1")
+	one, two := nodes[0].Events(), nodes[1].Events()
+	const each = 300 << 10
+	data := `"` + strings.Repeat("x", each-2) + `"`
+	for i := range int64(200) { // 59 MiB
+		appendEvent(t, one, fmt.Sprint("stream", i), 1, data)
+		if i%20 == 19 {
+			time.Sleep(150 * time.Millisecond)
+		}
+	}
+	appendEvent(t, one, "huge", 1, `"`+strings.Repeat("x", 600<<10)+`"`)
+	appendEvent(t, one, "huge", 2, `"small"`)
+	shared := func() (bytes int) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for c, err := range m.Watch(ctx, "event") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Key == "" {
+				break
+			}
+			bytes += len(c.Value)
+			if strings.Contains(string(c.Value), "stream1") {
+				t.Fatal("the State has the name of a stream")
+			}
+		}
+		return bytes
+	}
+	state := func() string {
+		return fmt.Sprint("huge ", positions(t, two, "huge"), ", first ", positions(t, two, "stream0"), ", last ", positions(t, two, "stream199"), ", about 32 MiB ", shared()>>20 >= 24 && shared()>>20 <= 33)
+	}
+	const want = "huge [2], first [], last [1], about 32 MiB true"
+	for deadline := time.Now().Add(time.Minute); state() != want; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("shared: %s (%d bytes), want %s", state(), shared(), want)
+		}
+	}
+}
+
+// positions returns those that a stream has now.
+func positions(t *testing.T, from store.SharedEvents, stream string) (list []int64) {
+	t.Helper()
+	for e, err := range from.Follow(t.Context(), stream, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Position == 0 {
+			break
+		}
+		list = append(list, e.Position)
+	}
+	return list
+}
+
+// failing is a State that takes nothing while it is off.
+type failing struct {
+	cluster.State
+	off chan struct{} // has a value while it is off
+}
+
+func (f failing) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	if len(f.off) > 0 && strings.HasPrefix(key, "event.") {
+		return 0, fmt.Errorf("off")
+	}
+	return f.State.Put(ctx, key, value, version, ttl)
+}
+
+// Events wait for a State that does not answer for a while.
+func TestEventsWaitForTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(cluster.Memory)
+		off := make(chan struct{}, 1)
+		nodes := eventNodes(t, failing{m, off}, m, "n0", "n1")
+		one, two := nodes[0].Events(), nodes[1].Events()
+		off <- struct{}{}
+		appendEvent(t, one, "a", 1, `1`)
+		time.Sleep(time.Minute)
+		appendEvent(t, one, "a", 2, `2`)
+		time.Sleep(time.Minute)
+		if got := positions(t, two, "a"); got != nil {
+			t.Errorf("positions %v were shared without the State", got)
+		}
+		<-off
+		time.Sleep(2 * time.Second)
+		if got := positions(t, two, "a"); !slices.Equal(got, []int64{1, 2}) {
+			t.Errorf("positions %v are shared, want 1 and 2", got)
+		}
+		if events, err := one.After(t.Context(), "a", 0); len(events) != 2 || err != nil {
+			t.Errorf("at its node, %q is kept: %v", events, err)
+		}
+	})
+}
+
+// A client of 2025-11-25 resumes the stream of a call at another node, when its own has ended: it gets the messages that it has not got,
+// once, and the answer, whether it was there already or comes later from a node that ends in order. A client of another session does not.
+func TestStreamsOutliveNodes(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	type member struct {
+		*cluster.Node
+		srv *mcp.Server
+		web *httptest.Server
+	}
+	var nodes []member
+	steps := [3]chan string{make(chan string), make(chan string), make(chan string)} // of calls
+	for i := range 2 {
+		srv := &mcp.Server{Name: "s", Version: "1"}
+		srv.HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
+		mcp.AddTool(srv, mcp.Tool{Name: "work"}, func(ctx context.Context, in struct {
+			N int `json:"n"`
+		}) (string, error) {
+			done := 0
+			for s := range steps[in.N] {
+				if s == "end" {
+					break
+				}
+				done++
+				mcp.Progress(ctx, float64(done), 0, s)
+			}
+			return fmt.Sprint("done ", done), nil
+		})
+		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: srv, Logger: slog.New(slog.DiscardHandler)}
+		srv.HTTP.Sessions, srv.HTTP.Events = node.Sessions("/"), node.Events()
+		if err := node.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		web := httptest.NewServer(node)
+		t.Cleanup(func() {
+			web.CloseClientConnections()
+			node.Leave(context.Background())
+			srv.Shutdown(context.Background())
+			web.Close()
+		})
+		nodes = append(nodes, member{node, srv, web})
+	}
+	send := func(url, method, user, session, last, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"User": {user}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Body.Close() })
+		return w
+	}
+	open := func(user string) string {
+		w := send(nodes[0].web.URL, "POST", user, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+		return w.Header.Get("Mcp-Session-Id")
+	}
+	type event struct {
+		id      string
+		message struct {
+			ID     json.RawMessage
+			Params struct{ Message string }
+			Result struct{ Content []struct{ Text string } }
+			Error  struct{ Message string }
+		}
+	}
+	next := func(from *bufio.Scanner) (e event, ok bool) {
+		t.Helper()
+		for from.Scan() {
+			line := from.Text()
+			if id, ok := strings.CutPrefix(line, "id: "); ok {
+				e.id = id
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok && data != "" {
+				if err := json.Unmarshal([]byte(data), &e.message); err != nil {
+					t.Fatal(err)
+				}
+				return e, true
+			}
+		}
+		return e, false
+	}
+	const work = `{"jsonrpc":"2.0","id":%[1]d,"method":"tools/call","params":{"name":"work","arguments":{"n":%[1]d},"_meta":{"progressToken":1}}}`
+	ann, eve := open("ann"), open("eve")
+	call := func(id int) (last string) {
+		go func() { steps[id] <- "step 1" }() // with which the answer begins
+		w := send(nodes[0].web.URL, "POST", "ann", ann, "", fmt.Sprintf(work, id))
+		from := bufio.NewScanner(w.Body)
+		for i := range 2 {
+			if i == 1 {
+				steps[id] <- "step 2"
+			}
+			e, ok := next(from)
+			if !ok || e.message.Params.Message != fmt.Sprint("step ", i+1) {
+				t.Fatalf("event %d is %+v, %v", i, e, ok)
+			}
+			if i == 0 {
+				last = e.id // the client loses what follows
+			}
+		}
+		w.Body.Close()
+		return last
+	}
+	ended, running, lost := call(0), call(1), call(2)
+	steps[0] <- "step 3"
+	steps[0] <- "end"
+	outside := send(nodes[0].web.URL, "GET", "ann", ann, "", "") // messages outside of calls
+	from := bufio.NewScanner(outside.Body)
+	var ids []string
+	for i := range 3 {
+		mcp.AddTool(nodes[0].srv, mcp.Tool{Name: fmt.Sprint("new", i)}, func(context.Context, struct{}) (string, error) { return "", nil })
+		e, ok := next(from)
+		if !ok {
+			t.Fatal("a stream outside of calls has ended")
+		}
+		ids = append(ids, e.id)
+	}
+	outside.Body.Close()
+	time.Sleep(300 * time.Millisecond)
+	nodes[0].Retire() // the other one has the session with its next request
+	texts := func(user, session, last string) (status int, got []string) {
+		w := send(nodes[1].web.URL, "GET", user, session, last, "")
+		for from := bufio.NewScanner(w.Body); ; {
+			e, ok := next(from)
+			switch {
+			case !ok:
+				return w.StatusCode, got
+			case e.message.Params.Message != "":
+				got = append(got, e.message.Params.Message)
+			case e.message.Error.Message != "":
+				got = append(got, e.message.Error.Message)
+			case len(e.message.Result.Content) > 0:
+				got = append(got, e.message.Result.Content[0].Text)
+			}
+		}
+	}
+	if _, got := texts("ann", ann, ended); !slices.Equal(got, []string{"step 2", "step 3", "done 3"}) {
+		t.Errorf("of a call that had ended the client gets %q", got)
+	}
+	outside = send(nodes[1].web.URL, "GET", "ann", ann, ids[0], "")
+	from = bufio.NewScanner(outside.Body)
+	for _, want := range ids[1:] {
+		if e, ok := next(from); e.id != want || !ok {
+			t.Errorf("outside of calls the client gets event %q, want %q", e.id, want)
+		}
+	}
+	mcp.AddTool(nodes[1].srv, mcp.Tool{Name: "newer"}, func(context.Context, struct{}) (string, error) { return "", nil })
+	if e, ok := next(from); !ok || slices.Contains(ids, e.id) || e.id == "" {
+		t.Errorf("then the stream goes on with %q, %v", e.id, ok)
+	}
+	outside.Body.Close()
+	const unknown = "the process that ran this request has ended; whether it has done what was asked is not known"
+	if _, got := texts("eve", eve, ended); !slices.Equal(got, []string{unknown}) {
+		t.Errorf("a client of another session gets %q", got)
+	}
+	results := make(chan []string, 2)
+	for _, last := range []string{running, lost} {
+		go func() {
+			_, got := texts("ann", ann, last)
+			results <- got
+		}()
+	}
+	time.Sleep(200 * time.Millisecond)
+	steps[1] <- "later"
+	steps[1] <- "end"
+	if got, want := <-results, []string{"step 2", "later", "done 3"}; !slices.Equal(got, want) {
+		t.Errorf("of a call that has ended since the client gets %q, want %q", got, want)
+	}
+	nodes[0].Leave(t.Context())
+	if got, want := <-results, []string{"step 2", unknown}; !slices.Equal(got, want) {
+		t.Errorf("of a call whose node has ended the client gets %q, want %q", got, want)
+	}
+	close(steps[2])
+}
