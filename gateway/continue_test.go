@@ -34,7 +34,8 @@ func twoGateways(t *testing.T, servers map[string]func() *farm) (nodes []*cluste
 		}
 		t.Cleanup(end)
 		ends = append(ends, end)
-		g := &gateway.Gateway{Name: "gw", TaskKeys: [][]byte{[]byte("a key that both nodes have")}}
+		node := &cluster.Node{Name: name, State: shared, Bus: shared}
+		g := &gateway.Gateway{Name: "gw", TaskKeys: [][]byte{[]byte("a key that both nodes have")}, Tasks: node.Tasks("gateway")}
 		var ready sync.WaitGroup
 		for source, newFarm := range servers {
 			f := newFarm()
@@ -50,7 +51,7 @@ func twoGateways(t *testing.T, servers map[string]func() *farm) (nodes []*cluste
 		}
 		ready.Wait()
 		srv := &mcp.Server{Name: "gw", Handler: g, OnSession: g.Continues, State: mcp.StateConfig{Keys: [][]byte{[]byte("a key that both nodes have")}}}
-		node := &cluster.Node{Name: name, State: shared, Bus: shared, Handler: srv}
+		node.Handler = srv
 		srv.HTTP.Sessions = node.Sessions("/mcp")
 		if err := node.Join(t.Context()); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // Gateway routes requests to upstreams. The zero value with a Name works and has none. Upstreams
@@ -34,6 +35,11 @@ type Gateway struct {
 	// all open. Gateways that appear as one need the same, of 32 random bytes each: one of them then answers for a task that another
 	// one has begun, which may have ended. Nil: a random key. Set it before the first request.
 	TaskKeys [][]byte
+
+	// Tasks keeps the states of tasks that end with this process, those of servers that it has started and those that it makes itself
+	// for clients of 2025-11-25. Of gateways that appear as one and share it, one answers for such a task of another one that has ended:
+	// with its result, or that its outcome is not known. Nil: they end with their gateway. Set it before the first request.
+	Tasks store.Tasks
 
 	// Lock takes a server of class [Exclusive] for the one of its callers here that has it, so that of all gateways that appear as
 	// one only one uses it. It waits until ctx ends; the error then wraps [ErrInUse] if another gateway has the server. If nil, no

@@ -121,6 +121,12 @@ func TestNodesGoOnWithCallsAndTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer last.Close()
+			if rev == mcp.V2025_11_25 { // whose tasks the gateway watches
+				if info, err := last.Task(task.ID).Info(t.Context()); err != nil || info.Status != "failed" || !strings.Contains(info.Message, "whether the task has done what was asked is not known") {
+					t.Errorf("%+v, %v", info, err)
+				}
+				return
+			}
 			if info, err := last.Task(task.ID).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist or has expired, or has ended with the node that had it") {
 				t.Errorf("%+v, %v", info, err)
 			}
@@ -214,6 +220,101 @@ func findTasks(t *testing.T, front, rev mcp.Revision) {
 	if info, err := client(last, "bob").Task(ids["deploy"]).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("another principal: %+v, %v", info, err)
 	}
+}
+
+// A task that ends with its node, at a server that the node has started or made for a client of 2025-11-25, is told by the other node when its own
+// has ended: with its result, or that the outcome is not known; only to its principal, and behind the middleware of its server.
+func TestNodesTellOfTasksThatEndedWithOne(t *testing.T) {
+	for _, c := range []struct {
+		front, back mcp.Revision
+		remote      bool
+	}{
+		{mcp.V2025_11_25, mcp.V2025_11_25, false}, {mcp.V2026_07_28, mcp.V2025_11_25, false},
+		{mcp.V2025_11_25, mcp.V2026_07_28, false}, {mcp.V2025_11_25, mcp.V2026_07_28, true},
+	} {
+		t.Run(fmt.Sprint(c.front, " to ", c.back, ", remote ", c.remote), func(t *testing.T) { keptTasks(t, c.front, c.back, c.remote) })
+	}
+}
+
+func keptTasks(t *testing.T, front, back mcp.Revision, remote bool) {
+	tools := func(_ int, ops *mcp.Server) {
+		ops.Tasks.Poll = 10 * time.Millisecond
+		optional := mcp.ToolExecution{TaskSupport: mcp.TaskRequired}
+		mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: optional}, func(context.Context, struct{}) (string, error) { return "deployed", nil })
+		mcp.AddTool(ops, mcp.Tool{Name: "fail", Execution: optional}, func(context.Context, struct{}) (string, error) { return "", mcp.Errorf(-32000, "no disk") })
+		mcp.AddTool(ops, mcp.Tool{Name: "hang", Execution: optional}, func(ctx context.Context, _ struct{}) (string, error) {
+			select {
+			case <-ctx.Done():
+			case <-t.Context().Done():
+			}
+			return "", context.Cause(ctx)
+		})
+	}
+	newFarm := func() *farm { return &farm{rev: back, more: tools} }
+	if remote {
+		ops := &mcp.Server{Name: "ops", Version: "1"}
+		tools(0, ops)
+		at := inTurn(t, []http.Handler{ops})
+		newFarm = func() *farm { return &farm{rev: back, url: at.URL} }
+	}
+	nodes, ends := twoGateways(t, map[string]func() *farm{"ops": newFarm})
+	for _, at := range nodes {
+		at.Handler.(*mcp.Server).HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
+	}
+	client := func(node int, user string) *mcp.Session {
+		s, err := (&mcp.Client{Name: "c", Revisions: []mcp.Revision{front}, Header: http.Header{"User": {user}}}).Dial(t.Context(), inTurn(t, nodes[node:node+1]).URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ids := map[string]string{}
+	first := client(0, "ann")
+	for _, tool := range []string{"deploy", "fail", "hang"} {
+		task, err := first.StartTask(t.Context(), "ops_"+tool, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[tool] = task.ID
+		if tool != "hang" {
+			task.Wait(t.Context())
+		}
+	}
+	first.Close()
+	for _, tool := range []string{"deploy", "fail"} { // also asked at the other node, while its own lives
+		if info, err := client(1, "ann").Task(ids[tool]).Info(t.Context()); err != nil || info.Status == "working" {
+			t.Errorf("%s while its node lives: %+v, %v", tool, info, err)
+		}
+	}
+	if err := nodes[0].Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for tool, want := range map[string]string{"deploy": "completed, deployed", "fail": "failed, no disk", "hang": "failed, has ended; whether the task has done what was asked is not known"} {
+		task := client(1, "ann").Task(ids[tool])
+		info, err := task.Info(t.Context())
+		if err != nil || info.ID != ids[tool] {
+			t.Errorf("%s: %+v, %v", tool, info, err)
+			continue
+		}
+		got := info.Status + ", "
+		if res, err := task.Wait(t.Context()); err != nil {
+			got += err.Error()
+		} else {
+			got += res.Text()
+		}
+		status, words, _ := strings.Cut(want, ", ")
+		if !strings.HasPrefix(got, status) || !strings.Contains(got, words) {
+			t.Errorf("%s: %s, want %s", tool, got, want)
+		}
+		if info, err := client(1, "bob").Task(ids[tool]).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {
+			t.Errorf("%s to another principal: %+v, %v", tool, info, err)
+		}
+	}
+	if err := client(1, "bob").Task(ids["hang"]).Cancel(t.Context()); err == nil {
+		t.Error("another principal cancels")
+	}
+	ends[0]()
 }
 
 // A result that does not come is an error of that request, and not the end of a task that another gateway has begun.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -20,6 +21,9 @@ import (
 // asking the server: the server's own answer would differ, and it may have hidden tools or accept
 // other spellings.
 func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
+	if id, ok := ctx.Value(keptTaskKey{}).(string); ok && revision.OfTasks(method) {
+		return up.g.aboutKept(ctx, id, method)
+	}
 	req := &mcp.Request{Method: method, Params: params}
 	if _, err := up.missing(ctx, req); err != nil {
 		return nil, err

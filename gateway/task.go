@@ -50,13 +50,20 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	}
 	up, tag, own := g.ownerOfTask(ctx, id)
 	if up == nil {
-		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s", node.UnknownTask(id))
+		if up, tag, own, err = g.keptTask(ctx, id); err != nil {
+			return nil, err
+		}
+		ctx = context.WithValue(ctx, keptTaskKey{}, id)
 	}
 	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
 		who.can = tag // the task is at the connection where it began
 		ctx = who.as(ctx)
 	}
-	res, err := up.handle(g.naming(ctx, up), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
+	params := jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own))
+	res, err := up.handle(g.naming(ctx, up), req.Method, params)
+	if g.unknown(ctx, err, id) { // it was made by another gateway, at a server that this one reaches too
+		res, err = up.handle(context.WithValue(ctx, keptTaskKey{}, id), req.Method, params)
+	}
 	if err != nil {
 		return nil, up.aboutTask(ctx, req.Method, err, id, own)
 	}
@@ -103,7 +110,11 @@ func (e *taskError) Unwrap() []error { return []error{e.told, e.refusal} }
 // decide who may ask for them.
 func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
 	tag := up.tagOf(ctx)
-	return forward.WithTaskID(ctx, up.lasts(), func(principal, id string) string { return node.Task(ctx, g.taskID(principal, up, tag, id)) })
+	name := func(principal, id string) string { return node.Task(ctx, g.taskID(principal, up, tag, id)) }
+	if g.Tasks == nil {
+		return forward.WithTaskID(ctx, up.lasts(), name, nil)
+	}
+	return forward.WithTaskID(ctx, up.lasts(), name, func(principal, id string, state json.RawMessage) { g.keep(principal, name(principal, id), state) })
 }
 
 // ofTask replaces the id of a task of an upstream by the gateway's.
@@ -125,19 +136,25 @@ func (g *Gateway) taskID(principal string, up *upstream, tag, own string) string
 // ownerOfTask returns the upstream of a task of the caller, the tag of its connection, and the
 // upstream's own id. The upstream is nil if the caller has no such task.
 func (g *Gateway) ownerOfTask(ctx context.Context, id string) (up *upstream, tag, own string) {
-	_, id = node.OfTask(id)
-	name, rest, _ := strings.Cut(id, "/")
-	seal, rest, _ := strings.Cut(rest, "/")
-	tag, own, ok := strings.Cut(rest, "/")
-	if !ok {
+	up, seal, tag, own := g.partsOf(id)
+	if up == nil || !g.sealed(seal, principalOf(ctx), up, tag, own) {
 		return nil, "", ""
 	}
+	return up, tag, own
+}
+
+// partsOf takes an id apart, whose seal may be wrong. The upstream is nil if the gateway has none of that name.
+func (g *Gateway) partsOf(id string) (up *upstream, seal, tag, own string) {
+	_, id = node.OfTask(id)
+	name, rest, _ := strings.Cut(id, "/")
+	seal, rest, _ = strings.Cut(rest, "/")
+	tag, own, ok := strings.Cut(rest, "/")
 	for _, up := range g.upstreams() {
-		if url.PathEscape(up.name) == name && g.sealed(seal, principalOf(ctx), up, tag, own) {
-			return up, tag, own
+		if ok && url.PathEscape(up.name) == name {
+			return up, seal, tag, own
 		}
 	}
-	return nil, "", ""
+	return nil, "", "", ""
 }
 
 // principalOf returns the principal of the caller, or "".

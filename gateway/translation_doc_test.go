@@ -22,7 +22,7 @@ func TestTranslationDocument(t *testing.T) {
 	}
 	folders := map[string]string{
 		"gateway": ".", "mcp": "../mcp", "interop": "../interop", "revision": "../internal/revision", "engine": "../internal/engine",
-		"streamable": "../internal/transport/streamable", "sse": "../internal/transport/sse", "duplex": "../internal/transport/duplex",
+		"streamable": "../internal/transport/streamable", "eventmemory": "../internal/eventmemory", "sse": "../internal/transport/sse", "duplex": "../internal/transport/duplex",
 	}
 	code := map[string]string{} // the tests of a folder
 	for name, folder := range folders {

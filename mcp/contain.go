@@ -202,7 +202,21 @@ func absent(c Content) bool {
 // serveWeb serves an HTTP request. Functions that are called before the request is parsed, such as
 // HTTPConfig.Principal, are user code too.
 func (s *Server) serveWeb(h http.Handler, w http.ResponseWriter, r *http.Request) {
-	err := s.eng.User.Run(r.Context(), "ServeHTTP", func() error { h.ServeHTTP(w, r); return nil })
+	aborted := false
+	err := s.eng.User.Run(r.Context(), "ServeHTTP", func() error {
+		defer func() {
+			if v := recover(); v == http.ErrAbortHandler {
+				aborted = true
+			} else if v != nil {
+				panic(v)
+			}
+		}()
+		h.ServeHTTP(w, r)
+		return nil
+	})
+	if aborted { // by a node that was to answer: the connection has to break
+		panic(http.ErrAbortHandler)
+	}
 	if err != nil {
 		http.Error(w, "internal error", http.StatusInternalServerError)
 	}

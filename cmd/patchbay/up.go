@@ -125,7 +125,7 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	defer h.member.Close(a.ctx)
-	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed, TaskKeys: h.member.Keys(), Lock: h.member.Lock()}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed, TaskKeys: h.member.Keys(), Tasks: h.member.Tasks(), Lock: h.member.Lock()}
 	h.servers = h.newServers(c.Share, c.Knows()) // before the counters, which report on them
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)

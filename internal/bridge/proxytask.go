@@ -126,6 +126,9 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	r.proxies[id] = t
 	r.mu.Unlock()
 	lasts := call.TasksLast()
+	if !lasts {
+		own.KeepTask(id, handle)
+	}
 	going, _ := r.cancels.add(context.Background()) // there is time for it: d is open
 	going.doneAfter(func() {
 		defer close(t.done)
@@ -136,6 +139,9 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 		t.Close()
 		x.Forget()
 		r.proxyEnded(t)
+		if !lasts && going.ctx.Err() == nil {
+			own.KeepTask(id, r.proxyOver(own, t, setter(handle)))
+		}
 		time.AfterFunc(proxyTime, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -285,13 +291,7 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 	state := WithoutMeta(revision.InnerTask(raw), revision.RelatedTask)
 	kind, _ := jsonx.Lookup(state, "status")
 	status, _ := jsonx.Unquote(kind)
-	set := func(status, member string, value json.RawMessage) json.RawMessage {
-		out := jsonx.With(nil, state, "status", jsonx.AppendString(nil, status))
-		if member == "" {
-			return out
-		}
-		return jsonx.With(nil, out, member, value)
-	}
+	set := setter(state)
 	switch status {
 	case "cancelled":
 		return state, nil
@@ -327,6 +327,17 @@ func (r *Remote) proxyState(ctx context.Context, call *engine.Call, id string, t
 		return nil, context.Cause(ctx)
 	}
 	return r.proxyOver(call, t, set), nil
+}
+
+// setter returns a function that sets the status of a task and another member, "" for none.
+func setter(state json.RawMessage) func(status, member string, value json.RawMessage) json.RawMessage {
+	return func(status, member string, value json.RawMessage) json.RawMessage {
+		out := jsonx.With(nil, state, "status", jsonx.AppendString(nil, status))
+		if member == "" {
+			return out
+		}
+		return jsonx.With(nil, out, member, value)
+	}
 }
 
 // proxyOver returns the state of a task whose outcome is known. The function set sets its status and another member.
@@ -457,8 +468,10 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	r.mu.Lock()
 	r.proxies[state.ID] = t
 	r.mu.Unlock()
+	own.KeepTask(state.ID, encode(state))
 	attached := context.AfterFunc(d.ctx, t.stop)
 	d.doneAfter(func() {
+		defer func() { own.KeepTask(state.ID, r.hereState(own, t)) }()
 		defer close(t.done)
 		defer attached()
 		defer cancel(nil)

@@ -95,7 +95,8 @@ type progress struct {
 // rare holds the fields that few calls need.
 type rare struct {
 	rename func(id string) string // renames the task that the call becomes; nil: it keeps its id
-	lasts  bool                   // of a task: it outlives the session with its server
+	keep   func(id string, state json.RawMessage)
+	lasts  bool // of a task: it outlives the session with its server
 	faults map[string]error
 	tag    json.RawMessage // subscription id for notifications of a modern listen
 }
@@ -195,13 +196,26 @@ func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Ca
 	}
 }
 
-// Rename returns a call like c. If it becomes a task, the caller sees f(id) as the id of the
-// task, which goes on after the end of the session with its server if lasts is true.
-func (c *Call) Rename(lasts bool, f func(id string) string) *Call {
+// Rename returns a call like c. If it becomes a task, the caller sees name(id) as the id of the task, which goes on after the end of
+// the session with its server if lasts is true. Otherwise keep, if not nil, gets the state of the task when it begins and when it has
+// ended.
+func (c *Call) Rename(lasts bool, name func(id string) string, keep func(id string, state json.RawMessage)) *Call {
 	out := c.Redirect(nil)
 	out.ex = c.ex
-	out.rare = &rare{rename: func(id string) string { return c.taskName(f(id)) }, lasts: lasts}
+	out.rare = &rare{lasts: lasts, rename: func(id string) string { return c.taskName(name(id)) }, keep: func(id string, state json.RawMessage) {
+		if keep != nil {
+			keep(id, state)
+		}
+		c.KeepTask(name(id), state)
+	}}
 	return out
+}
+
+// KeepTask gives handlers in front the state of a task that the call has become, in the inner form.
+func (c *Call) KeepTask(id string, state json.RawMessage) {
+	if c.TasksNamed() {
+		c.rare.keep(id, state)
+	}
 }
 
 // TasksNamed reports whether a handler in front renames tasks with Rename; that handler then
@@ -209,7 +223,7 @@ func (c *Call) Rename(lasts bool, f func(id string) string) *Call {
 func (c *Call) TasksNamed() bool { return c.rare != nil && c.rare.rename != nil }
 
 // TasksLast reports whether a task that the call becomes outlives the session with its server.
-func (c *Call) TasksLast() bool { return c.rare != nil && c.rare.lasts }
+func (c *Call) TasksLast() bool { return c.TasksNamed() && c.rare.lasts }
 
 // redirected is an Exchange whose notifications go to a function.
 type redirected struct {
@@ -250,7 +264,7 @@ func (r *rare) again() *rare {
 	if r == nil || r.rename == nil {
 		return nil
 	}
-	return &rare{rename: r.rename, lasts: r.lasts}
+	return &rare{rename: r.rename, keep: r.keep, lasts: r.lasts}
 }
 
 // Progress emits notifications/progress if the caller asked for it. A value that

@@ -41,6 +41,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // Options configure [Open]. All fields are required.
@@ -345,6 +346,14 @@ func (m *Member) Keys() [][]byte {
 		return nil
 	}
 	return m.keys
+}
+
+// Tasks keeps what tasks that end with a node have come to; nil: this process is alone.
+func (m *Member) Tasks() store.Tasks {
+	if m == nil {
+		return nil
+	}
+	return m.node.Tasks("gateway")
 }
 
 // Lock returns the function for [gateway.Gateway] that takes an exclusive server for one node at a time; nil: this process is alone.
