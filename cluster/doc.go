@@ -16,7 +16,7 @@
 //     to another node takes it, and no two nodes have it. A node that may have lost its sessions refuses their requests (503).
 //     A request that may have reached a node is not sent again.
 //   - What the stream of a call of such a session has carried is found at the node that goes on with the session ([Node.Events]), but what
-//     came within the last tenth of a second before the death of its node.
+//     came right before the death of its node.
 //   - The result of a task whose server keeps it in the State ([Node.Tasks]) is found at another node when its node has ended.
 //   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some.
 //

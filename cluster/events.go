@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/eventmemory"
@@ -20,44 +23,56 @@ import (
 
 // Events returns a store for what the streams of legacy sessions carry (mcp.HTTPConfig.Events), beside that of [Node.Sessions]: the node
 // that continues a session then sends its client what it has not got of the stream of a call, with its answer, also while
-// the call still runs at a node that has given the session up. Each call of Events returns the same one.
+// the call still runs at a node that has given the session up. Each call of Events returns the same one. Call it after State is set.
 //
-// Events are in the State after a tenth of a second, with 100 nodes after a second, and for 5 minutes. All nodes
-// have 64 MiB there, an equal part each, without the oldest events; one of more than 500 KiB is not among them. The State has what they say, but neither
-// ids of sessions nor names of streams.
-func (n *Node) Events() store.SharedEvents { return nodeEvents{n} }
+// Events are shared a tenth of a second after they were sent, with 100 nodes a second, for 5 minutes; one of more than 500 KiB is not. They are
+// in the State; one with a method Recent() State has them there, which may be nil, and then they are not shared. NATS keeps 64 MiB of them for all nodes,
+// the newest ones. Neither ids of sessions nor names of streams are seen there, but what events say.
+func (n *Node) Events() store.SharedEvents {
+	v := &n.events
+	v.once.Do(func() {
+		v.state, v.writing = n.State, make(chan struct{}, 1)
+		if own, ok := n.State.(interface{ Recent() State }); ok {
+			v.state = own.Recent()
+		}
+	})
+	return nodeEvents{n}
+}
 
 // nodeEvents is the [store.SharedEvents] of a node.
 type nodeEvents struct{ node *Node }
 
 // events are those that a node shares.
 type events struct {
-	own eventmemory.Store // for clients that come back to this node
+	once  sync.Once
+	state State             // nil: they are not shared
+	own   eventmemory.Store // for clients that come back to this node
 
 	mu      sync.Mutex
-	fresh   [buckets][]sharedEvent // that are not in the State yet, oldest first; guarded by mu
-	bytes   int                    // of those; guarded by mu
+	fresh   [buckets][]sharedEvent // those that are in no entry yet, oldest first; guarded by mu
+	bytes   int                    // of those, and of entries that are not written; guarded by mu
 	wake    chan struct{}          // gets a value when there are new ones; nil: nobody waits; guarded by mu
 	failing bool                   // the State has not taken the last ones; guarded by mu
 
-	writing sync.Mutex   // one goroutine at a time writes to the State
-	last    int          // number of the newest entry; guarded by writing
-	entries []eventEntry // in the State, oldest first; guarded by writing
-	written int          // bytes of those; guarded by writing
+	writing chan struct{} // holds a value while a goroutine writes
+	last    int           // number of the newest entry; guarded by writing
+	entries []*eventEntry // not written yet, oldest first; guarded by writing
 }
 
 const (
-	// buckets are what streams are put into by their names: an entry of the State has events of many streams, and who
-	// looks for one does not have to read all entries.
+	// buckets are what streams are put into by their names: an entry of the State has events of many streams, and a node that
+	// looks for one does not read all entries.
 	buckets = 8
 	// gatherTime is how long an event waits for others. With more than 10 nodes it is longer, so that all together write as much as 10.
 	gatherTime = 100 * time.Millisecond
+	// lastGatherTime is that of a node that retires.
+	lastGatherTime = 10 * time.Millisecond
 	// maxEventBytes bounds an event that is shared.
 	maxEventBytes = 500 << 10
-	// maxSharedBytes bounds what all nodes have in the State, a part for each.
-	maxSharedBytes = 64 << 20
-	// maxNewBytes bounds what waits for a State that does not answer.
-	maxNewBytes = 16 << 20
+	// maxWaitingBytes bounds what waits for a State that does not answer.
+	maxWaitingBytes = 16 << 20
+	// entryTries is how often an entry is written before others go first.
+	entryTries = 3
 )
 
 // eventFormat is the version of eventRecord.
@@ -65,29 +80,26 @@ const eventFormat = 1
 
 // eventRecord is the value of an entry of the State with events.
 type eventRecord struct {
-	Format  int           `json:"v"`
-	Node    string        `json:"node"`
-	Process string        `json:"process"`
-	Events  []sharedEvent `json:"events"`
+	Format int           `json:"v"`
+	Events []sharedEvent `json:"events"`
 }
 
-// sharedEvent is an event; without a position it says that a stream begins, or has been forgotten.
+// sharedEvent is an event; without a position it says that its stream was forgotten.
 type sharedEvent struct {
-	Stream    string          `json:"s"` // a digest of the name
-	Position  int64           `json:"p,omitempty"`
-	Forgotten bool            `json:"over,omitempty"`
-	Data      json.RawMessage `json:"d,omitempty"`
+	Stream   string          `json:"s"` // a digest of the name
+	Position int64           `json:"p,omitempty"`
+	Data     json.RawMessage `json:"d,omitempty"` // missing: it was too large
 }
 
 // size is about what the event takes in an entry.
 func (e *sharedEvent) size() int { return len(e.Data) + 80 }
 
-// eventEntry is an entry of this node.
+// eventEntry is an entry of the State that is to be written.
 type eventEntry struct {
-	key     string
-	version uint64
-	bytes   int
-	at      time.Time
+	key   string
+	value []byte
+	bytes int // as events count them
+	tries int
 }
 
 // bucket returns where the events of a stream are, and the name that it has there.
@@ -99,16 +111,38 @@ func bucket(stream string) (number int, name string) {
 
 func bucketKey(number int) string { return "event." + strconv.Itoa(number) }
 
-// Begin implements [store.SharedEvents].
-func (v nodeEvents) Begin(_ context.Context, stream string) error {
-	v.node.events.add(stream, sharedEvent{})
-	return nil
+// Name implements [store.SharedEvents].
+func (v nodeEvents) Name(stream string) string {
+	return stream + "." + hex.EncodeToString([]byte(v.node.Name)) + "." + v.node.process
+}
+
+// ownerOf returns the node and the process that have named a stream.
+func ownerOf(stream string) (node, process string, ok bool) {
+	rest, process, ok := cutLast(stream, ".")
+	if !ok {
+		return "", "", false
+	}
+	_, node, ok = cutLast(rest, ".")
+	name, err := hex.DecodeString(node)
+	return string(name), process, ok && err == nil && Check("node", string(name)) == nil && process != ""
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
 
 // Append implements [store.Events].
 func (v nodeEvents) Append(ctx context.Context, stream string, position int64, event []byte) error {
+	e := sharedEvent{Position: position}
 	if len(event) <= maxEventBytes {
-		v.node.events.add(stream, sharedEvent{Position: position, Data: bytes.Clone(event)})
+		e.Data = bytes.Clone(event)
+	}
+	if json.Valid(event) { // as all are that a server sends
+		v.node.events.add(stream, e)
 	}
 	return v.node.events.own.Append(ctx, stream, position, event)
 }
@@ -120,21 +154,29 @@ func (v nodeEvents) After(ctx context.Context, stream string, position int64) ([
 
 // Forget implements [store.Events].
 func (v nodeEvents) Forget(ctx context.Context, stream string) error {
-	if !v.node.retired.Load() { // else those who follow the stream see its end soon
-		v.node.events.add(stream, sharedEvent{Forgotten: true})
+	if !v.node.retired.Load() { // else nodes that follow the stream see its end soon
+		v.node.events.add(stream, sharedEvent{})
 	}
 	return v.node.events.own.Forget(ctx, stream)
 }
 
-// add lets the State have an event soon. If too much waits for it, the oldest of a bucket is lost.
+// add lets the State have an event soon, if its stream was named. If too much waits for the State, the oldest ones are lost.
 func (v *events) add(stream string, e sharedEvent) {
+	if _, _, ok := ownerOf(stream); !ok || v.state == nil {
+		return
+	}
 	var at int
 	at, e.Stream = bucket(stream)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.fresh[at] = append(v.fresh[at], e)
 	v.bytes += e.size()
-	v.bound()
+	for i := 0; v.bytes > maxWaitingBytes && i < buckets; i++ {
+		for len(v.fresh[i]) > 0 && v.bytes > maxWaitingBytes {
+			v.bytes -= v.fresh[i][0].size()
+			v.fresh[i] = v.fresh[i][1:]
+		}
+	}
 	if v.wake != nil {
 		select {
 		case v.wake <- struct{}{}:
@@ -143,29 +185,14 @@ func (v *events) add(stream string, e sharedEvent) {
 	}
 }
 
-// bound drops the oldest new events of the largest bucket over the bound; mu is held.
-func (v *events) bound() {
-	for v.bytes > maxNewBytes {
-		most := 0
-		for i, list := range v.fresh {
-			if len(list) > len(v.fresh[most]) {
-				most = i
-			}
-		}
-		for _, e := range v.fresh[most][:(len(v.fresh[most])+1)/2] {
-			v.bytes -= e.size()
-		}
-		v.fresh[most] = slices.Clone(v.fresh[most][(len(v.fresh[most])+1)/2:])
-	}
-}
-
-// share writes new events to the State until stopped is closed.
+// share writes events to the State until stopped is closed.
 func (n *Node) share() {
+	v := &n.events
 	wake := make(chan struct{}, 1)
 	wake <- struct{}{} // some may be there already
-	n.events.mu.Lock()
-	n.events.wake = wake
-	n.events.mu.Unlock()
+	v.mu.Lock()
+	v.wake = wake
+	v.mu.Unlock()
 	for again := (<-chan time.Time)(nil); ; {
 		select {
 		case <-wake:
@@ -173,140 +200,160 @@ func (n *Node) share() {
 		case <-n.stopped:
 			return
 		}
-		if !n.retired.Load() {
-			select {
-			case <-time.After(max(gatherTime, time.Duration(n.Seen())*gatherTime/10)):
-			case <-n.stopped:
-				return
-			}
+		gather := max(gatherTime, time.Duration(n.Seen())*gatherTime/10)
+		if n.retired.Load() {
+			gather = lastGatherTime
 		}
-		if again = nil; n.flush(context.Background()) != nil {
+		select {
+		case <-time.After(gather):
+		case <-n.stopped:
+			return
+		}
+		if again = nil; n.flush(flushTime) != nil {
 			again = time.After(time.Second)
 		}
 	}
 }
 
-// flushTime bounds how long a node that ends waits for a State that does not answer.
+// flushTime bounds how long a node waits for a State that does not answer, before it lets others go on.
 const flushTime = time.Second
 
-// flush writes the new events to the State, until a write fails.
-func (n *Node) flush(ctx context.Context) error {
+// flush writes the events to the State, for a time at most. The error is also logged.
+func (n *Node) flush(most time.Duration) error {
 	v := &n.events
-	v.writing.Lock()
-	defer v.writing.Unlock()
-	v.mu.Lock()
-	list, taken := v.fresh, v.bytes
-	v.fresh, v.bytes = [buckets][]sharedEvent{}, 0
-	v.mu.Unlock()
-	if taken == 0 {
+	if v.state == nil {
 		return nil
 	}
-	var failed error
-	for i := range list {
-		for len(list[i]) > 0 && failed == nil {
-			count, size := 0, 0
-			for count < len(list[i]) && (count == 0 || size+list[i][count].size() <= maxEventBytes) {
-				size += list[i][count].size()
-				count++
-			}
-			if failed = n.writeEvents(ctx, i, list[i][:count], size); failed == nil {
-				list[i], taken = list[i][count:], taken-size
-			}
-		}
+	ctx, stop := context.WithTimeout(context.Background(), most)
+	defer stop()
+	select {
+	case v.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err() // the State is slow, and the goroutine that writes goes on
 	}
-	n.trim(ctx)
+	defer func() { <-v.writing }()
+	n.collect()
+	err := n.write(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if failed != nil && !v.failing {
-		n.Logger.Warn("events of streams wait until the other nodes can have them", "err", failed)
+	if err != nil && !v.failing {
+		n.Logger.Warn("events of streams wait until the other nodes can have them", "err", err)
 	}
-	if v.failing = failed != nil; v.failing { // they are written with the next ones
-		for i := range list {
-			v.fresh[i] = append(list[i], v.fresh[i]...)
-		}
-		v.bytes += taken
-		v.bound()
-	}
-	return failed
-}
-
-// writeEvents writes an entry; writing is held.
-func (n *Node) writeEvents(ctx context.Context, bucket int, list []sharedEvent, size int) error {
-	v := &n.events
-	value, err := encodeEvents(eventRecord{eventFormat, n.Name, n.process, list})
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	v.last++
-	key := fmt.Sprint(bucketKey(bucket), ".", n.process, ".", v.last)
-	version, err := n.State.Put(ctx, key, value, 0, eventmemory.MaxAge)
-	if err == nil {
-		v.entries = append(v.entries, eventEntry{key, version, size, time.Now()})
-		v.written += size
-	}
+	v.failing = err != nil
 	return err
 }
 
-func encodeEvents(r eventRecord) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(r)
-	return b.Bytes(), err
-}
-
-// trim removes the oldest entries over the bound, and forgets those that have expired; writing is held.
-func (n *Node) trim(ctx context.Context) {
+// collect makes entries of the fresh events; writing is held.
+func (n *Node) collect() {
 	v := &n.events
-	for len(v.entries) > 0 {
-		oldest := v.entries[0]
-		expired := time.Since(oldest.at) >= eventmemory.MaxAge
-		if !expired && v.written <= maxSharedBytes/n.Seen() {
-			return
-		}
-		if !expired {
-			ctx, stop := context.WithTimeout(ctx, patience)
-			err := n.State.Delete(ctx, oldest.key, oldest.version)
-			if stop(); err != nil && !errors.Is(err, ErrConflict) {
-				return // the next time
+	v.mu.Lock()
+	fresh := v.fresh
+	v.fresh = [buckets][]sharedEvent{}
+	v.mu.Unlock()
+	for i, list := range fresh {
+		for len(list) > 0 {
+			count, size := 0, 0
+			for count < len(list) && (count == 0 || size+list[count].size() <= maxEventBytes) {
+				size += list[count].size()
+				count++
 			}
+			var b bytes.Buffer
+			to := json.NewEncoder(&b)
+			to.SetEscapeHTML(false)
+			_ = to.Encode(eventRecord{eventFormat, list[:count]}) // it is JSON that was checked
+			v.last++
+			v.entries = append(v.entries, &eventEntry{key: fmt.Sprint(bucketKey(i), ".", n.process, ".", v.last), value: b.Bytes(), bytes: size})
+			list = list[count:]
 		}
-		v.entries = v.entries[1:]
-		v.written -= oldest.bytes
 	}
 }
 
+// write writes the entries; writing is held. One that the State has refused several times waits for the others.
+func (n *Node) write(ctx context.Context) error {
+	v := &n.events
+	for left := len(v.entries); left > 0; left-- {
+		e := v.entries[0]
+		_, err := v.state.Put(ctx, e.key, e.value, 0, eventmemory.MaxAge)
+		if err != nil && !errors.Is(err, ErrConflict) { // with itself: its acknowledgement was lost
+			if e.tries++; e.tries >= entryTries {
+				v.entries = append(v.entries[1:], e)
+			}
+			return err
+		}
+		v.entries = v.entries[1:]
+		v.mu.Lock()
+		v.bytes -= e.bytes
+		v.mu.Unlock()
+	}
+	return nil
+}
+
 const (
-	// followPoll is how often it is looked whether the node of a stream lives.
+	// followPoll is how often it is looked whether the process of a stream lives.
 	followPoll = 500 * time.Millisecond
-	// followTries is how often a watch of the State is begun anew.
+	// followGrace is how long it has to be without its name.
+	followGrace = time.Second
+	// followTries is how often in turn the State may fail.
 	followTries = 10
 )
 
 // Follow implements [store.SharedEvents].
 func (v nodeEvents) Follow(ctx context.Context, stream string, position int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
+		owner, process, ok := ownerOf(stream)
+		if !ok || v.node.events.state == nil {
+			yield(store.Event{}, nil)
+			return
+		}
 		f := &follower{node: v.node, yield: yield, position: position}
 		f.bucket, f.stream = bucket(stream)
 		live, stop := context.WithCancel(ctx)
 		defer stop()
-		watching := sync.OnceFunc(func() { go f.node.untilDead(live, stop, f.owner, f.process) })
-		err := f.watch(live, watching)
-		for failures := 0; err != nil && !f.over && live.Err() == nil && failures < followTries; failures++ {
+		var dead atomic.Bool
+		go v.node.untilDead(live, owner, process, func() { dead.Store(true); stop() })
+		for failures := 0; !f.over && ctx.Err() == nil; {
+			during := live
+			if f.last = dead.Load(); f.last { // these are the last ones
+				during = ctx
+			}
+			whole, err := f.watch(during)
+			if whole {
+				failures = 0
+			}
+			if err == nil && !f.over && during.Err() == nil {
+				err = errors.New("the watch of the State has ended")
+			}
+			if err == nil {
+				continue
+			}
+			if failures++; failures == followTries {
+				yield(store.Event{}, err)
+				return
+			}
 			select {
 			case <-time.After(followPoll):
-			case <-live.Done():
+			case <-ctx.Done():
 			}
-			err = f.watch(live, watching)
 		}
-		if !f.over && ctx.Err() == nil && live.Err() != nil { // its node has ended: these are the last ones
-			f.last = true
-			err = f.watch(ctx, watching)
+	}
+}
+
+// untilDead calls f when a process has ended.
+func (n *Node) untilDead(ctx context.Context, node, process string, f func()) {
+	for gone := (time.Time{}); ; {
+		switch lives, err := n.lives(ctx, node, process); {
+		case err != nil || lives:
+			gone = time.Time{}
+		case gone.IsZero():
+			gone = time.Now()
+		case time.Since(gone) >= followGrace: // else it may be about to take its name again
+			f()
+			return
 		}
-		if !f.over && err != nil {
-			yield(store.Event{}, err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(followPoll):
 		}
 	}
 }
@@ -318,59 +365,60 @@ type follower struct {
 	bucket   int
 	stream   string
 	position int64 // of the last one that was read
-
-	owner, process string // of the stream; empty: not known
-	last           bool   // no later ones come
-	over           bool   // nothing is to be yielded
+	last     bool  // no later ones come
+	over     bool  // nothing is to be yielded
 }
 
-// watch yields the events of the stream that are there, and then those that come. It calls live when those that are there have
-// been yielded.
-func (f *follower) watch(ctx context.Context, live func()) error {
+// watch yields the events of the stream that are there, and then those that come. It reports whether all that are there have been yielded.
+func (f *follower) watch(ctx context.Context) (whole bool, err error) {
 	var first []sharedEvent
-	known, forgotten := false, false
-	for c, err := range f.node.State.Watch(ctx, bucketKey(f.bucket)) {
+	var unread error
+	forgotten := false
+	for c, err := range f.node.events.state.Watch(ctx, bucketKey(f.bucket)) {
 		if err != nil {
-			return err
+			return whole, err
 		}
 		if c.Key == "" {
+			if unread != nil {
+				return false, unread
+			}
 			slices.SortStableFunc(first, func(a, b sharedEvent) int { return cmp.Compare(a.Position, b.Position) })
 			for _, e := range first {
 				if f.pass(e); f.over {
-					return nil
+					return true, nil
 				}
 			}
-			if f.over = f.last || !f.yield(store.Event{}, nil) || forgotten || f.owner == ""; f.over {
-				return nil
+			whole = true
+			if f.over = !f.yield(store.Event{}, nil) || f.last || forgotten; f.over {
+				return true, nil
 			}
-			known = true
-			live()
 			continue
 		}
 		list, err := f.of(c)
 		if err != nil {
-			return err
+			unread = err // it may be of this stream
+			continue
 		}
 		for _, e := range list {
 			switch {
-			case e.Forgotten:
+			case e.Position == 0:
 				forgotten = true
-			case known:
+			case whole:
 				f.pass(e)
 			default:
 				first = append(first, e)
 			}
 		}
-		if f.over = f.over || known && forgotten; f.over {
-			return nil
+		if f.over = f.over || whole && forgotten; f.over {
+			return true, nil
 		}
 	}
-	return nil
+	return whole, nil
 }
 
 // of returns the events of the stream in an entry.
 func (f *follower) of(c Change) (list []sharedEvent, err error) {
-	if c.Deleted {
+	if c.Deleted || !bytes.Contains(c.Value, []byte(f.stream)) {
 		return nil, nil
 	}
 	var r eventRecord
@@ -380,35 +428,14 @@ func (f *follower) of(c Change) (list []sharedEvent, err error) {
 	if r.Format > eventFormat {
 		return nil, fmt.Errorf("%s has format %d, this node knows %d: update this node", c.Key, r.Format, eventFormat)
 	}
-	for _, e := range r.Events {
-		if e.Stream == f.stream {
-			f.owner, f.process = r.Node, r.Process
-			list = append(list, e)
-		}
-	}
-	return list, nil
+	return slices.DeleteFunc(r.Events, func(e sharedEvent) bool { return e.Stream != f.stream }), nil
 }
 
 // pass yields an event that was not yielded before.
 func (f *follower) pass(e sharedEvent) {
-	if f.over || e.Position == 0 || e.Position <= f.position {
+	if f.over || e.Position <= f.position {
 		return
 	}
 	f.position = e.Position
 	f.over = !f.yield(store.Event{Position: e.Position, Data: e.Data}, nil)
-}
-
-// untilDead calls stop when a process of a node has ended.
-func (n *Node) untilDead(ctx context.Context, stop func(), node, process string) {
-	for {
-		if lives, err := n.lives(ctx, node, process); err == nil && !lives {
-			stop()
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(followPoll):
-		}
-	}
 }

@@ -131,6 +131,17 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, at place) {
 			n.unreached(w, r, at, err)
 			return
 		}
+		if res.Header.Get(headerTake) != "" && taking(r) && at.moved < maxHops {
+			at.moved++
+			_ = res.Body.Close()
+			stop()
+			_ = l.Close()
+			n.owners.unsee(at.key)
+			at.hops = at.hops[:len(at.hops)-1]
+			at.owner, err = n.find(r.Context(), at.key)
+			n.at(w, r, at, err)
+			return
+		}
 		if node := res.Header.Get(headerNode); node != "" && node != at.owner && node != n.Name && Check("node", node) == nil {
 			n.owners.see(at.key, node)
 		}
@@ -150,6 +161,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, at place) {
 	}
 }
 
+// taking says whether a request can be sent elsewhere when another node has no longer its session.
+func taking(r *http.Request) bool { return r.Method == http.MethodGet && r.ContentLength == 0 }
+
 // between are headers of a connection, not of a request.
 var between = map[string]bool{
 	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
@@ -159,7 +173,7 @@ var between = map[string]bool{
 // unsent are headers of a client's request that another node does not get as they are.
 var unsent = func() map[string]bool {
 	all := maps.Clone(between)
-	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate} {
+	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate, headerTake} {
 		all[name] = true
 	}
 	return all
@@ -219,6 +233,9 @@ func (l *line) send(r *http.Request, at place) error {
 	}
 	if certificate != "" {
 		_, _ = o.WriteString(headerCertificate + ": " + certificate + "\r\n")
+	}
+	if taking(r) {
+		_, _ = o.WriteString(headerTake + ": 1\r\n")
 	}
 	_ = r.Header.WriteSubset(o, andNamed(unsent, r.Header))
 	body := r.Body

@@ -18,6 +18,7 @@ const (
 	headerClient = "Patchbay-Cluster-Client" // the address of the client
 	headerHops   = "Patchbay-Cluster-Hops"   // a character for each node: a request is forwarded again if its session has moved
 	headerNode   = "Patchbay-Cluster-Node"   // of an answer: where the session is
+	headerTake   = "Patchbay-Cluster-Take"   // of a request: it can be sent elsewhere; of an answer: the session has moved, and it shall
 )
 
 // ServeHTTP implements [http.Handler].
@@ -25,6 +26,7 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(headerClient)
 	r.Header.Del(headerHops)
 	r.Header.Del(headerCertificate)
+	r.Header.Del(headerTake)
 	n.route(w, r)
 }
 
@@ -67,6 +69,8 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 	defer n.open.begin()()
 	hops := r.Header.Get(headerHops)
 	r.Header.Del(headerHops)
+	takes := r.Header.Get(headerTake) != ""
+	r.Header.Del(headerTake)
 	id := r.Header.Get(headerSession)
 	if id == "" || len(id) > 1024 {
 		other := ""
@@ -84,6 +88,11 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 	if err == nil && owner != n.Name && owner != "" && hops != "" {
 		n.owners.unsee(key) // what this node has seen is what the other one has seen
 		owner, err = n.find(r.Context(), key)
+	}
+	if err == nil && owner != n.Name && owner != "" && takes { // else a stream would pass this node until its end
+		w.Header().Set(headerTake, "1")
+		refuse(w, http.StatusServiceUnavailable, moves)
+		return
 	}
 	n.at(w, r, place{key: key, owner: owner, hops: hops, since: time.Now()}, err)
 }
@@ -155,6 +164,7 @@ type place struct {
 	hops       string    // a character for each node that has forwarded it
 	since      time.Time // when the request came
 	last       bool      // what it is about was at a node that has ended
+	moved      int       // how often another node has sent it back, because the session had moved
 }
 
 // answerTime bounds how long a client waits for the words that the node of its session cannot be reached.

@@ -79,6 +79,7 @@ func (n *Node) Join(ctx context.Context) error {
 		n.Logger = slog.Default()
 	}
 	n.process = crand.Text()
+	n.Events() // what it needs is there before others use it
 	lease, err := n.acquire(ctx)
 	if err == nil {
 		if err = n.whole(ctx); err != nil {
@@ -111,7 +112,7 @@ func (n *Node) Join(ctx context.Context) error {
 	n.ended.Go(func() { n.stay(lease) })
 	n.ended.Go(n.renew)
 	n.ended.Go(n.count)
-	n.ended.Go(n.share)
+	n.ended.Go(n.share) // of Events, if it was called before
 	return nil
 }
 
@@ -129,9 +130,6 @@ func (n *Node) Seen() int {
 func (n *Node) Retire() {
 	n.retired.Store(true)
 	before := n.open.end()
-	flushing, end := context.WithTimeout(context.Background(), flushTime)
-	_ = n.flush(flushing) // it is logged, and the next one writes them
-	end()
 	n.release()
 	select {
 	case <-before:
@@ -352,7 +350,8 @@ func (n *Node) stay(lease *Lease) {
 }
 
 // Leave ends the node: others no longer find it, and requests that they have forwarded get until ctx ends. Its own
-// requests are for its http.Server to end, before Leave. Without a State that answers it takes three seconds longer.
+// requests are for its http.Server and then the Shutdown of its mcp.Server to end, before Leave. Without a State that answers it takes up to four
+// seconds longer.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.server == nil {
 		return nil
@@ -363,9 +362,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err != nil {
 		_ = n.server.Close() // the error is that of Shutdown
 	}
-	flushing, end := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
-	_ = n.flush(flushing) // while the node has its name; that they are lost is logged
-	end()
+	_ = n.flush(flushTime) // while the node has its name; that events are lost is logged
 	n.leftOnce.Do(func() { close(n.stopped) })
 	n.ended.Wait()
 	n.lines.close(time.Now())

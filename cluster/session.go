@@ -265,6 +265,7 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 	if other == "" {
 		return n.Name, nil
 	}
+	_ = n.flush(flushTime) // so that the other one has the events of the session; it is logged
 	err = n.change(ctx, key, func(ctx context.Context, e Entry, r record) error {
 		if r.Data == nil {
 			return nil
@@ -274,8 +275,23 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 		given = err == nil
 		return err
 	})
-	if err != nil || !given {
+	if err != nil {
 		return n.Name, err
+	}
+	if !given {
+		e, err := n.State.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			return n.Name, nil // it has ended
+		}
+		var r record
+		if err == nil {
+			r, err = readRecord(e)
+		}
+		if err != nil || n.wrote(r) {
+			return n.Name, err
+		}
+		n.owners.forget(key) // another request has given it up at the same moment
+		return n.find(ctx, key)
 	}
 	n.owners.forget(key)
 	return other, nil

@@ -299,8 +299,9 @@ type containedSharedEvents struct {
 	shared store.SharedEvents
 }
 
-func (c containedSharedEvents) Begin(ctx context.Context, stream string) error {
-	return c.user.Run(ctx, "store.SharedEvents.Begin", func() error { return c.shared.Begin(ctx, stream) })
+func (c containedSharedEvents) Name(stream string) (name string) {
+	_ = c.user.Run(context.Background(), "store.SharedEvents.Name", func() error { name = c.shared.Name(stream); return nil })
+	return name
 }
 
 func (c containedSharedEvents) Follow(ctx context.Context, stream string, position int64) iter.Seq2[store.Event, error] {

@@ -38,18 +38,18 @@ type Events interface {
 // resume its streams at the one that continues its session ([Sessions]).
 type SharedEvents interface {
 	Events
-	// Begin is called when a stream begins, before Append.
-	Begin(ctx context.Context, stream string) error
+	// Name returns the name of a stream that begins, made of an unguessable one, such that Follow finds its process. It adds letters, digits and full stops.
+	Name(stream string) string
 	// Follow yields what another process keeps of a stream, from the first event after a position. Some events may be missing if they are no
-	// longer kept. An Event without a position comes behind those that there are now. Later ones follow it, until the other process
-	// forgets the stream or ends. After an error nothing follows.
+	// longer kept. An Event without a position comes behind those that there are now, perhaps more than once. Later ones follow it, until
+	// the other process forgets the stream or has surely ended. After an error nothing follows, and there may be more.
 	Follow(ctx context.Context, stream string, position int64) iter.Seq2[Event, error]
 }
 
 // Event is an event of a stream.
 type Event struct {
 	Position int64
-	Data     []byte
+	Data     []byte // nil: it was too large to be shared
 }
 
 // Tasks keeps tasks and their results.

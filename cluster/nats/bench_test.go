@@ -126,8 +126,7 @@ func BenchmarkScale(b *testing.B) {
 		timed(b, func(i int) {
 			if i%2 == 0 {
 				time.Sleep(time.Millisecond) // 1,000 calls in a second at most
-				stream = fmt.Sprint("stream", i)
-				_ = node.Events().Begin(b.Context(), stream)
+				stream = node.Events().Name(fmt.Sprint("stream", i))
 			}
 			if err := node.Events().Append(b.Context(), stream, int64(i%2+1), event); err != nil {
 				b.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/internal/eventmemory"
 )
 
 // Options configure [Open].
@@ -42,11 +43,26 @@ type Options struct {
 // Cluster is a [cluster.State] and a [cluster.Bus].
 type Cluster struct {
 	bus
-	js     jetstream.JetStream
-	config jetstream.StreamConfig
-	stream jetstream.Stream
-	prefix string     // of the subjects of the State
-	making sync.Mutex // is held while the stream is made again
+	state
+	recent *state // nil: NATS has no room for it
+}
+
+// state is a [cluster.State] in a stream of its own.
+type state struct {
+	js       jetstream.JetStream
+	config   jetstream.StreamConfig
+	stream   jetstream.Stream
+	subjects string     // what those of the keys begin with
+	making   sync.Mutex // is held while the stream is made again
+}
+
+// Recent returns a State for what may be lost, [cluster.Node.Events]: it has 64 MiB in the memory of NATS for all nodes, or as much as NATS can reserve, and the oldest
+// entries go first. It is nil if NATS has no room.
+func (c *Cluster) Recent() cluster.State {
+	if c.recent == nil {
+		return nil
+	}
+	return c.recent
 }
 
 // settle is how long what failed waits before it is tried again.
@@ -66,10 +82,10 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{js: js, prefix: "patchbay." + name + ".state."}
+	c := &Cluster{state: state{js: js, subjects: "patchbay." + name + ".state."}}
 	c.config = jetstream.StreamConfig{
 		Name: "patchbay-" + name + "-state", Description: "State of the nodes of Patchbay",
-		Subjects: []string{c.prefix + ">"}, MaxMsgsPerSubject: 1, MaxMsgSize: cluster.MaxValue + 4096,
+		Subjects: []string{c.subjects + ">"}, MaxMsgsPerSubject: 1, MaxMsgSize: cluster.MaxValue + 4096,
 		Discard: jetstream.DiscardNew, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markers,
 		Duplicates: duplicates, Replicas: opts.Replicas, Storage: jetstream.MemoryStorage,
 	}
@@ -92,10 +108,45 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state of the cluster %s in NATS: %w", name, err)
 	}
+	c.recent = c.openRecent(ctx, name)
 	if err := c.open(nc, "patchbay."+name+".", opts); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// Bounds of what Recent keeps, in bytes, which NATS reserves, and of the time in which it says whether there is room.
+const (
+	mostRecent  = 64 << 20
+	leastRecent = 1 << 20
+	recentTime  = 2 * time.Second
+)
+
+// errNoRoom says that NATS has no room for a stream.
+var errNoRoom = errors.New("nats: no room for a stream")
+
+// openRecent makes the stream of Recent, as large as NATS has room for; nil: it has none.
+func (c *Cluster) openRecent(ctx context.Context, name string) *state {
+	r := &state{js: c.js, config: c.config, subjects: "patchbay." + name + ".recent."}
+	r.config.Name, r.config.Description = "patchbay-"+name+"-recent", "Events of streams at the nodes of Patchbay"
+	r.config.Subjects, r.config.Discard, r.config.SubjectDeleteMarkerTTL = []string{r.subjects + ">"}, jetstream.DiscardOld, 0
+	r.config.Storage, r.config.MaxAge = jetstream.MemoryStorage, eventmemory.MaxAge
+	for r.config.MaxBytes = mostRecent; r.config.MaxBytes >= leastRecent; r.config.MaxBytes /= 4 {
+		trying, stop := context.WithTimeout(ctx, recentTime)
+		err := attempts(trying, func(ctx context.Context) (err error) {
+			if r.stream, err = c.js.Stream(ctx, r.config.Name); errors.Is(err, jetstream.ErrStreamNotFound) {
+				r.stream, err = c.js.CreateStream(ctx, r.config)
+			}
+			if refused := (*jetstream.APIError)(nil); errors.As(err, &refused) && strings.Contains(refused.Description, "insufficient") {
+				return errNoRoom // which NATS calls no peers, as if there were some soon
+			}
+			return err
+		})
+		if stop(); err == nil {
+			return r
+		}
+	}
+	return nil
 }
 
 const (
@@ -107,7 +158,7 @@ const (
 
 // attempts is attempts for what needs the stream. Servers that were all restarted have lost it, if it was in memory: then it is made
 // again, without what was in it.
-func (c *Cluster) attempts(ctx context.Context, f func(ctx context.Context) error) error {
+func (c *state) attempts(ctx context.Context, f func(ctx context.Context) error) error {
 	return attempts(ctx, func(ctx context.Context) error {
 		err := f(ctx)
 		if (errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)) && c.making.TryLock() {
@@ -152,7 +203,7 @@ func final(err error) bool {
 		return refused.Code != 503 // without a leader, or enough servers, yet
 	}
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrPermissionViolation) ||
-		errors.Is(err, cluster.ErrConflict) || errors.Is(err, jetstream.ErrMsgNotFound)
+		errors.Is(err, cluster.ErrConflict) || errors.Is(err, errNoRoom) || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
 // Codes of errors that pass.

@@ -51,7 +51,7 @@ func servers(t testing.TB, n int) []*nats.Server {
 	}
 	list := make([]*nats.Server, n)
 	for i := range list {
-		opts := nats.ServerOptions{Cluster: "test", Node: "n" + strconv.Itoa(i), Dir: t.TempDir()}
+		opts := nats.ServerOptions{Cluster: "test", Node: "n" + strconv.Itoa(i), Dir: t.TempDir(), MaxMemory: 8 << 30} // each cluster reserves a part
 		if n > 1 {
 			opts.Listen, opts.Routes = routes[i], routes
 		}

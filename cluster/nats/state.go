@@ -23,7 +23,7 @@ const (
 )
 
 // Get implements [cluster.State].
-func (c *Cluster) Get(ctx context.Context, key string) (cluster.Entry, error) {
+func (c *state) Get(ctx context.Context, key string) (cluster.Entry, error) {
 	if err := cluster.Check("key", key); err != nil {
 		return cluster.Entry{}, err
 	}
@@ -40,9 +40,9 @@ func (c *Cluster) Get(ctx context.Context, key string) (cluster.Entry, error) {
 func deleted(h nats.Header) bool { return h.Get(gone) != "" || h.Get(expired) != "" }
 
 // last returns the message of a key, nil if there is none.
-func (c *Cluster) last(ctx context.Context, key string) (m *jetstream.RawStreamMsg, err error) {
+func (c *state) last(ctx context.Context, key string) (m *jetstream.RawStreamMsg, err error) {
 	err = c.attempts(ctx, func(ctx context.Context) error {
-		m, err = c.stream.GetLastMsgForSubject(ctx, c.prefix+key)
+		m, err = c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -52,11 +52,11 @@ func (c *Cluster) last(ctx context.Context, key string) (m *jetstream.RawStreamM
 }
 
 // Put implements [cluster.State].
-func (c *Cluster) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+func (c *state) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
 	if err := cluster.CheckPut(key, value, ttl); err != nil {
 		return 0, err
 	}
-	m := nats.NewMsg(c.prefix + key)
+	m := nats.NewMsg(c.subjects + key)
 	m.Data = value
 	next, err := c.change(ctx, m, key, version, cluster.Seconds(ttl))
 	if errors.Is(err, cluster.ErrConflict) && version == 0 {
@@ -75,13 +75,13 @@ func (c *Cluster) Put(ctx context.Context, key string, value []byte, version uin
 }
 
 // Delete implements [cluster.State].
-func (c *Cluster) Delete(ctx context.Context, key string, version uint64) error {
+func (c *state) Delete(ctx context.Context, key string, version uint64) error {
 	if err := cluster.Check("key", key); err != nil {
 		return err
 	}
 	err := error(cluster.ErrConflict)
 	if version != 0 {
-		m := nats.NewMsg(c.prefix + key)
+		m := nats.NewMsg(c.subjects + key)
 		m.Header.Set(gone, "yes")
 		_, err = c.change(ctx, m, key, version, markers)
 	}
@@ -93,7 +93,7 @@ func (c *Cluster) Delete(ctx context.Context, key string, version uint64) error 
 
 // change writes a message in place of that with the given sequence. If its acknowledgement is lost, it is sent again with the
 // same id, which JetStream counts once.
-func (c *Cluster) change(ctx context.Context, m *nats.Msg, key string, version uint64, ttl time.Duration) (next uint64, err error) {
+func (c *state) change(ctx context.Context, m *nats.Msg, key string, version uint64, ttl time.Duration) (next uint64, err error) {
 	opts := []jetstream.PublishOpt{
 		jetstream.WithExpectLastSequencePerSubject(version), jetstream.WithMsgID(nuid.Next()), jetstream.WithRetryAttempts(0),
 	}
@@ -117,7 +117,7 @@ func (c *Cluster) change(ctx context.Context, m *nats.Msg, key string, version u
 }
 
 // at says whether the last message of a key still has the given sequence, 0 for none.
-func (c *Cluster) at(ctx context.Context, key string, version uint64) bool {
+func (c *state) at(ctx context.Context, key string, version uint64) bool {
 	m, err := c.last(ctx, key)
 	switch {
 	case err != nil:
@@ -129,7 +129,7 @@ func (c *Cluster) at(ctx context.Context, key string, version uint64) bool {
 }
 
 // Watch implements [cluster.State].
-func (c *Cluster) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Change, error] {
+func (c *state) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Change, error] {
 	return func(yield func(cluster.Change, error) bool) {
 		if err := cluster.Check("prefix", prefix); err != nil {
 			yield(cluster.Change{}, err)
@@ -141,12 +141,12 @@ func (c *Cluster) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Ch
 	}
 }
 
-func (c *Cluster) watch(ctx context.Context, prefix string, yield func(cluster.Change, error) bool) error {
+func (c *state) watch(ctx context.Context, prefix string, yield func(cluster.Change, error) bool) error {
 	var consumer jetstream.Consumer
 	var info *jetstream.ConsumerInfo
 	err := c.attempts(ctx, func(ctx context.Context) (err error) {
 		consumer, err = c.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-			FilterSubjects: []string{c.prefix + prefix + ".>"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+			FilterSubjects: []string{c.subjects + prefix + ".>"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
 		})
 		if err == nil {
 			info, err = consumer.Info(ctx)
@@ -183,7 +183,7 @@ func (c *Cluster) watch(ctx context.Context, prefix string, yield func(cluster.C
 			missing = min(missing-1, int(about.NumPending))
 		}
 		change := cluster.Change{
-			Entry:   cluster.Entry{Key: strings.TrimPrefix(m.Subject(), c.prefix), Value: m.Data(), Version: about.Sequence.Stream},
+			Entry:   cluster.Entry{Key: strings.TrimPrefix(m.Subject(), c.subjects), Value: m.Data(), Version: about.Sequence.Stream},
 			Deleted: deleted(m.Headers()),
 		}
 		if first && change.Deleted {

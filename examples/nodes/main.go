@@ -62,7 +62,7 @@ func join(ctx context.Context, name, dir, listen string, routes []string) (node 
 		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}
 	return node, func(ctx context.Context) error {
-		err := errors.Join(node.Leave(ctx), shared.Close())
+		err := errors.Join(srv.Shutdown(ctx), node.Leave(ctx), shared.Close()) // calls first that have lost their connections
 		conn.Close()
 		return errors.Join(err, server.Close(ctx))
 	}, nil
@@ -96,6 +96,7 @@ func run(ctx context.Context, name string) error {
 	<-ctx.Done()
 	last, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
+	node.Retire() // the others go on with its sessions
 	return errors.Join(web.Shutdown(last), end(last))
 }
 

@@ -534,52 +534,50 @@ func events(t *testing.T, f *Members) {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	one, two := f.Nodes[0].Events(), f.Nodes[1].Events()
+	a, b := one.Name("a"), one.Name("b")
 	add := func(stream string, position int64) {
 		if err := one.Append(ctx, stream, position, fmt.Append(nil, position)); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := one.Begin(ctx, "a"); err != nil {
-		t.Fatal(err)
-	}
 	for i := range int64(100) {
-		add("a", i+1)
-		add("b", i+1)
+		add(a, i+1)
+		add(b, i+1)
 		if i%10 == 0 {
 			time.Sleep(50 * time.Millisecond) // several entries
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
 	var got []int64
-	for e, err := range two.Follow(ctx, "a", 90) {
+	for e, err := range two.Follow(ctx, a, 90) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if string(e.Data) != fmt.Sprint(e.Position) && e.Position > 0 {
 			t.Errorf("event %d is %s", e.Position, e.Data)
 		}
-		if got = append(got, e.Position); e.Position == 0 {
+		if got = append(got, e.Position); e.Position == 0 && len(got) == 11 {
 			go func() {
-				add("a", 101)
+				add(a, 101)
 				time.Sleep(300 * time.Millisecond)
-				add("a", 102)
+				add(a, 102)
 				if err := f.Nodes[0].Leave(ctx); err != nil {
 					t.Error(err)
 				}
 			}()
 		}
 	}
-	if want := []int64{91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 0, 101, 102}; !slices.Equal(got, want) {
+	if want := []int64{91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 0, 101, 102, 0}; !slices.Equal(got, want) {
 		t.Errorf("followed %v, want %v", got, want)
 	}
 	got = nil
-	for e, err := range two.Follow(ctx, "b", 98) {
+	for e, err := range two.Follow(ctx, b, 98) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, e.Position)
 	}
-	if want := []int64{99, 100, 0}; !slices.Equal(got, want) {
+	if want := []int64{99, 100, 0}; !slices.Equal(slices.Compact(got), want) { // the 0 may come again
 		t.Errorf("of a node that has ended %v is followed, want %v", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -152,6 +153,7 @@ func (s *Server) restore(r *http.Request, id, principal string) error {
 	}
 	sess := s.newSession(id, es, principal)
 	sess.users, sess.continued = 0, true
+	sess.lastAsk = rand.Int64N(1 << 40) // a late answer to a question of the other process is for none of this one
 	if s.Recorder != nil {
 		s.Recorder.Session(id, es.Peer)
 	}

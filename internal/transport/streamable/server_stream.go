@@ -123,7 +123,6 @@ func (st *stream) beginLocked() {
 		return // it cannot be resumed
 	}
 	st.session.keepStream(st)
-	st.share()
 	st.conn.watch(st)
 	if st.primes {
 		// The next send gets the error.
