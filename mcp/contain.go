@@ -300,6 +300,7 @@ type containedSharedEvents struct {
 }
 
 func (c containedSharedEvents) Name(stream string) (name string) {
+	name = stream
 	_ = c.user.Run(context.Background(), "store.SharedEvents.Name", func() error { name = c.shared.Name(stream); return nil })
 	return name
 }

@@ -126,11 +126,17 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	r.proxies[id] = t
 	r.mu.Unlock()
 	lasts := call.TasksLast()
+	began := bytes.Clone(handle)
 	if !lasts {
-		own.KeepTask(id, handle)
+		own.KeepTask(id, began)
 	}
 	going, _ := r.cancels.add(context.Background()) // there is time for it: d is open
 	going.doneAfter(func() {
+		defer func() { // when the caller can have the result
+			if !lasts && going.ctx.Err() == nil {
+				own.KeepTask(id, r.proxyOver(own, t, setter(began)))
+			}
+		}()
 		defer close(t.done)
 		t.raw, t.err = x.await(going.ctx, id)
 		if t.err != nil && going.ctx.Err() != nil && !lasts { // the session is being closed
@@ -139,9 +145,6 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 		t.Close()
 		x.Forget()
 		r.proxyEnded(t)
-		if !lasts && going.ctx.Err() == nil {
-			own.KeepTask(id, r.proxyOver(own, t, setter(handle)))
-		}
 		time.AfterFunc(proxyTime, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -35,15 +35,15 @@ type session struct {
 	ended     bool
 
 	continued bool        // another process has opened it
+	following uint8       // streams of other processes that it resumes; guarded by mu of the session, and here for its size
 	acted     atomic.Bool // more than reads has happened
 
-	mu        sync.Mutex
-	calls     calls                                // at work; guarded by mu
-	asked     map[jsonrpc.ID]chan *jsonrpc.Message // unanswered requests from the server; guarded by mu
-	lastAsk   int64                                // guarded by mu
-	streams   []*stream                            // that can be resumed, oldest first; guarded by mu
-	following int                                  // streams of other processes that it resumes; guarded by mu
-	closed    error                                // guarded by mu
+	mu      sync.Mutex
+	calls   calls                                // at work; guarded by mu
+	asked   map[jsonrpc.ID]chan *jsonrpc.Message // unanswered requests from the server; guarded by mu
+	lastAsk int64                                // guarded by mu
+	streams []*stream                            // that can be resumed, oldest first; guarded by mu
+	closed  error                                // guarded by mu
 }
 
 // calls holds the running calls of a session by id. Most sessions have one at a time, which needs
