@@ -26,14 +26,14 @@ import (
 // the call still runs at a node that has given the session up. Each call of Events returns the same one. Call it after State is set.
 //
 // Events are shared a tenth of a second after they were sent, with 100 nodes a second, for 5 minutes; one of more than 500 KiB is not. They are
-// in the State; one with a method Recent() State has them there, which may be nil, and then they are not shared. NATS keeps 64 MiB of them for all nodes,
-// the newest ones. Neither ids of sessions nor names of streams are seen there, but what events say.
+// in the State that a method Recent() State of State returns, as those of [Memory] and of NATS do, which keep the newest 64 MiB of all nodes. Without
+// the method, or if it returns nil, they are not shared. Neither ids of sessions nor names of streams are seen there, but what events say.
 func (n *Node) Events() store.SharedEvents {
 	v := &n.events
 	v.once.Do(func() {
-		v.state, v.writing = n.State, make(chan struct{}, 1)
-		if own, ok := n.State.(interface{ Recent() State }); ok {
-			v.state = own.Recent()
+		v.writing = make(chan struct{}, 1)
+		if of, ok := n.State.(interface{ Recent() State }); ok { // without, events would take the room of names and sessions
+			v.state = of.Recent()
 		}
 	})
 	return nodeEvents{n}
@@ -100,6 +100,7 @@ type eventEntry struct {
 	value []byte
 	bytes int // as events count them
 	tries int
+	at    time.Time
 }
 
 // bucket returns where the events of a stream are, and the name that it has there.
@@ -124,7 +125,7 @@ func ownerOf(stream string) (node, process string, ok bool) {
 	}
 	_, node, ok = cutLast(rest, ".")
 	name, err := hex.DecodeString(node)
-	return string(name), process, ok && err == nil && Check("node", string(name)) == nil && process != ""
+	return string(name), process, ok && err == nil && process != "" && Check("key", leaseKey(nodeLease(string(name)))) == nil
 }
 
 func cutLast(s, sep string) (before, after string, ok bool) {
@@ -160,7 +161,7 @@ func (v nodeEvents) Forget(ctx context.Context, stream string) error {
 	return v.node.events.own.Forget(ctx, stream)
 }
 
-// add lets the State have an event soon, if its stream was named. If too much waits for the State, the oldest ones are lost.
+// add lets the State have an event soon, if its stream was named. If too much waits for the State, those that are in no entry yet are lost.
 func (v *events) add(stream string, e sharedEvent) {
 	if _, _, ok := ownerOf(stream); !ok || v.state == nil {
 		return
@@ -262,7 +263,7 @@ func (n *Node) collect() {
 			to.SetEscapeHTML(false)
 			_ = to.Encode(eventRecord{eventFormat, list[:count]}) // it is JSON that was checked
 			v.last++
-			v.entries = append(v.entries, &eventEntry{key: fmt.Sprint(bucketKey(i), ".", n.process, ".", v.last), value: b.Bytes(), bytes: size})
+			v.entries = append(v.entries, &eventEntry{key: fmt.Sprint(bucketKey(i), ".", n.process, ".", v.last), value: b.Bytes(), bytes: size, at: time.Now()})
 			list = list[count:]
 		}
 	}
@@ -274,7 +275,7 @@ func (n *Node) write(ctx context.Context) error {
 	for left := len(v.entries); left > 0; left-- {
 		e := v.entries[0]
 		_, err := v.state.Put(ctx, e.key, e.value, 0, eventmemory.MaxAge)
-		if err != nil && !errors.Is(err, ErrConflict) { // with itself: its acknowledgement was lost
+		if err != nil && !errors.Is(err, ErrConflict) && time.Since(e.at) < eventmemory.MaxAge { // a conflict is with itself: its acknowledgement was lost
 			if e.tries++; e.tries >= entryTries {
 				v.entries = append(v.entries[1:], e)
 			}
@@ -295,6 +296,8 @@ const (
 	followGrace = time.Second
 	// followTries is how often in turn the State may fail.
 	followTries = 10
+	// followTime is how long a stream is followed whose process lives and tells nothing; its client then comes again.
+	followTime = 5 * time.Minute
 )
 
 // Follow implements [store.SharedEvents].
@@ -311,6 +314,8 @@ func (v nodeEvents) Follow(ctx context.Context, stream string, position int64) i
 		defer stop()
 		var dead atomic.Bool
 		go v.node.untilDead(live, owner, process, func() { dead.Store(true); stop() })
+		f.quiet = time.AfterFunc(followTime, func() { f.idle.Store(true); stop() })
+		defer f.quiet.Stop()
 		for failures := 0; !f.over && ctx.Err() == nil; {
 			during := live
 			if f.last = dead.Load(); f.last { // these are the last ones
@@ -319,6 +324,10 @@ func (v nodeEvents) Follow(ctx context.Context, stream string, position int64) i
 			whole, err := f.watch(during)
 			if whole {
 				failures = 0
+			}
+			if f.idle.Load() && !f.over {
+				yield(store.Event{}, errIdle)
+				return
 			}
 			if err == nil && !f.over && during.Err() == nil {
 				err = errors.New("the watch of the State has ended")
@@ -367,7 +376,12 @@ type follower struct {
 	position int64 // of the last one that was read
 	last     bool  // no later ones come
 	over     bool  // nothing is to be yielded
+
+	quiet *time.Timer // sets idle
+	idle  atomic.Bool // nothing has come for followTime
 }
+
+var errIdle = fmt.Errorf("nothing has come for %v", followTime)
 
 // watch yields the events of the stream that are there, and then those that come. It reports whether all that are there have been yielded.
 func (f *follower) watch(ctx context.Context) (whole bool, err error) {
@@ -437,5 +451,6 @@ func (f *follower) pass(e sharedEvent) {
 		return
 	}
 	f.position = e.Position
+	f.quiet.Reset(followTime)
 	f.over = !f.yield(store.Event{Position: e.Position, Data: e.Data}, nil)
 }

@@ -141,7 +141,7 @@ func TestEventsThatAreNotShared(t *testing.T) {
 				t.Errorf("%d events of %s, want %d", len(got), stream, want)
 			}
 		}
-		for c, err := range m.Watch(t.Context(), "event") {
+		for c, err := range m.Recent().Watch(t.Context(), "event") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestEventsThatAreNotShared(t *testing.T) {
 				t.Fatal("the State has the name of a stream")
 			}
 			newer := strings.Replace(string(c.Value), `"v":1`, `"v":2`, 1)
-			if _, err := m.Put(t.Context(), c.Key, []byte(newer), c.Version, time.Minute); err != nil {
+			if _, err := m.Recent().Put(t.Context(), c.Key, []byte(newer), c.Version, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -196,6 +196,8 @@ func (f failing) Put(ctx context.Context, key string, value []byte, version uint
 	}
 	return f.State.Put(ctx, key, value, version, ttl)
 }
+
+func (f failing) Recent() cluster.State { return f }
 
 // Events wait for a State that does not answer for a while.
 func TestEventsWaitForTheState(t *testing.T) {

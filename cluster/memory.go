@@ -20,6 +20,7 @@ type Memory struct {
 	changed     chan struct{}         // closed at the next change, and then replaced; guarded by mu
 	listeners   map[string]*listener  // guarded by mu
 	subscribers map[string][]*mailbox // guarded by mu
+	recent      *recent               // guarded by mu
 }
 
 // kept is an entry, or the trace of one that is gone, so that a Watch that was slow tells of it.

@@ -279,6 +279,8 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 		return n.Name, err
 	}
 	if !given {
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
 		e, err := n.State.Get(ctx, key)
 		if errors.Is(err, ErrNotFound) {
 			return n.Name, nil // it has ended

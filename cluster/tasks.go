@@ -17,7 +17,7 @@ import (
 
 // Tasks returns a store for the tasks of an mcp.Server that this node serves at a path (mcp.TaskConfig.Store). The result of a task is
 // then found when the node that ran it has ended; a task that was at work there has failed. Results of more than 512 KiB, and those beyond
-// 48 MiB of all nodes, an equal part each, are not shared: the server keeps them in its memory.
+// 48 MiB of all nodes, an equal part each, are not shared, nor more than 32,768 tasks: the server keeps them in its memory.
 //
 // The State is written when a task begins and when it ends.
 func (n *Node) Tasks(path string) store.Tasks { return &tasks{node: n, path: path} }
@@ -29,7 +29,7 @@ type tasks struct {
 
 	mu    sync.Mutex
 	bytes int                // of those below; guarded by mu
-	own   map[string]ownTask // large ones that this node has written, by key; guarded by mu
+	own   map[string]ownTask // those that this node has written, by key; guarded by mu
 }
 
 type ownTask struct {
@@ -38,9 +38,11 @@ type ownTask struct {
 }
 
 const (
+	// maxTaskEntries bounds the tasks that all nodes have in the State, a part for each.
+	maxTaskEntries = 32 << 10
 	// maxTaskBytes bounds the large tasks that all nodes have in the State, a part for each. They are results.
 	maxTaskBytes = 48 << 20
-	largeTask    = 4 << 10
+	largeTask    = 1 << 10
 )
 
 // taskFormat is the version of taskRecord.
@@ -133,31 +135,39 @@ func readTask(e Entry) (r taskRecord, err error) {
 
 // count counts what this node has in the State. The function undo undoes that.
 func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
-	if t.bytes <= largeTask { // a task can always begin and fail
-		t = ownTask{}
+	if t.bytes <= largeTask {
+		t.bytes = 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, had := s.own[key]
-	most := maxTaskBytes / s.node.Seen()
-	if s.bytes-before.bytes+t.bytes > most {
+	nodes := s.node.Seen()
+	full := func() error {
+		switch {
+		case !had && len(s.own) >= maxTaskEntries/nodes:
+			return fmt.Errorf("this node has %d tasks in the cluster, which is the limit", len(s.own))
+		case s.bytes-before.bytes+t.bytes > maxTaskBytes/nodes:
+			return fmt.Errorf("this node has %d bytes of tasks in the cluster, and at most %d", s.bytes, maxTaskBytes/nodes)
+		}
+		return nil
+	}
+	if full() != nil {
 		for key, old := range s.own {
 			if !time.Now().Before(old.expires) {
 				s.bytes -= old.bytes
 				delete(s.own, key)
 			}
 		}
-		if before = s.own[key]; s.bytes-before.bytes+t.bytes > most {
-			return nil, fmt.Errorf("this node has %d bytes of tasks in the cluster, and at most %d", s.bytes, most)
+		before, had = s.own[key]
+		if err := full(); err != nil {
+			return nil, err
 		}
 	}
 	if s.own == nil {
 		s.own = map[string]ownTask{}
 	}
 	s.bytes += t.bytes - before.bytes
-	if s.own[key] = t; t.bytes == 0 {
-		delete(s.own, key)
-	}
+	s.own[key] = t
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

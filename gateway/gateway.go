@@ -36,9 +36,10 @@ type Gateway struct {
 	// one has begun, which may have ended. Nil: a random key. Set it before the first request.
 	TaskKeys [][]byte
 
-	// Tasks keeps the states of tasks that end with this process, those of servers that it has started and those that it makes itself
-	// for clients of 2025-11-25. Of gateways that appear as one and share it, one answers for such a task of another one that has ended:
-	// with its result, or that its outcome is not known. Nil: they end with their gateway. Set it before the first request.
+	// Tasks keeps tasks for an hour: the tools of all, and the states of those that end with this process, which are those of servers that it has
+	// started and those that it makes itself for clients of 2025-11-25. Of gateways that appear as one and share it, one answers for such a task of another
+	// one that has ended: with its result, or that its outcome is not known. Such a store has to say which tasks are at work elsewhere
+	// ([store.Task.Elsewhere]), as that of a cluster.Node does. Nil: tasks end with their gateway. Set it before the first request.
 	Tasks store.Tasks
 
 	// Lock takes a server of class [Exclusive] for the one of its callers here that has it, so that of all gateways that appear as
@@ -95,7 +96,8 @@ type Gateway struct {
 
 	keyOnce sync.Once
 	seals   [][]byte // keys, made of TaskKeys
-	ownSeal []byte   // a key for the tasks that end with this gateway
+	begun   begunTasks
+	ownSeal []byte // a key for the tasks that end with this gateway
 }
 
 var _ mcp.Handler = (*Gateway)(nil)

@@ -392,7 +392,7 @@ func (f *following) readShared(ctx context.Context, n *subscription, again *bool
 // listenAt listens at one connection and forwards its notifications except the acknowledgement.
 func (f *following) listenAt(ctx context.Context, c *conn, again *bool) error {
 	l := f.l
-	out := forward.WithNotify(l.g.naming(ctx, f.up), func(method string, params json.RawMessage) error {
+	out := forward.WithNotify(l.g.naming(ctx, f.up, ""), func(method string, params json.RawMessage) error {
 		switch method {
 		case noteAcknowledged:
 			return f.acknowledged(params, c, again)

@@ -21,8 +21,10 @@ import (
 // asking the server: the server's own answer would differ, and it may have hidden tools or accept
 // other spellings.
 func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
-	if id, ok := ctx.Value(keptTaskKey{}).(string); ok && revision.OfTasks(method) {
-		return up.g.aboutKept(ctx, id, method)
+	if revision.OfTasks(method) {
+		res, err := up.narrowed(ctx, &mcp.Request{Method: method, Params: params})
+		id, _ := member(method, params, "taskId")
+		return orKept(ctx, id, method, res, err)
 	}
 	req := &mcp.Request{Method: method, Params: params}
 	if _, err := up.missing(ctx, req); err != nil {

@@ -28,13 +28,19 @@ func (g *Gateway) byName(ctx context.Context, req *mcp.Request, k *listKind) (mc
 	if up.pool != nil && up.pool.perClient() {
 		ctx = clientOf(ctx).as(ctx) // computed once
 	}
-	inner := g.naming(ctx, up)
+	inner := g.naming(ctx, up, own)
 	var quoted [maxName + 2]byte
 	params := jsonx.With(make([]byte, 0, len(req.Params)), req.Params, "name", jsonx.AppendString(quoted[:0], own))
 	res, err := up.handle(inner, req.Method, params)
 	if made, ok := res.(*mcp.CreateTaskResult); ok && err == nil {
 		here := *made
 		here.Task = g.ofTask(ctx, up, made.Task)
+		if up.lasts() {
+			id, _ := jsonx.Lookup(here.Task, "taskId")
+			if id, err := jsonx.Unquote(id); err == nil && !g.begun.has(id) { // else it is kept with its state
+				g.keep(principalOf(ctx), id, own, nil)
+			}
+		}
 		return &here, nil
 	}
 	if err != nil {

@@ -49,21 +49,26 @@ func (g *Gateway) task(ctx context.Context, req *mcp.Request) (mcp.Result, error
 		return nil, err
 	}
 	up, tag, own := g.ownerOfTask(ctx, id)
-	if up == nil {
-		if up, tag, own, err = g.keptTask(ctx, id); err != nil {
+	if up == nil || up.lasts() && !g.begun.has(id) { // another process may have begun it
+		kept, err := g.ofAnother(ctx, id)
+		if err != nil {
 			return nil, err
 		}
-		ctx = context.WithValue(ctx, keptTaskKey{}, id)
+		if kept != nil {
+			ctx = asKept(ctx, kept)
+			if up == nil && kept.State != nil { // sealed by a process that has ended
+				up, _, tag, own = g.partsOf(id)
+			}
+		}
+	}
+	if up == nil {
+		return nil, mcp.Errorf(jsonrpc.CodeInvalidParams, "%s", node.UnknownTask(id))
 	}
 	if who := clientOf(ctx); who.can != tag && up.pool != nil && up.pool.ownerOf(who).session == nil {
 		who.can = tag // the task is at the connection where it began
 		ctx = who.as(ctx)
 	}
-	params := jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own))
-	res, err := up.handle(g.naming(ctx, up), req.Method, params)
-	if g.unknown(ctx, err, id) { // it was made by another gateway, at a server that this one reaches too
-		res, err = up.handle(context.WithValue(ctx, keptTaskKey{}, id), req.Method, params)
-	}
+	res, err := up.handle(g.naming(ctx, up, ""), req.Method, jsonx.With(nil, req.Params, "taskId", jsonx.AppendString(nil, own)))
 	if err != nil {
 		return nil, up.aboutTask(ctx, req.Method, err, id, own)
 	}
@@ -107,14 +112,14 @@ func (e *taskError) Error() string { return e.told.Error() }
 func (e *taskError) Unwrap() []error { return []error{e.told, e.refusal} }
 
 // naming returns a context in which tasks of an upstream get ids from the gateway, which also
-// decide who may ask for them.
-func (g *Gateway) naming(ctx context.Context, up *upstream) context.Context {
+// decide who may ask for them. The tool is that of a call.
+func (g *Gateway) naming(ctx context.Context, up *upstream, tool string) context.Context {
 	tag := up.tagOf(ctx)
 	name := func(principal, id string) string { return node.Task(ctx, g.taskID(principal, up, tag, id)) }
 	if g.Tasks == nil {
 		return forward.WithTaskID(ctx, up.lasts(), name, nil)
 	}
-	return forward.WithTaskID(ctx, up.lasts(), name, func(principal, id string, state json.RawMessage) { g.keep(principal, name(principal, id), state) })
+	return forward.WithTaskID(ctx, up.lasts(), name, func(principal, id string, state json.RawMessage) { g.keep(principal, name(principal, id), tool, state) })
 }
 
 // ofTask replaces the id of a task of an upstream by the gateway's.

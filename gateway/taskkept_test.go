@@ -2,6 +2,8 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/policy"
 )
 
 // A result that another gateway had kept passes the middleware of its server, as it would have there. Without the store, or after the
@@ -61,12 +64,29 @@ func TestKeptResultsPassTheMiddleware(t *testing.T) {
 	if res, err := task.Wait(t.Context()); err != nil || res.Text() != "the [redacted]" {
 		t.Fatalf("%v, %v", res, err)
 	}
+	mcpErr := new(*mcp.Error)
+	if err := first.Task(task.ID + "x").Cancel(t.Context()); !errors.As(err, mcpErr) {
+		t.Errorf("an id that was changed: %v", err)
+	}
 	second := open(&gateway.Gateway{Name: "gw", Tasks: store, Middleware: hides})
 	if res, err := second.Task(task.ID).Wait(t.Context()); err != nil || res.Text() != "the [redacted]" {
 		t.Errorf("%v, %v", res, err)
 	}
 	if err := second.Task(task.ID).Cancel(t.Context()); err != nil {
 		t.Error(err)
+	}
+	var asked []string
+	refuses := func(string) mcp.Middleware {
+		return policy.Middleware("ops", policy.Func(func(_ context.Context, a *policy.Access) policy.Decision {
+			if strings.HasPrefix(a.Method, "tasks/") {
+				asked = append(asked, a.Name)
+			}
+			return policy.Decision{Allow: a.Name != "deploy"}
+		}), nil)
+	}
+	strict := open(&gateway.Gateway{Name: "gw", Tasks: store, Middleware: refuses})
+	if info, err := strict.Task(task.ID).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") || !slices.Equal(asked, []string{"deploy"}) {
+		t.Errorf("a tool that its caller may not use there: %+v, %v; decided about %q", info, err, asked)
 	}
 	other := open(&gateway.Gateway{Name: "gw", Middleware: hides})
 	if info, err := other.Task(task.ID).Info(t.Context()); err == nil || !strings.Contains(err.Error(), "does not exist") {

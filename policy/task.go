@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/patchbay-dev/patchbay/auth"
+	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -69,7 +70,10 @@ func (t *taskTools) get(key taskID) string {
 func (g *gate) ofTask(ctx context.Context, method string, task json.RawMessage, next mcp.Handler) *Access {
 	a := g.access(ctx, method)
 	a.Kind, a.Partial = mcp.KindTool, true
-	if a.Name = g.tasks.get(taskKey(a.Principal, task)); a.Name != "" {
+	if a.Name = g.tasks.get(taskKey(a.Principal, task)); a.Name == "" {
+		a.Name = step.TaskTool(ctx)
+	}
+	if a.Name != "" {
 		a.Annotations = g.believed(func() *Annotations { return g.known.find(ctx, next, a) })
 	}
 	return a

@@ -115,11 +115,10 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Bounds of what Recent keeps, in bytes, which NATS reserves, and of the time in which it says whether there is room.
+// Bounds of what Recent keeps, in bytes, which NATS reserves.
 const (
 	mostRecent  = 64 << 20
 	leastRecent = 1 << 20
-	recentTime  = 2 * time.Second
 )
 
 // errNoRoom says that NATS has no room for a stream.
@@ -132,8 +131,7 @@ func (c *Cluster) openRecent(ctx context.Context, name string) *state {
 	r.config.Subjects, r.config.Discard, r.config.SubjectDeleteMarkerTTL = []string{r.subjects + ">"}, jetstream.DiscardOld, 0
 	r.config.Storage, r.config.MaxAge = jetstream.MemoryStorage, eventmemory.MaxAge
 	for r.config.MaxBytes = mostRecent; r.config.MaxBytes >= leastRecent; r.config.MaxBytes /= 4 {
-		trying, stop := context.WithTimeout(ctx, recentTime)
-		err := attempts(trying, func(ctx context.Context) (err error) {
+		err := attempts(ctx, func(ctx context.Context) (err error) {
 			if r.stream, err = c.js.Stream(ctx, r.config.Name); errors.Is(err, jetstream.ErrStreamNotFound) {
 				r.stream, err = c.js.CreateStream(ctx, r.config)
 			}
@@ -142,8 +140,11 @@ func (c *Cluster) openRecent(ctx context.Context, name string) *state {
 			}
 			return err
 		})
-		if stop(); err == nil {
+		if err == nil {
 			return r
+		}
+		if !errors.Is(err, errNoRoom) && !strings.Contains(err.Error(), "insufficient") && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return nil // this account may not have another stream
 		}
 	}
 	return nil

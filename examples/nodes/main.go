@@ -39,30 +39,30 @@ func newServer(name string) *mcp.Server {
 	return srv
 }
 
-// join makes a node of the cluster, and returns what ends it.
-func join(ctx context.Context, name, dir, listen string, routes []string) (node *cluster.Node, end func(context.Context) error, err error) {
+// join makes a node of the cluster, and returns its server and what ends it.
+func join(ctx context.Context, name, dir, listen string, routes []string) (srv *mcp.Server, node *cluster.Node, end func(context.Context) error, err error) {
 	server, err := nats.Start(nats.ServerOptions{Cluster: "nodes", Node: name, Dir: filepath.Join(dir, name), Listen: listen, Routes: routes})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	conn, err := server.Connect()
 	if err != nil {
-		return nil, nil, errors.Join(err, server.Close(ctx))
+		return nil, nil, nil, errors.Join(err, server.Close(ctx))
 	}
 	shared, err := nats.Open(ctx, conn, nats.Options{Cluster: "nodes"}) // waits for a second machine
 	if err != nil {
-		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
+		return nil, nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}
-	srv := newServer(name)
+	srv = newServer(name)
 	node = &cluster.Node{Name: name, State: shared, Bus: shared, Handler: srv}
 	srv.HTTP.Sessions = node.Sessions("/mcp") // when a machine dies, another one goes on with its sessions
 	srv.HTTP.Events = node.Events()           // and what their streams had for clients
 	srv.Tasks.Store = node.Tasks("/mcp")      // and has the results of its tasks
 	if err := node.Join(ctx); err != nil {
-		return nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
+		return nil, nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}
-	return node, func(ctx context.Context) error {
-		err := errors.Join(srv.Shutdown(ctx), node.Leave(ctx), shared.Close()) // calls first that have lost their connections
+	return srv, node, func(ctx context.Context) error {
+		err := errors.Join(node.Leave(ctx), shared.Close())
 		conn.Close()
 		return errors.Join(err, server.Close(ctx))
 	}, nil
@@ -82,7 +82,7 @@ func run(ctx context.Context, name string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	node, end, err := join(ctx, name, dir, me.others, routes)
+	srv, node, end, err := join(ctx, name, dir, me.others, routes)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,9 @@ func run(ctx context.Context, name string) error {
 	last, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
 	node.Retire() // the others go on with its sessions
-	return errors.Join(web.Shutdown(last), end(last))
+	calls := make(chan error, 1)
+	go func() { calls <- srv.Shutdown(last) }() // it waits for calls, and ends streams for which web would wait
+	return errors.Join(web.Shutdown(last), <-calls, end(last))
 }
 
 func main() {

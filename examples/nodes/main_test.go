@@ -33,7 +33,7 @@ func TestNodes(t *testing.T) {
 	for i, name := range names { // at once: the first waits for the second
 		go func() {
 			var j joined
-			j.node, j.end, j.err = join(ctx, name, dir, routes[i], routes)
+			_, j.node, j.end, j.err = join(ctx, name, dir, routes[i], routes)
 			joins <- j
 		}()
 	}

@@ -133,8 +133,12 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	going, _ := r.cancels.add(context.Background()) // there is time for it: d is open
 	going.doneAfter(func() {
 		defer func() { // when the caller can have the result
-			if !lasts && going.ctx.Err() == nil {
-				own.KeepTask(id, r.proxyOver(own, t, setter(began)))
+			switch set := setter(began); {
+			case lasts:
+			case going.ctx.Err() == nil:
+				own.KeepTask(id, r.proxyOver(own, t, set))
+			default:
+				own.KeepTask(id, set("failed", "error", encode(errorf(jsonrpc.CodeInternal, "%s", sessionOver))))
 			}
 		}()
 		defer close(t.done)
@@ -361,6 +365,9 @@ func strangeTask() *proxyTask {
 	return &proxyTask{Task: engine.NewTask("", func() {}, func(string) {})}
 }
 
+// sessionOver is the error of a task whose session with its server has ended before it.
+const sessionOver = "the session with the server of the task has ended; whether the task has done what was asked is not known"
+
 const strangeQuestion = "it waits for answers to questions that went to another node, or to this one before a restart; cancel it and begin again"
 
 // listProxyTasks lists the tasks of the caller.
@@ -474,7 +481,13 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	own.KeepTask(state.ID, encode(state))
 	attached := context.AfterFunc(d.ctx, t.stop)
 	d.doneAfter(func() {
-		defer func() { own.KeepTask(state.ID, r.hereState(own, t)) }()
+		defer func() {
+			final := r.hereState(own, t)
+			if d.ctx.Err() != nil && !t.over.Load() {
+				final = setter(encode(state))("failed", "error", encode(errorf(jsonrpc.CodeInternal, "%s", sessionOver)))
+			}
+			own.KeepTask(state.ID, final)
+		}()
 		defer close(t.done)
 		defer attached()
 		defer cancel(nil)

@@ -55,6 +55,19 @@ func Definition(ctx context.Context, next mcp.Handler, tool string) string {
 	return ""
 }
 
+type taskToolKey struct{}
+
+// WithTaskTool returns a context for a request about a task of a tool, which another process has begun.
+func WithTaskTool(ctx context.Context, tool string) context.Context {
+	return context.WithValue(ctx, taskToolKey{}, tool)
+}
+
+// TaskTool returns the tool of WithTaskTool, "" if there is none.
+func TaskTool(ctx context.Context) string {
+	tool, _ := ctx.Value(taskToolKey{}).(string)
+	return tool
+}
+
 // Like returns h, which passes requests on to next unchanged and returns its results, as a handler that
 // looks to a gateway and a policy as next does.
 func Like(next, h mcp.Handler) mcp.Handler {
