@@ -8,7 +8,7 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 )
 
-// What may be lost has 64 MiB, of which the oldest go first, and nothing of it is among the other values.
+// Entries that may be lost have 64 MiB, of which the oldest go first, and none is among the other values.
 func TestRecentIsBounded(t *testing.T) {
 	m := new(cluster.Memory)
 	value := make([]byte, 400<<10)
