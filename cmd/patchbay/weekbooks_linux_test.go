@@ -138,8 +138,10 @@ func (w *week) books(metrics string, inTime, changed int) {
 			switch e.Kind {
 			case audit.CallBegin:
 				s.begins = append(s.begins, e)
-			case audit.CallRetry: // a request with answers
-				rounds++
+			case audit.CallRetry:
+				if e.Tool == "ask" { // a request with answers; of another tool the gateway has tried again, at another replica
+					rounds++
+				}
 			default:
 				s.ends = append(s.ends, e)
 				unlisted[e.Principal.ID] += e.More
