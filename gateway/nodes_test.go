@@ -239,10 +239,10 @@ func TestNodesTellOfTasksThatEndedWithOne(t *testing.T) {
 func keptTasks(t *testing.T, front, back mcp.Revision, remote bool) {
 	tools := func(_ int, ops *mcp.Server) {
 		ops.Tasks.Poll = 10 * time.Millisecond
-		optional := mcp.ToolExecution{TaskSupport: mcp.TaskRequired}
-		mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: optional}, func(context.Context, struct{}) (string, error) { return "deployed", nil })
-		mcp.AddTool(ops, mcp.Tool{Name: "fail", Execution: optional}, func(context.Context, struct{}) (string, error) { return "", mcp.Errorf(-32000, "no disk") })
-		mcp.AddTool(ops, mcp.Tool{Name: "hang", Execution: optional}, func(ctx context.Context, _ struct{}) (string, error) {
+		required := mcp.ToolExecution{TaskSupport: mcp.TaskRequired}
+		mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: required}, func(context.Context, struct{}) (string, error) { return "deployed", nil })
+		mcp.AddTool(ops, mcp.Tool{Name: "fail", Execution: required}, func(context.Context, struct{}) (string, error) { return "", mcp.Errorf(-32000, "no disk") })
+		mcp.AddTool(ops, mcp.Tool{Name: "hang", Execution: required}, func(ctx context.Context, _ struct{}) (string, error) {
 			select {
 			case <-ctx.Done():
 			case <-t.Context().Done():

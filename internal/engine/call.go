@@ -95,7 +95,7 @@ type progress struct {
 // rare holds the fields that few calls need.
 type rare struct {
 	rename func(id string) string // renames the task that the call becomes; nil: it keeps its id
-	keep   func(id string, state json.RawMessage)
+	keep   func(id string, state json.RawMessage) // set with rename
 	lasts  bool // of a task: it outlives the session with its server
 	faults map[string]error
 	tag    json.RawMessage // subscription id for notifications of a modern listen
@@ -197,8 +197,8 @@ func (c *Call) Redirect(f func(method string, params json.RawMessage) error) *Ca
 }
 
 // Rename returns a call like c. If it becomes a task, the caller sees name(id) as the id of the task, which goes on after the end of
-// the session with its server if lasts is true. Otherwise keep, if not nil, gets the state of the task when it begins and when it has
-// ended.
+// the session with its server if lasts is true. If the task ends with this process, keep, if not nil, gets its state when it begins and when it
+// has ended.
 func (c *Call) Rename(lasts bool, name func(id string) string, keep func(id string, state json.RawMessage)) *Call {
 	out := c.Redirect(nil)
 	out.ex = c.ex

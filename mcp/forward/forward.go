@@ -130,9 +130,8 @@ func Beside(session context.Context, f func(ctx context.Context, call Asked, que
 
 // WithTaskID returns a context for a call that may become a task, or is about one: the caller gets the id that f
 // makes from the task's id and the caller's principal. It is for a handler in front of several
-// others that gives tasks its own ids. If
-// lasts is true, a task goes on when the session with its server ends, because other processes
-// find it there. Of a task that ends with this process, keep, if not nil, gets the state when it begins and when it has ended, a DetailedTask of
+// others that gives tasks its own ids. If lasts is true, a task goes on when the session with its server ends, because other
+// processes find it there. Of a task that ends with this process, keep, if not nil, gets the state when it begins and when it has ended, a DetailedTask of
 // extensions/tasks. Both functions may be called after the request is over. Outside of a call WithTaskID returns ctx.
 func WithTaskID(ctx context.Context, lasts bool, f func(principal, id string) string, keep func(principal, id string, state json.RawMessage)) context.Context {
 	c := engine.From(ctx)
