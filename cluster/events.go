@@ -138,11 +138,11 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // Append implements [store.Events].
 func (v nodeEvents) Append(ctx context.Context, stream string, position int64, event []byte) error {
-	e := sharedEvent{Position: position}
-	if len(event) <= maxEventBytes {
-		e.Data = bytes.Clone(event)
-	}
-	if json.Valid(event) { // as all are that a server sends
+	if v.node.events.shares(stream) && json.Valid(event) { // as all are that a server sends
+		e := sharedEvent{Position: position}
+		if len(event) <= maxEventBytes {
+			e.Data = bytes.Clone(event)
+		}
 		v.node.events.add(stream, e)
 	}
 	return v.node.events.own.Append(ctx, stream, position, event)
@@ -155,17 +155,20 @@ func (v nodeEvents) After(ctx context.Context, stream string, position int64) ([
 
 // Forget implements [store.Events].
 func (v nodeEvents) Forget(ctx context.Context, stream string) error {
-	if !v.node.retired.Load() { // else nodes that follow the stream see its end soon
+	if v.node.events.shares(stream) && !v.node.retired.Load() { // else nodes that follow the stream see its end soon
 		v.node.events.add(stream, sharedEvent{})
 	}
 	return v.node.events.own.Forget(ctx, stream)
 }
 
-// add lets the State have an event soon, if its stream was named. If too much waits for the State, those that are in no entry yet are lost.
+// shares reports whether other nodes can find the events of a stream: it was named.
+func (v *events) shares(stream string) bool {
+	_, _, ok := ownerOf(stream)
+	return ok && v.state != nil
+}
+
+// add lets the State have an event soon. If too much waits for the State, those that are in no entry yet are lost.
 func (v *events) add(stream string, e sharedEvent) {
-	if _, _, ok := ownerOf(stream); !ok || v.state == nil {
-		return
-	}
 	var at int
 	at, e.Stream = bucket(stream)
 	v.mu.Lock()

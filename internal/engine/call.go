@@ -94,9 +94,9 @@ type progress struct {
 
 // rare holds the fields that few calls need.
 type rare struct {
-	rename func(id string) string // renames the task that the call becomes; nil: it keeps its id
+	rename func(id string) string                 // renames the task that the call becomes; nil: it keeps its id
 	keep   func(id string, state json.RawMessage) // set with rename
-	lasts  bool // of a task: it outlives the session with its server
+	lasts  bool                                   // of a task: it outlives the session with its server
 	faults map[string]error
 	tag    json.RawMessage // subscription id for notifications of a modern listen
 }
