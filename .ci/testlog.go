@@ -4,9 +4,10 @@
 // it: the closing line of every package, lines that a test begins with
 // "report: ", and all that a failed test or package said. It adds what it
 // counted to a file, one "PASSED FAILED SKIPPED" line per run, and exits 1 if
-// anything failed.
+// anything failed. It exits 3 if all that failed are packages whose programs
+// Wine broke, and writes their names to the second file.
 //
-//	go test -json ./... | go run .ci/testlog.go COUNTS
+//	go test -json ./... | go run .ci/testlog.go COUNTS [BROKEN]
 package main
 
 import (
@@ -24,12 +25,15 @@ type event struct {
 }
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go test -json ./... | go run .ci/testlog.go COUNTS")
+	if len(os.Args) != 2 && len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: go test -json ./... | go run .ci/testlog.go COUNTS [BROKEN]")
 		os.Exit(2)
 	}
-	var passed, failed, skipped int
+	type counts struct{ passed, failed, skipped int }
+	all := map[string]*counts{} // by package
 	bad := false
+	wine := map[string]bool{} // the packages that Wine had a part in
+	var broken []string
 	said := map[string][]string{} // by package and test, what it printed so far
 	why := map[string]int{}       // how many tests were skipped, by reason
 	in := bufio.NewScanner(os.Stdin)
@@ -41,6 +45,11 @@ func main() {
 			continue
 		}
 		key := e.Package + " " + e.Test
+		n := all[e.Package]
+		if n == nil {
+			n = new(counts)
+			all[e.Package] = n
+		}
 		switch e.Action {
 		case "build-output":
 			fmt.Print(e.Output)
@@ -52,21 +61,28 @@ func main() {
 				continue
 			}
 			said[key] = append(said[key], e.Output)
+			if strings.Contains(e.Output, wineError) {
+				wine[e.Package] = true
+			}
 			if e.Test == "" && closing(e.Output) && e.Output != "FAIL\n" {
 				fmt.Print(e.Output)
 			}
 		case "pass", "skip":
 			if e.Test != "" && e.Action == "pass" {
-				passed++
+				n.passed++
 			} else if e.Test != "" {
-				skipped++
+				n.skipped++
 				why[reason(said[key])]++
 			}
 			delete(said, key)
 		case "fail":
-			if e.Test != "" {
-				failed++
-			} else {
+			switch {
+			case e.Test != "":
+				n.failed++
+			case len(os.Args) == 3 && wine[e.Package]:
+				broken = append(broken, e.Package)
+				*n = counts{} // they run again
+			default:
 				bad = true
 			}
 			for _, line := range said[key] {
@@ -92,9 +108,15 @@ func main() {
 	for _, text := range slices.Sorted(maps.Keys(why)) {
 		fmt.Printf("    %d skipped: %s\n", why[text], text)
 	}
+	var sum counts
+	for _, n := range all {
+		sum.passed += n.passed
+		sum.failed += n.failed
+		sum.skipped += n.skipped
+	}
 	f, err := os.OpenFile(os.Args[1], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err == nil {
-		_, err = fmt.Fprintln(f, passed, failed, skipped)
+		_, err = fmt.Fprintln(f, sum.passed, sum.failed, sum.skipped)
 	}
 	if err == nil {
 		err = f.Close()
@@ -103,10 +125,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testlog:", err)
 		os.Exit(1)
 	}
-	if bad || failed > 0 {
+	if bad || sum.failed > 0 {
 		os.Exit(1)
 	}
+	if broken != nil {
+		if err := os.WriteFile(os.Args[2], []byte(strings.Join(broken, "\n")+"\n"), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "testlog:", err)
+			os.Exit(1)
+		}
+		os.Exit(3)
+	}
 }
+
+// wineError begins what Wine prints when a thread has lost its way to Wine's server. The process then hangs or ends,
+// whatever program it runs: Wine does this now and then to a process that is being killed.
+const wineError = "wine client error:"
 
 // closing reports whether a line is the closing line of a package.
 func closing(line string) bool {

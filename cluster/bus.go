@@ -12,9 +12,9 @@ type Bus interface {
 	// in a process; if two processes use the same name, connections come to either.
 	Listen(node string) (net.Listener, error)
 
-	// Dial opens a connection to a node. The error is [ErrNoNode] if no node of that name listens, or can be reached; it is
-	// another one if the node has not answered within three seconds. If the node dies later, reads and writes fail with
-	// ErrNoNode within about two seconds. A Node keeps a connection for its next request only if it has a method Live() bool, which
+	// Dial opens a connection to a node, and returns when that has accepted it: nothing is sent that the node would not read. The
+	// error is [ErrNoNode] if no node of that name listens, or can be reached; it is another one if the node has not accepted the
+	// connection within three seconds. If the node dies later, reads and writes fail with ErrNoNode within about two seconds. A Node keeps a connection for its next request only if it has a method Live() bool, which
 	// says that both ends are open and nothing has come that was not read.
 	Dial(ctx context.Context, node string) (net.Conn, error)
 

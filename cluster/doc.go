@@ -13,12 +13,15 @@
 //     whoever keeps the greatest one that it saw, and refuses smaller ones, obeys no holder that has lost its lease.
 //   - The bytes of a connection of a Bus arrive in order and once, or the connection ends with an error.
 //   - A session whose server keeps it in the State ([Node.Sessions]) goes on at another node when its node has ended: the first request
-//     to another node takes it, and no two nodes have it. A node that may have lost its sessions refuses their requests (503).
+//     to another node takes it, and no two nodes have it. A node that may have lost its sessions answers lists and reads
+//     of theirs, if the server keeps them in the State, and refuses everything else (503).
 //     A request that may have reached a node is not sent again.
 //   - What the stream of a call of such a session has carried is found at the node that goes on with the session ([Node.Events]), but what
 //     came right before the death of its node.
 //   - The result of a task whose server keeps it in the State ([Node.Tasks]) is found at another node when its node has ended.
-//   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some.
+//   - A question that one node has asked in a result can be answered at any of them that reach a majority ([Node.Share]).
+//   - What is published arrives at most once. A subscriber that is slow, or cut off for a while, misses some. Updates of
+//     resources, which a server tells those of the other nodes ([Node.Share]), are published.
 //
 // Keys, names of nodes and topics consist of letters, digits, "-", "_", "=" and, between other characters, ".".
 package cluster

@@ -2,15 +2,12 @@ package cluster
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +50,9 @@ type events struct {
 	bytes   int                    // of those, and of entries that are not written; guarded by mu
 	wake    chan struct{}          // gets a value when there are new ones; nil: nobody waits; guarded by mu
 	failing bool                   // the State has not taken the last ones; guarded by mu
+
+	watches [buckets]*bucketWatch // for those who follow streams of others; guarded by mu
+	watched atomic.Int64          // bytes of what these keep
 
 	writing chan struct{} // holds a value while a goroutine writes
 	last    int           // number of the newest entry; guarded by writing
@@ -290,170 +290,4 @@ func (n *Node) write(ctx context.Context) error {
 		v.mu.Unlock()
 	}
 	return nil
-}
-
-const (
-	// followPoll is how often it is looked whether the process of a stream lives.
-	followPoll = 500 * time.Millisecond
-	// followGrace is how long it has to be without its name.
-	followGrace = time.Second
-	// followTries is how often in turn the State may fail.
-	followTries = 10
-	// followTime is how long a stream is followed whose process lives and tells nothing; its client then comes again.
-	followTime = 5 * time.Minute
-)
-
-// Follow implements [store.SharedEvents].
-func (v nodeEvents) Follow(ctx context.Context, stream string, position int64) iter.Seq2[store.Event, error] {
-	return func(yield func(store.Event, error) bool) {
-		owner, process, ok := ownerOf(stream)
-		if !ok || v.node.events.state == nil {
-			yield(store.Event{}, nil)
-			return
-		}
-		f := &follower{node: v.node, yield: yield, position: position}
-		f.bucket, f.stream = bucket(stream)
-		live, stop := context.WithCancel(ctx)
-		defer stop()
-		var dead atomic.Bool
-		go v.node.untilDead(live, owner, process, func() { dead.Store(true); stop() })
-		f.quiet = time.AfterFunc(followTime, func() { f.idle.Store(true); stop() })
-		defer f.quiet.Stop()
-		for failures := 0; !f.over && ctx.Err() == nil; {
-			during := live
-			if f.last = dead.Load(); f.last { // these are the last ones
-				during = ctx
-			}
-			whole, err := f.watch(during)
-			if whole {
-				failures = 0
-			}
-			if f.idle.Load() && !f.over {
-				yield(store.Event{}, errIdle)
-				return
-			}
-			if err == nil && !f.over && during.Err() == nil {
-				err = errors.New("the watch of the State has ended")
-			}
-			if err == nil {
-				continue
-			}
-			if failures++; failures == followTries {
-				yield(store.Event{}, err)
-				return
-			}
-			select {
-			case <-time.After(followPoll):
-			case <-ctx.Done():
-			}
-		}
-	}
-}
-
-// untilDead calls f when a process has ended.
-func (n *Node) untilDead(ctx context.Context, node, process string, f func()) {
-	for gone := (time.Time{}); ; {
-		switch lives, err := n.lives(ctx, node, process); {
-		case err != nil || lives:
-			gone = time.Time{}
-		case gone.IsZero():
-			gone = time.Now()
-		case time.Since(gone) >= followGrace: // else it may be about to take its name again
-			f()
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(followPoll):
-		}
-	}
-}
-
-// follower reads a stream.
-type follower struct {
-	node     *Node
-	yield    func(store.Event, error) bool
-	bucket   int
-	stream   string
-	position int64 // of the last one that was read
-	last     bool  // no later ones come
-	over     bool  // nothing is to be yielded
-
-	quiet *time.Timer // sets idle
-	idle  atomic.Bool // nothing has come for followTime
-}
-
-var errIdle = fmt.Errorf("nothing has come for %v", followTime)
-
-// watch yields the events of the stream that are there, and then those that come. It reports whether all that are there have been yielded.
-func (f *follower) watch(ctx context.Context) (whole bool, err error) {
-	var first []sharedEvent
-	var unread error
-	forgotten := false
-	for c, err := range f.node.events.state.Watch(ctx, bucketKey(f.bucket)) {
-		if err != nil {
-			return whole, err
-		}
-		if c.Key == "" {
-			if unread != nil {
-				return false, unread
-			}
-			slices.SortStableFunc(first, func(a, b sharedEvent) int { return cmp.Compare(a.Position, b.Position) })
-			for _, e := range first {
-				if f.pass(e); f.over {
-					return true, nil
-				}
-			}
-			whole = true
-			if f.over = !f.yield(store.Event{}, nil) || f.last || forgotten; f.over {
-				return true, nil
-			}
-			continue
-		}
-		list, err := f.of(c)
-		if err != nil {
-			unread = err // it may be of this stream
-			continue
-		}
-		for _, e := range list {
-			switch {
-			case e.Position == 0:
-				forgotten = true
-			case whole:
-				f.pass(e)
-			default:
-				first = append(first, e)
-			}
-		}
-		if f.over = f.over || whole && forgotten; f.over {
-			return true, nil
-		}
-	}
-	return whole, nil
-}
-
-// of returns the events of the stream in an entry.
-func (f *follower) of(c Change) (list []sharedEvent, err error) {
-	if c.Deleted || !bytes.Contains(c.Value, []byte(f.stream)) {
-		return nil, nil
-	}
-	var r eventRecord
-	if err := json.Unmarshal(c.Value, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Key, err)
-	}
-	if r.Format > eventFormat {
-		return nil, fmt.Errorf("%s has format %d, this node knows %d: update this node", c.Key, r.Format, eventFormat)
-	}
-	return slices.DeleteFunc(r.Events, func(e sharedEvent) bool { return e.Stream != f.stream }), nil
-}
-
-// pass yields an event that was not yielded before.
-func (f *follower) pass(e sharedEvent) {
-	if f.over || e.Position <= f.position {
-		return
-	}
-	f.position = e.Position
-	f.quiet.Reset(followTime)
-	f.over = !f.yield(store.Event{Position: e.Position, Data: e.Data}, nil)
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,65 +233,36 @@ func TestEventsWaitForTheState(t *testing.T) {
 func TestStreamsOutliveNodes(t *testing.T) {
 	t.Parallel()
 	m := new(cluster.Memory)
-	type member struct {
-		*cluster.Node
-		srv *mcp.Server
-		web *httptest.Server
-	}
 	var nodes []member
 	steps := [3]chan string{make(chan string), make(chan string), make(chan string)} // of calls
 	for i := range 2 {
-		srv := &mcp.Server{Name: "s", Version: "1"}
-		srv.HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
-		mcp.AddTool(srv, mcp.Tool{Name: "work"}, func(ctx context.Context, in struct {
-			N int `json:"n"`
-		}) (string, error) {
-			done := 0
-			for s := range steps[in.N] {
-				if s == "end" {
-					break
+		nodes = append(nodes, newMember(t, m, i, func(n *cluster.Node, srv *mcp.Server) {
+			srv.HTTP.Sessions, srv.HTTP.Events = n.Sessions("/"), n.Events()
+			mcp.AddTool(srv, mcp.Tool{Name: "work"}, func(ctx context.Context, in struct {
+				N int `json:"n"`
+			}) (string, error) {
+				done := 0
+				for s := range steps[in.N] {
+					if s == "end" {
+						break
+					}
+					done++
+					mcp.Progress(ctx, float64(done), 0, s)
 				}
-				done++
-				mcp.Progress(ctx, float64(done), 0, s)
-			}
-			return fmt.Sprint("done ", done), nil
-		})
-		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: srv, Logger: slog.New(slog.DiscardHandler)}
-		srv.HTTP.Sessions, srv.HTTP.Events = node.Sessions("/"), node.Events()
-		if err := node.Join(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		web := httptest.NewServer(node)
-		t.Cleanup(func() {
-			web.CloseClientConnections()
-			node.Leave(context.Background())
-			srv.Shutdown(context.Background())
-			web.Close()
-		})
-		nodes = append(nodes, member{node, srv, web})
+				return fmt.Sprint("done ", done), nil
+			})
+		}))
 	}
-	send := func(url, method, user, session, last, body string) *http.Response {
+	send := func(node int, method, user, session, last, body string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header = http.Header{"User": {user}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
+		var header []string
 		if last != "" {
-			r.Header.Set("Last-Event-ID", last)
+			header = []string{"Last-Event-ID", last}
 		}
-		w, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { w.Body.Close() })
-		return w
+		return nodes[node].send(t, t.Context(), method, user, session, body, header...)
 	}
 	open := func(user string) string {
-		w := send(nodes[0].web.URL, "POST", user, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+		w := send(0, "POST", user, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 		return w.Header.Get("Mcp-Session-Id")
 	}
 	type event struct {
@@ -321,7 +294,7 @@ func TestStreamsOutliveNodes(t *testing.T) {
 	ann, eve := open("ann"), open("eve")
 	call := func(id int) (last string) {
 		go func() { steps[id] <- "step 1" }() // with which the answer begins
-		w := send(nodes[0].web.URL, "POST", "ann", ann, "", fmt.Sprintf(work, id))
+		w := send(0, "POST", "ann", ann, "", fmt.Sprintf(work, id))
 		from := bufio.NewScanner(w.Body)
 		for i := range 2 {
 			if i == 1 {
@@ -341,7 +314,7 @@ func TestStreamsOutliveNodes(t *testing.T) {
 	ended, running, lost := call(0), call(1), call(2)
 	steps[0] <- "step 3"
 	steps[0] <- "end"
-	outside := send(nodes[0].web.URL, "GET", "ann", ann, "", "") // messages outside of calls
+	outside := send(0, "GET", "ann", ann, "", "") // messages outside of calls
 	from := bufio.NewScanner(outside.Body)
 	var ids []string
 	for i := range 3 {
@@ -356,7 +329,7 @@ func TestStreamsOutliveNodes(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	nodes[0].Retire() // the other one has the session with its next request
 	texts := func(user, session, last string) (status int, got []string) {
-		w := send(nodes[1].web.URL, "GET", user, session, last, "")
+		w := send(1, "GET", user, session, last, "")
 		for from := bufio.NewScanner(w.Body); ; {
 			e, ok := next(from)
 			switch {
@@ -389,7 +362,7 @@ func TestStreamsOutliveNodes(t *testing.T) {
 	if got, want := <-results, []string{"step 2", unknown}; !slices.Equal(got, want) {
 		t.Errorf("of a call whose node has ended the client gets %q, want %q", got, want)
 	}
-	outside = send(nodes[1].web.URL, "GET", "ann", ann, ids[0], "")
+	outside = send(1, "GET", "ann", ann, ids[0], "")
 	from = bufio.NewScanner(outside.Body)
 	for _, want := range ids[1:] {
 		if e, ok := next(from); e.id != want || !ok {
@@ -408,4 +381,71 @@ func TestStreamsOutliveNodes(t *testing.T) {
 		t.Errorf("a client of another session gets %q", got)
 	}
 	close(steps[2])
+}
+
+// watched counts the watches of events.
+type watched struct {
+	*cluster.Memory
+	all, open atomic.Int32
+}
+
+func (w *watched) Recent() cluster.State { return watchedRecent{w.Memory.Recent(), w} }
+
+type watchedRecent struct {
+	cluster.State
+	count *watched
+}
+
+func (w watchedRecent) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Change, error] {
+	return func(yield func(cluster.Change, error) bool) {
+		w.count.all.Add(1)
+		w.count.open.Add(1)
+		defer w.count.open.Add(-1)
+		for c, err := range w.State.Watch(ctx, prefix) {
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// All that follow streams share the watches of a node, however many come, also when the process of the streams ends; the last events reach each. Watches
+// that nobody uses end.
+func TestFollowersShareWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &watched{Memory: new(cluster.Memory)}
+		nodes := eventNodes(t, m, m, "n0", "n1")
+		one, two := nodes[0].Events(), nodes[1].Events()
+		const streams = 400
+		got := make([][]string, streams)
+		var following sync.WaitGroup
+		for i := range streams {
+			name := one.Name(fmt.Sprint("s", i))
+			appendEvent(t, one, name, 1, `1`)
+			appendEvent(t, one, name, 2, `2`)
+			following.Go(func() {
+				time.Sleep(time.Second + time.Duration(i)*time.Millisecond)
+				got[i] = followed(t, two, name, 1)
+			})
+			go func() {
+				time.Sleep(5 * time.Second)
+				one.Append(context.Background(), name, 3, []byte(`3`))
+			}()
+		}
+		time.Sleep(5*time.Second + 10*time.Millisecond)
+		nodes[0].Leave(context.Background()) // at once
+		following.Wait()
+		for i, list := range got {
+			if len(list) == 0 || list[0] != "22" || !slices.Contains(list, "33") || list[len(list)-1] != "now" {
+				t.Fatalf("stream %d is followed as %q, want events 2 and 3 with their data, and what there is now", i, list)
+			}
+		}
+		if n := m.all.Load(); n > 8 {
+			t.Errorf("%d streams are followed with %d watches, want 8", streams, n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := m.open.Load(); n != 0 {
+			t.Errorf("%d watches are left", n)
+		}
+	})
 }

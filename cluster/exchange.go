@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 )
 
 // A line is a connection to another node, for one request at a time. The goroutine of the request writes and reads it, which costs
@@ -115,13 +117,17 @@ func (s *lines) close(until time.Time) {
 // forward sends a request to the node of its place, and its answer to the client.
 func (n *Node) forward(w http.ResponseWriter, r *http.Request, at place) {
 	for {
-		l, used, err := n.lines.get(r.Context(), at.owner)
+		dial, end := context.WithDeadline(r.Context(), at.since.Add(answerTime))
+		l, used, err := n.lines.get(dial, at.owner)
+		end()
 		if err != nil {
 			n.unreached(w, r, at, err)
 			return
 		}
 		stop := context.AfterFunc(r.Context(), func() { _ = l.Close() })
-		res, err := l.ask(r, at)
+		pace := n.pacer.Begin(w, r)
+		res, err := l.ask(r, at, pace)
+		pace.End() // before another handler may read the body
 		if err != nil {
 			stop()
 			_ = l.Close()
@@ -138,15 +144,17 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, at place) {
 			_ = l.Close()
 			n.owners.unsee(at.key)
 			at.hops = at.hops[:len(at.hops)-1]
-			at.owner, err = n.find(r.Context(), at.key)
+			at.owner, err = n.find(r.Context(), at.key, at.since)
 			n.at(w, r, at, err)
 			return
 		}
-		if node := res.Header.Get(headerNode); node != "" && node != at.owner && node != n.Name && Check("node", node) == nil {
-			n.owners.see(at.key, node)
-		}
-		if len(at.hops) == 1 { // the client's node
-			res.Header.Del(headerNode)
+		if node := res.Header.Get(headerNode); node != "" && Check("node", node) == nil {
+			if node != at.owner && node != n.Name {
+				n.owners.see(at.key, node)
+			}
+			if at.inside {
+				w.Header().Set(headerNode, node)
+			}
 		}
 		err = l.answer(w, res)
 		if stop() && err == nil && !res.Close {
@@ -173,7 +181,7 @@ var between = map[string]bool{
 // unsent are headers of a client's request that another node does not get as they are.
 var unsent = func() map[string]bool {
 	all := maps.Clone(between)
-	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate, headerTake} {
+	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate, headerTake, headerPassed} {
 		all[name] = true
 	}
 	return all
@@ -197,8 +205,8 @@ func andNamed(names map[string]bool, header http.Header) map[string]bool {
 }
 
 // ask sends a request, and returns the answer as soon as its header is here.
-func (l *line) ask(r *http.Request, at place) (*http.Response, error) {
-	sent := l.send(r, at)
+func (l *line) ask(r *http.Request, at place, pace *web.Pace) (*http.Response, error) {
+	sent := l.send(r, at, pace)
 	if large := (*http.MaxBytesError)(nil); errors.As(sent, &large) || errors.Is(sent, errBody) {
 		return nil, sent
 	}
@@ -221,8 +229,8 @@ func (l *line) ask(r *http.Request, at place) (*http.Response, error) {
 // errBody says that the client's body broke off.
 var errBody = errors.New("the body of the request broke off")
 
-// send sends a request.
-func (l *line) send(r *http.Request, at place) error {
+// send sends a request. Its body has the time that it would have at the other node.
+func (l *line) send(r *http.Request, at place, pace *web.Pace) error {
 	o, hops, certificate := l.out, at.hops, certificateOf(r.TLS)
 	if certificate != "" {
 		hops = hops[:len(hops)-1] + withCertificate
@@ -234,27 +242,30 @@ func (l *line) send(r *http.Request, at place) error {
 	if certificate != "" {
 		_, _ = o.WriteString(headerCertificate + ": " + certificate + "\r\n")
 	}
+	if at.passed {
+		_, _ = o.WriteString(headerPassed + ": " + at.key + "\r\n")
+	}
 	if taking(r) {
 		_, _ = o.WriteString(headerTake + ": 1\r\n")
 	}
 	_ = r.Header.WriteSubset(o, andNamed(unsent, r.Header))
-	body := r.Body
-	if body == nil {
-		body = http.NoBody
+	body := reading{http.NoBody}
+	if r.Body != nil {
+		body.Reader = pace.Body(r.Body)
 	}
 	var err error
 	switch {
 	case r.ContentLength < 0:
 		_, _ = o.WriteString("Transfer-Encoding: chunked\r\n\r\n")
 		chunks := httputil.NewChunkedWriter(o)
-		if _, err = io.Copy(chunks, reading{body}); err == nil {
+		if _, err = io.Copy(chunks, body); err == nil {
 			_ = chunks.Close()
 			_, _ = o.WriteString("\r\n")
 		}
 	case r.ContentLength > 0 || r.Method == http.MethodPost:
 		_, _ = o.WriteString("Content-Length: " + strconv.FormatInt(r.ContentLength, 10) + "\r\n\r\n")
 		var n int64
-		if n, err = io.Copy(o, reading{body}); err == nil && n != r.ContentLength {
+		if n, err = io.Copy(o, body); err == nil && n != r.ContentLength {
 			err = fmt.Errorf("%w after %d of %d bytes", errBody, n, r.ContentLength)
 		}
 	default:
@@ -277,38 +288,44 @@ func (b reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answer sends an answer to the client, each part of a stream as soon as it has come.
+// answer sends an answer to the client, each part of a stream as soon as it has come. A client that does not read has the time that it would
+// have at the other node.
 func (l *line) answer(w http.ResponseWriter, res *http.Response) error {
 	skip := andNamed(between, res.Header)
 	for name, values := range res.Header {
-		if !skip[name] {
+		if !skip[name] && !strings.HasPrefix(name, headerPrefix) {
 			w.Header()[name] = append(w.Header()[name], values...)
 		}
 	}
 	w.WriteHeader(res.StatusCode)
-	flush := func() {}
+	out := web.NewOutlet(w)
+	flush := func() error { return nil }
 	if res.ContentLength < 0 { // it may be a stream
-		flush = func() { _ = http.NewResponseController(w).Flush() } // it cannot, or the next write fails
+		flush = out.Flush
 	}
 	if l.in.Buffered() == 0 {
-		flush()
+		if err := flush(); err != nil {
+			return err
+		}
 	}
 	part := parts.Get().(*[32 << 10]byte)
 	defer parts.Put(part)
 	for {
 		n, err := res.Body.Read(part[:])
 		if n > 0 {
-			if _, err := w.Write(part[:n]); err != nil {
+			if _, err := out.Write(part[:n]); err != nil {
 				return err
 			}
 		}
 		switch {
 		case err == io.EOF:
-			return nil
+			return out.End()
 		case err != nil:
 			return err
 		}
-		flush() // a short answer comes with its end
+		if err := flush(); err != nil { // a short answer comes with its end
+			return err
+		}
 	}
 }
 

@@ -27,7 +27,20 @@ func apart(t *testing.T, bus func(*cluster.Memory) cluster.Bus, handler http.Han
 // pairOf is apart, and returns the nodes.
 func pairOf(t *testing.T, bus func(*cluster.Memory) cluster.Bus, handler http.HandlerFunc) (at string, nodes []*cluster.Node) {
 	t.Helper()
-	m := new(cluster.Memory)
+	nodes = pair(t, new(cluster.Memory), bus, handler)
+	front := httptest.NewUnstartedServer(nodes[1])
+	front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		nodes[1].ServeHTTP(w, r)
+	})
+	front.Start()
+	t.Cleanup(front.Close)
+	return front.URL + "/mcp", nodes
+}
+
+// pair joins the nodes of pairOf, of which none is reached from outside.
+func pair(t *testing.T, m *cluster.Memory, bus func(*cluster.Memory) cluster.Bus, handler http.HandlerFunc) (nodes []*cluster.Node) {
+	t.Helper()
 	for i := range 2 {
 		n := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: bus(m), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
@@ -56,14 +69,7 @@ func pairOf(t *testing.T, bus func(*cluster.Memory) cluster.Bus, handler http.Ha
 	if w.Code != http.StatusOK {
 		t.Fatalf("the session was not opened: %d %s", w.Code, w.Body)
 	}
-	front := httptest.NewUnstartedServer(nodes[1])
-	front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-		nodes[1].ServeHTTP(w, r)
-	})
-	front.Start()
-	t.Cleanup(front.Close)
-	return front.URL + "/mcp", nodes
+	return nodes
 }
 
 func plain(m *cluster.Memory) cluster.Bus { return m }

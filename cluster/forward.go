@@ -9,16 +9,20 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/node"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 )
 
 const headerSession = "Mcp-Session-Id"
 
-// Headers from node to node. Those of clients are removed.
+// Headers from node to node. Those of clients are removed, and clients get none.
 const (
+	headerPrefix = "Patchbay-Cluster-"
+
 	headerClient = "Patchbay-Cluster-Client" // the address of the client
 	headerHops   = "Patchbay-Cluster-Hops"   // a character for each node: a request is forwarded again if its session has moved
 	headerNode   = "Patchbay-Cluster-Node"   // of an answer: where the session is
 	headerTake   = "Patchbay-Cluster-Take"   // of a request: it can be sent elsewhere; of an answer: the session has moved, and it shall
+	headerPassed = "Patchbay-Cluster-Passed" // of a message for a call that still runs at a node which has given its session up: the key of that
 )
 
 // ServeHTTP implements [http.Handler].
@@ -27,11 +31,20 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(headerHops)
 	r.Header.Del(headerCertificate)
 	r.Header.Del(headerTake)
+	r.Header.Del(headerPassed)
+	if !n.joined.Load() {
+		refuse(w, http.StatusServiceUnavailable, "this node has not joined the others yet; try again")
+		return
+	}
 	n.route(w, r)
 }
 
 // forwarded serves a request that another node has received.
 func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
+	if key := r.Header.Get(headerPassed); key != "" {
+		n.passed(w, r, key)
+		return
+	}
 	if client := r.Header.Get(headerClient); client != "" {
 		r.RemoteAddr = client
 	}
@@ -77,24 +90,24 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 		if n.retired.Load() && hops == "" {
 			other = n.another()
 		}
-		n.at(w, r, place{owner: other, hops: hops, since: time.Now()}, nil)
+		n.at(w, r, place{owner: other, hops: hops, inside: hops != "", since: time.Now()}, nil)
 		return
 	}
-	key := sessionKey(r.URL.Path, id)
-	owner, err := n.find(r.Context(), key)
+	key, since := sessionKey(r.URL.Path, id), time.Now()
+	owner, err := n.find(r.Context(), key, since)
 	if err == nil && owner == n.Name && n.retired.Load() {
 		owner, err = n.handOver(r.Context(), key)
 	}
 	if err == nil && owner != n.Name && owner != "" && hops != "" {
 		n.owners.unsee(key) // what this node has seen is what the other one has seen
-		owner, err = n.find(r.Context(), key)
+		owner, err = n.find(r.Context(), key, since)
 	}
 	if err == nil && owner != n.Name && owner != "" && takes { // else a stream would pass this node until its end
 		w.Header().Set(headerTake, "1")
 		refuse(w, http.StatusServiceUnavailable, moves)
 		return
 	}
-	n.at(w, r, place{key: key, owner: owner, hops: hops, since: time.Now()}, err)
+	n.at(w, r, place{key: key, owner: owner, hops: hops, inside: hops != "", since: since}, err)
 }
 
 // at serves a request whose session is at a place.
@@ -103,27 +116,38 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 	case errors.Is(err, errFormat):
 		n.Logger.Warn("a request was refused", "err", err)
 		refuse(w, http.StatusServiceUnavailable, errFormat.Error())
+	case errors.Is(err, errRecord):
+		n.Logger.Warn("a request was refused", "err", err)
+		refuse(w, http.StatusServiceUnavailable, errRecord.Error())
 	case errors.Is(err, errLoss):
 		refuse(w, http.StatusServiceUnavailable, errLoss.Error())
+	case errors.Is(err, errUnsettled):
+		refuse(w, http.StatusServiceUnavailable, errUnsettled.Error())
 	case err != nil:
 		n.Logger.Warn("the node of a session is not known", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "the cluster does not answer; try again")
 	case p.owner == "" && p.key == "":
-		n.serve(w, r.WithContext(node.With(r.Context(), &without{n, p})))
+		n.serve(w, r.WithContext(node.With(r.Context(), &without{n, p})), "", false)
 	case p.owner == "":
-		n.serve(w, r)
+		n.serve(w, r, p.key, false)
 	case p.owner == n.Name && !n.owns():
-		if n.regained(r.Context(), p.since.Add(answerTime)) {
-			p.owner, err = n.find(r.Context(), p.key) // another node may have taken it meanwhile
+		switch long := n.cutOff(); {
+		case !long && n.regained(r.Context(), p.since.Add(answerTime)):
+			p.owner, err = n.find(r.Context(), p.key, p.since) // another node may have taken it meanwhile
 			n.at(w, r, p, err)
-			return
+		case r.Method == http.MethodPost && !n.owners.unkept(p.key):
+			n.serve(w, r.WithContext(node.WithReads(r.Context())), p.key, true)
+		default:
+			refuse(w, http.StatusServiceUnavailable, "this node is cut off from the others, one of which may have the session; try again")
 		}
-		refuse(w, http.StatusServiceUnavailable, "this node is cut off from the others, one of which may have the session; try again")
 	case p.owner == n.Name:
-		if p.hops != "" {
+		if p.inside {
 			w.Header().Set(headerNode, n.Name)
 		}
-		n.serve(w, r)
+		if time.Since(p.since) > waitedTime {
+			r = r.WithContext(node.WithUntil(r.Context(), p.since.Add(answerTime+waitedTime/2)))
+		}
+		n.serve(w, r, p.key, true)
 	case len(p.hops) == maxHops:
 		refuse(w, http.StatusServiceUnavailable, moves)
 	default:
@@ -139,6 +163,12 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 }
 
 const moves = "the session moves from node to node; try again"
+
+// cutOff reports whether this node has not been seen by the others for so long that no request waits for it.
+func (n *Node) cutOff() bool {
+	since := n.lostAt.Load()
+	return since != nil && time.Since(*since) > answerTime
+}
 
 // regained waits until this node surely has its sessions again, and reports whether it has them before a time.
 func (n *Node) regained(ctx context.Context, until time.Time) bool {
@@ -162,13 +192,18 @@ const maxHops = 4
 type place struct {
 	key, owner string    // key: of the session; empty: none
 	hops       string    // a character for each node that has forwarded it
+	inside     bool      // it came from another node, not from its client
 	since      time.Time // when the request came
 	last       bool      // what it is about was at a node that has ended
 	moved      int       // how often another node has sent it back, because the session had moved
+	passed     bool      // it is a message for a call at a node that has given the session up
 }
 
 // answerTime bounds how long a client waits for the words that the node of its session cannot be reached.
 const answerTime = 4500 * time.Millisecond
+
+// waitedTime is how long a request has waited that does not wait as usual for what comes next.
+const waitedTime = 500 * time.Millisecond
 
 // dialError says that nothing of a request was sent.
 type dialError struct{ error }
@@ -179,6 +214,10 @@ func (e *dialError) Unwrap() error { return e.error }
 // session.
 func (n *Node) unreached(w http.ResponseWriter, r *http.Request, at place, err error) {
 	n.owners.unsee(at.key)
+	if errors.Is(err, web.ErrSlow) { // net/http ends the context then
+		refuse(w, http.StatusRequestTimeout, web.TooSlow)
+		return
+	}
 	if r.Context().Err() != nil {
 		return // its client has left
 	}
@@ -253,7 +292,7 @@ func (n *Node) dead(ctx context.Context, node, of string) error {
 		case process(e) != of:
 			return nil
 		}
-		if err == nil && time.Since(n.renewals.at(key, e.Version)) > overdue(presence) {
+		if err == nil && time.Since(n.renewals.at(key, e.Version)) > missing {
 			if err = n.State.Delete(ctx, key, e.Version); err == nil {
 				return nil
 			} // else it was renewed, or is gone
@@ -262,7 +301,7 @@ func (n *Node) dead(ctx context.Context, node, of string) error {
 			return nil
 		}
 		select {
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -47,6 +47,21 @@ func (n *Node) whole(ctx context.Context) error {
 	return nil
 }
 
+// errUnsettled says that a session may be there that the State does not show yet.
+var errUnsettled = errors.New("the nodes have just come together, and the session may be one of theirs; try again")
+
+// sure returns an error if there may be an entry that the State does not have: after the loss of all, or if this node was not seen by the
+// others just before, as when a majority comes back.
+func (n *Node) sure(ctx context.Context) error {
+	if err := n.whole(ctx); err != nil {
+		return err
+	}
+	if since := n.seenSince.Load(); since == nil || time.Since(*since) < lossTime {
+		return errUnsettled
+	}
+	return nil
+}
+
 // see notes the value of the State at a time. It reports whether it is another one than before, and whether that is so, or was so a
 // moment ago.
 func (i *identity) see(value string, now time.Time) (lost, again bool) {

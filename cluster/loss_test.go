@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
@@ -399,4 +400,78 @@ func TestClockBehind(t *testing.T) {
 	f.states[0].hook(func(string, string) error { return nil })
 	f.begin(t, 0)
 	f.on(t, id, "n1", 0)
+}
+
+// A node that retires gives up the sessions that have no request, and another one has them while the first still runs.
+func TestIdleSessionsAreGivenUp(t *testing.T) {
+	t.Parallel()
+	f := twoNodes(t)
+	id := opened(t, f.nodes[0])
+	await(t, "the nodes see each other", func() bool { return f.nodes[0].Seen() == 2 })
+	f.nodes[0].Retire()
+	await(t, "the session has no node", func() bool {
+		for c, err := range f.memory.Watch(t.Context(), "session") {
+			return err == nil && strings.Contains(string(c.Value), `"node":""`)
+		}
+		return false
+	})
+	f.on(t, id, "n1", 1, 0)
+}
+
+// A node that is cut off for long answers at once: lists and reads of its sessions, and everything else with words. It goes on with them
+// when it is seen again.
+func TestCutOffReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := twoNodes(t)
+		id := opened(t, f.nodes[0])
+		f.states[0].hook(func(string, string) error { return errors.New("no answer") })
+		for f.nodes[0].Check() == nil {
+			time.Sleep(time.Second / 10)
+		}
+		const list = `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`
+		for _, most := range []time.Duration{5 * time.Second, 0} { // it waits to be seen again, and then no longer
+			for _, tt := range []struct {
+				method, body string
+				code         int
+				said         string
+			}{
+				{"POST", list, 200, `"where"`},
+				{"POST", `{"jsonrpc":"2.0","id":8,"method":"ping"}`, 200, `"id":8`},
+				{"POST", strings.Replace(callWhere, "{", ` {`, 1), 503, "only lists and reads are answered; try again"},
+				{"POST", `{"jsonrpc":"2.0","id":9,"method":"logging/setLevel","params":{"level":"debug"}}`, 503, `"id":9`},
+				{"POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, 503, "only lists"},
+				{"POST", `{"jsonrpc":"2.0","id":1,"result":{}}`, 503, "only lists"},
+				{"POST", initialize, 503, "only lists"},
+				{"POST", "[" + list + "]", 503, "only lists"},
+				{"GET", "", 503, "cut off from the others"},
+				{"DELETE", "", 503, "cut off from the others"},
+			} {
+				begin := time.Now()
+				w := post(t, f.nodes[0], tt.method, id, tt.body)
+				if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.said) || tt.code == 503 && w.Header().Get("Retry-After") == "" {
+					t.Errorf("%s %s: %d %v %s, want %d %s", tt.method, tt.body, w.Code, w.Header(), w.Body, tt.code, tt.said)
+				}
+				if took := time.Since(begin); took > most {
+					t.Errorf("%s %s: %v, want %v at most", tt.method, tt.body, took, most)
+				}
+				if most > 0 {
+					break
+				}
+			}
+			time.Sleep(5 * time.Second)
+		}
+		f.states[0].hook(func(string, string) error { return nil })
+		for f.nodes[0].Check() != nil {
+			time.Sleep(time.Second / 10)
+		}
+		f.on(t, id, "n0", 0, 1)
+		if w := post(t, f.nodes[0], "POST", "unknown", callWhere); w.Code != 503 || !strings.Contains(w.Body.String(), "the nodes have just come together") {
+			t.Errorf("a session that the State does not show: %d %s", w.Code, w.Body)
+		}
+		time.Sleep(10 * time.Second)
+		if w := post(t, f.nodes[0], "POST", "unknown", callWhere); w.Code != 404 {
+			t.Errorf("an unknown session, later: %d %s", w.Code, w.Body)
+		}
+	})
 }

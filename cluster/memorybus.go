@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster/internal/stream"
 )
@@ -80,6 +81,8 @@ func (m *Memory) Dial(ctx context.Context, node string) (net.Conn, error) {
 	if l == nil {
 		return nil, fmt.Errorf("node %s: %w", node, ErrNoNode)
 	}
+	ctx, stop := context.WithTimeoutCause(ctx, dialTime, errSilent)
+	defer stop()
 	near, far := pipe(nodeAddr("client"), nodeAddr(node))
 	var err error
 	select {
@@ -94,6 +97,11 @@ func (m *Memory) Dial(ctx context.Context, node string) (net.Conn, error) {
 	far.Close()
 	return nil, fmt.Errorf("node %s: %w", node, err)
 }
+
+// dialTime is how long a node may take to accept a connection.
+const dialTime = 3 * time.Second
+
+var errSilent = fmt.Errorf("it has not answered within %v", dialTime)
 
 // pipe returns two ends that are connected.
 func pipe(near, far net.Addr) (a, b *stream.Conn) {

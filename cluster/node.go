@@ -15,14 +15,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 )
 
 // A Node is one of several processes that serve the same over HTTP. A client may send each request to any of them: sessions of
 // revisions before 2026-07-28 live in the process that opened them, and requests for them are forwarded to it, answers
 // streamed back. Of the requests without a session, as in 2026-07-28, only those are forwarded that go on with what one
 // process has: a task, the call of an older server that asked a question (package gateway), or an event stream of HTTP+SSE.
-// [Node.Sessions] lets another node go on with the sessions of one that has ended, [Node.Events] with their streams, and [Node.Tasks] have the
-// results of its tasks.
+// [Node.Share] lets another node go on with the sessions of one that has ended, and with their streams, and have the results of its
+// tasks.
 //
 // Its fields are set before Join and not changed afterwards. Handler authenticates callers; a request that is forwarded passes
 // it on the node that has the session, and there alone: with its headers, and the client's address and certificate.
@@ -40,6 +42,9 @@ type Node struct {
 	// Logger. Nil: slog.Default().
 	Logger *slog.Logger
 
+	begun    atomic.Bool // by Join
+	joined   atomic.Bool // Join has returned
+	paths    paths
 	process  string // tells this process from one before it of the same name
 	identity identity
 	lease    atomic.Pointer[Lease] // of the name; nil: this node is not seen, or has not verified its sessions
@@ -48,24 +53,42 @@ type Node struct {
 	open     open
 	waiting  waiting
 	owners   owners
-	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
-	renewals renewals
-	retired  atomic.Bool
-	lines    lines
-	events   events
-	leaving  context.Context // ends when Leave is called
-	leave    context.CancelFunc
-	stopped  chan struct{} // closed when Leave has served what it could
-	ended    sync.WaitGroup
-	leftOnce sync.Once
+	seen     atomic.Pointer[[]string]  // nodes, when they were last counted; nil: not yet
+	lostAt   atomic.Pointer[time.Time] // when the lease was lost; nil: it was not, or there is another one
+	// seenSince is when the others began to see this node again; zero: since Join; nil: they do not.
+	seenSince atomic.Pointer[time.Time]
+	renewals  renewals
+	keys      keys
+	changes   changes
+	retired   atomic.Bool
+	others    others
+	lines     lines
+	pacer     web.Pacer
+	events    events
+	leaving   context.Context // ends when Leave is called
+	leave     context.CancelFunc
+	stopped   chan struct{} // closed when Leave has served what it could
+	ended     sync.WaitGroup
+	leftOnce  sync.Once
 }
 
-// presence is how long a node that has died keeps its name.
-const presence = 3 * time.Second
+const (
+	// presence is how long a node that has died keeps its name.
+	presence = 3 * time.Second
+	// missing is how long a node whose name is not renewed counts as alive for others that want its sessions, by their clocks.
+	missing = presence - presence/30
+)
 
 // Join makes the node known to the others. If a node of that name has just died, Join waits for its lease to end, at most as long
-// as ctx; if one lives, that is forever.
-func (n *Node) Join(ctx context.Context) error {
+// as ctx; if one lives, that is forever. Until Join has returned, the node answers requests with 503, and its stores keep nothing. A Node joins once.
+func (n *Node) Join(ctx context.Context) (err error) {
+	if !n.begun.CompareAndSwap(false, true) {
+		return fmt.Errorf("node %s: has joined already, and a Node joins once: make another one", n.Name)
+	}
+	defer func() {
+		n.joined.Store(err == nil)
+		n.begun.Store(err == nil)
+	}()
 	switch {
 	case n.State == nil || n.Bus == nil || n.Handler == nil:
 		return errors.New("node: State, Bus and Handler are required")
@@ -82,7 +105,10 @@ func (n *Node) Join(ctx context.Context) error {
 	n.Events() // what it needs is there before others use it
 	lease, err := n.acquire(ctx)
 	if err == nil {
-		if err = n.whole(ctx); err != nil {
+		if err = n.whole(ctx); err == nil {
+			err = n.readKeys(ctx)
+		}
+		if err != nil {
 			_ = lease.Release(ctx) // it ends by itself
 		}
 	}
@@ -97,7 +123,7 @@ func (n *Node) Join(ctx context.Context) error {
 	n.stopped = make(chan struct{})
 	n.leaving, n.leave = context.WithCancel(context.Background())
 	n.lines.bus = n.Bus
-	deaf, err := n.Bus.Subscribe(retiredTopic, func([]byte) { n.lines.close(time.Now()) })
+	deaf, err := n.hear()
 	if err != nil {
 		_ = l.Close()
 		_ = lease.Release(ctx) // it ends by itself
@@ -107,11 +133,14 @@ func (n *Node) Join(ctx context.Context) error {
 	n.server.ConnState = n.waiting.note
 	n.listener = l
 	n.lease.Store(lease)
+	n.seenSince.Store(new(time.Time))
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
 	n.ended.Go(func() { <-n.stopped; deaf() })
 	n.ended.Go(func() { n.stay(lease) })
 	n.ended.Go(n.renew)
 	n.ended.Go(n.count)
+	n.ended.Go(n.turnKeys)
+	n.ended.Go(n.tellOthers)
 	n.ended.Go(n.share) // of Events, if it was called before
 	return nil
 }
@@ -124,8 +153,8 @@ func (n *Node) Seen() int {
 	return 1
 }
 
-// Retire makes the other nodes go on with the sessions of this one, which is about to end: requests that come from now on
-// are forwarded to another node. Requests in progress go on here, for the shortest of which it waits, a second at most, so that Handler
+// Retire makes the other nodes go on with the sessions of this one, which is about to end: those without a request are given up, and
+// requests that come from now on are forwarded to another node. Requests in progress go on here, for the shortest of which it waits, a second at most, so that Handler
 // has all that are for it. Call it before Handler refuses requests, and Leave afterwards.
 func (n *Node) Retire() {
 	n.retired.Store(true)
@@ -134,6 +163,9 @@ func (n *Node) Retire() {
 	select {
 	case <-before:
 	case <-time.After(retireTime):
+	}
+	if n.joined.Load() {
+		n.ended.Go(n.handIdle)
 	}
 }
 
@@ -181,25 +213,61 @@ func (o *open) end() <-chan struct{} {
 // release asks the other nodes to close their connections to this one that have no request: one over a connection that Leave closes
 // at that moment would be lost.
 func (n *Node) release() {
-	if err := n.Bus.Publish(context.Background(), retiredTopic, nil); err != nil {
+	if err := n.Bus.Publish(context.Background(), retiredTopic, []byte(n.Name)); err != nil {
 		n.Logger.Warn("the other nodes keep their connections to one that ends", "node", n.Name, "err", err)
 	}
 }
 
-// retiredTopic is for a node that retires: others close their connections to it that have no request.
+// retiredTopic is for the name of a node that retires: others close their connections to it that have no request. An older node sends
+// no name.
 const retiredTopic = "node.retired"
 
-// another returns a node that has not retired as far as this one knows; empty: there is none.
+// others are nodes that have said that they retire.
+type others struct {
+	mu sync.Mutex
+	at map[string]time.Time // when, by name; guarded by mu
+}
+
+// recently is how long a node that has retired is not given sessions. It mostly ends before, and may then begin again.
+const recently = time.Minute
+
+func (o *others) retired(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at == nil {
+		o.at = map[string]time.Time{}
+	}
+	o.at[name] = time.Now()
+	maps.DeleteFunc(o.at, func(_ string, at time.Time) bool { return time.Since(at) > recently })
+}
+
+func (o *others) ends(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, ok := o.at[name]
+	return ok && time.Since(at) <= recently
+}
+
+// another returns another node, if possible one that has not said that it retires; empty: there is none.
 func (n *Node) another() string {
 	list := n.seen.Load()
 	if list == nil {
 		return ""
 	}
-	others := slices.DeleteFunc(slices.Clone(*list), func(name string) bool { return name == n.Name })
-	if len(others) == 0 {
+	rest := slices.DeleteFunc(slices.Clone(*list), func(name string) bool { return name == n.Name })
+	if len(rest) == 0 {
 		return ""
 	}
-	return others[rand.IntN(len(others))]
+	if staying := slices.DeleteFunc(slices.Clone(rest), n.others.ends); len(staying) > 0 {
+		rest = staying
+	}
+	return rest[rand.IntN(len(rest))]
+}
+
+// sees says whether there is a node of a name, as far as this one knows.
+func (n *Node) sees(name string) bool {
+	list := n.seen.Load()
+	return list != nil && slices.Contains(*list, name)
 }
 
 // count counts the nodes until stopped is closed. While the State does not answer, the last number stays.
@@ -283,8 +351,12 @@ func process(lease Entry) string {
 	return id
 }
 
-// margin is how long a lease must still be held when something is begun that only its holder may do.
-const margin = 500 * time.Millisecond
+// errNotJoined is for what a server does before Join, or without it.
+var errNotJoined = errors.New("the node has not joined the others: call Join of the cluster.Node before its server gets requests")
+
+// margin is how long a lease must still be held when something is begun that only its holder may do. With what Lease.safe leaves, others
+// take its sessions a second later at the earliest, when it is missing.
+const margin = 800 * time.Millisecond
 
 // owns says whether no other node can have taken the sessions of this one.
 func (n *Node) owns() bool {
@@ -321,6 +393,9 @@ func (n *Node) stay(lease *Lease) {
 		case <-lease.Lost():
 		}
 		n.lease.Store(nil)
+		now := time.Now()
+		n.lostAt.Store(&now)
+		n.seenSince.Store(nil)
 		n.Logger.Warn("this node was not seen by the others for a while", "node", n.Name)
 		var warned time.Time
 		for {
@@ -329,6 +404,9 @@ func (n *Node) stay(lease *Lease) {
 				lease = next
 				if err = n.verify(ctx); err == nil {
 					n.lease.Store(lease)
+					n.lostAt.Store(nil)
+					now := time.Now()
+					n.seenSince.Store(&now)
 					break
 				}
 				_ = lease.Release(ctx) // it ends by itself

@@ -1,9 +1,11 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/internal/suite"
+	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcptest"
 )
 
 const patience = time.Minute
@@ -432,5 +436,73 @@ func TestNames(t *testing.T) {
 		if err := bad.Join(t.Context()); err == nil {
 			t.Errorf("node %q joined", bad.Name)
 		}
+	}
+}
+
+// A node serves nothing before it has joined, and its stores keep nothing; it joins once.
+func TestBeforeJoin(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	mcp.AddTool(srv, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) { return "done", nil })
+	n := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: srv, Logger: slog.New(slog.DiscardHandler)}
+	srv.Shared = n.Share("/mcp")
+	if w := post(t, n, "POST", "", initialize); w.Code != 503 || !strings.Contains(w.Body.String(), "has not joined the others yet; try again") || w.Header().Get("Retry-After") == "" {
+		t.Errorf("a node before Join: %d %s", w.Code, w.Body)
+	}
+	if w := post(t, srv, "POST", "", initialize); w.Code < 400 || w.Header().Get("Mcp-Session-Id") != "" {
+		t.Errorf("its server alone: %d %s", w.Code, w.Body)
+	}
+	s := mcptest.Connect(t, srv, &mcp.Client{}, mcp.V2026_07_28)
+	if _, err := s.StartTask(t.Context(), "work", nil); err == nil || !strings.Contains(err.Error(), "create a task: the node has not joined the others: call Join of the cluster.Node before") {
+		t.Errorf("a task before Join: %v", err)
+	}
+	now, stop := context.WithCancel(t.Context())
+	stop()
+	first := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: srv, Logger: slog.New(slog.DiscardHandler)}
+	if err := first.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Join(now); err == nil {
+		t.Error("two nodes have a name")
+	}
+	leave(first)
+	if err := n.Join(t.Context()); err != nil { // a Join that has failed may be tried again
+		t.Fatal(err)
+	}
+	defer leave(n)
+	if w := post(t, n, "POST", "", initialize); w.Code != 200 {
+		t.Errorf("after Join: %d %s", w.Code, w.Body)
+	}
+	if _, err := s.StartTask(t.Context(), "work", nil); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := n.Join(t.Context()); err == nil || !strings.Contains(err.Error(), "node n0: has joined already, and a Node joins once") {
+			t.Errorf("Join again: %v", err)
+		}
+		leave(n)
+	}
+}
+
+// A node warns once of sessions at a path for which none are kept, where it keeps some for another one.
+func TestStrangePath(t *testing.T) {
+	t.Parallel()
+	m := new(cluster.Memory)
+	var logged bytes.Buffer
+	srv := &mcp.Server{Name: "s", Version: "1"}
+	n := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: srv, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	srv.Shared = n.Share("/mcp/")
+	if err := n.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer leave(n)
+	for range 2 {
+		if w := post(t, n, "POST", "", initialize); w.Code != 200 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if n := strings.Count(logged.String(), "sessions at this path end with this node"); n != 1 {
+		t.Errorf("%d warnings: %s", n, &logged)
 	}
 }

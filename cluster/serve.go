@@ -4,24 +4,23 @@ import (
 	"net/http"
 )
 
-// serve serves a request on this node, and tells the State of sessions that begin and end.
-func (n *Node) serve(w http.ResponseWriter, r *http.Request) {
-	id := r.Header.Get(headerSession)
-	o := &opening{ResponseWriter: w, node: n, request: r, known: id != ""}
-	if id == "" {
+// serve serves a request on this node, and tells the State of sessions that begin and end. Key is that of its session; empty: none. Ours says
+// that it was a session of this node when it was looked for.
+func (n *Node) serve(w http.ResponseWriter, r *http.Request, key string, ours bool) {
+	o := &opening{ResponseWriter: w, node: n, request: r, known: r.Header.Get(headerSession) != ""}
+	if key == "" {
 		n.Handler.ServeHTTP(o, r)
 		if o.status == 0 && o.Header().Get(headerSession) != "" { // an answer without a body
 			o.WriteHeader(http.StatusOK)
 		}
 		return
 	}
-	key := sessionKey(r.URL.Path, id)
-	if n.owners.has(key) {
+	if ours {
 		o.key = key
 	}
 	defer func() { // a handler may panic
 		n.owners.use(key, -1)
-		if n.owners.unkept(key) && (o.status == http.StatusNotFound || r.Method == http.MethodDelete && o.status/100 == 2) {
+		if r.Method == http.MethodDelete && o.status/100 == 2 && n.owners.unkept(key) { // 404 may be for another principal than that of the session
 			if err := n.closed(r.Context(), key); err != nil {
 				n.Logger.Warn("the entry of a session that has ended was not removed", "err", err)
 			}
@@ -70,6 +69,9 @@ func (o *opening) WriteHeader(status int) {
 		return
 	}
 	if id := o.Header().Get(headerSession); id != "" && !o.known && status < 300 {
+		if path := o.request.URL.Path; o.node.paths.strange(path) {
+			o.node.Logger.Warn("sessions at this path end with this node: Share and Sessions of the node were called for others", "path", path)
+		}
 		if err := o.node.opened(o.request.Context(), sessionKey(o.request.URL.Path, id)); err != nil {
 			o.node.Logger.Warn("a session was not opened, because the other nodes would not find it", "err", err)
 			o.failed = true

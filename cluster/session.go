@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // sessionKey is the key of a session in the State, which does not learn its id: that is a secret. A session belongs to the path
@@ -30,21 +32,36 @@ type record struct {
 	Node      string          `json:"node"`
 	Process   string          `json:"process"` // of the node: a later process of that name has not the session
 	Principal string          `json:"principal,omitempty"`
-	Data      json.RawMessage `json:"data,omitempty"` // of the store.Session; empty: no other node can continue it
+	Data      json.RawMessage `json:"data,omitempty"`   // of the store.Session; empty: no other node can continue it
+	Before    []string        `json:"before,omitempty"` // nodes that have given it up, where calls of it may still run, oldest first
 }
+
+// maxBefore bounds record.Before.
+const maxBefore = 3
 
 // errFormat says that a newer version of the program has written a record.
 var errFormat = errors.New("a newer version of the program has opened the session; update this node")
 
+// errRecord says that the State has something else in place of a record.
+var errRecord = errors.New("the record of the session in the cluster cannot be read; if that stays so, call initialize again, without Mcp-Session-Id")
+
 func readRecord(e Entry) (r record, err error) {
 	if err = json.Unmarshal(e.Value, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", e.Key, err)
+		return r, fmt.Errorf("%s: %w (%w)", e.Key, errRecord, err)
 	}
 	if r.Format > recordFormat {
 		return r, fmt.Errorf("%s has format %d, this node knows %d: %w", e.Key, r.Format, recordFormat, errFormat)
 	}
+	if r.Node != "" {
+		if err = Check("key", leaseKey(nodeLease(r.Node))); err != nil {
+			return r, fmt.Errorf("%s: %w (%w)", e.Key, errRecord, err)
+		}
+	}
 	return r, nil
 }
+
+// size is about how many bytes an entry has in the State.
+func (r record) size() int { return len(r.Data) + len(r.Principal) + 300 }
 
 func (r record) marshal() []byte {
 	r.Format = recordFormat
@@ -54,17 +71,27 @@ func (r record) marshal() []byte {
 
 // owners knows which node has which session.
 type owners struct {
-	mu   sync.Mutex
-	own  map[string]*owned // sessions of this node; guarded by mu
-	seen map[string]string // sessions of others, and their nodes; guarded by mu
+	mu    sync.Mutex
+	own   map[string]*owned // sessions of this node; guarded by mu
+	given map[string]server // of sessions that this node has given up; guarded by mu
+	bytes map[string]int    // what the State has of the sessions of this node, by principal; guarded by mu
+	total int               // of all principals; guarded by mu
+	seen  map[string]string // sessions of others, and their nodes; guarded by mu
+}
+
+// server has a session in an mcp.Server of this node. The zero value stands for a server that does not keep its sessions.
+type server struct {
+	sessions *sessions
+	id       string
 }
 
 // owned is a session of this node.
 type owned struct {
 	users int       // requests that run, event streams too
 	last  time.Time // when one began or ended
-	taken func()    // ends it here when another node has it; nil: its server cannot
-	entry record    // what the State shall have of it
+	at    server
+	entry record // what the State shall have of it
+	bytes int    // of that, about
 }
 
 // maxSeen bounds what a node remembers of the sessions of others.
@@ -82,7 +109,7 @@ func (o *owners) unkept(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.own[key]
-	return s != nil && s.taken == nil && s.entry.Data == nil
+	return s != nil && s.at == (server{}) && s.entry.Data == nil
 }
 
 // entry returns what the State shall have of a session of this node.
@@ -96,7 +123,7 @@ func (o *owners) entry(key string) (r record, own bool) {
 }
 
 // add makes a session one of this node.
-func (o *owners) add(key string, entry record, taken func()) {
+func (o *owners) add(key string, entry record, at server) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.own == nil {
@@ -108,9 +135,10 @@ func (o *owners) add(key string, entry record, taken func()) {
 		s = new(owned)
 		o.own[key] = s
 	}
-	s.last, s.entry = time.Now(), entry
-	if taken != nil {
-		s.taken = taken
+	s.last = time.Now()
+	o.set(s, entry)
+	if at != (server{}) {
+		s.at = at
 	}
 }
 
@@ -120,7 +148,8 @@ func (o *owners) change(key string, entry record) bool {
 	defer o.mu.Unlock()
 	s := o.own[key]
 	if s != nil {
-		s.entry = entry
+		entry.Before = s.entry.Before
+		o.set(s, entry)
 	}
 	return s != nil
 }
@@ -129,10 +158,83 @@ func (o *owners) change(key string, entry record) bool {
 func (o *owners) forget(key string) *owned {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := o.own[key]
-	delete(o.own, key)
 	delete(o.seen, key)
+	return o.remove(key)
+}
+
+// remove forgets a session of this node, which may not be there; mu is held.
+func (o *owners) remove(key string) *owned {
+	s := o.own[key]
+	if s != nil {
+		o.count(s.entry.Principal, -s.bytes)
+		delete(o.own, key)
+	}
 	return s
+}
+
+// set notes what the State shall have of a session; mu is held.
+func (o *owners) set(s *owned, entry record) {
+	o.count(s.entry.Principal, -s.bytes)
+	s.entry, s.bytes = entry, entry.size()
+	o.count(entry.Principal, s.bytes)
+}
+
+// count counts bytes of a principal; mu is held.
+func (o *owners) count(principal string, by int) {
+	o.total += by
+	if o.bytes == nil {
+		o.bytes = map[string]int{}
+	}
+	if o.bytes[principal] += by; o.bytes[principal] == 0 {
+		delete(o.bytes, principal)
+	}
+}
+
+// Bounds of what the State has of sessions, in bytes, for all nodes, each of which has an equal part. A principal has a quarter of that.
+const (
+	maxSessionBytes = 128 << 20
+	principalPart   = 4
+)
+
+// room returns an error if a session, with what the State shall have of it, is too much for a part of the bytes of all sessions.
+func (o *owners) room(key string, entry record, nodes int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	more, most := entry.size(), maxSessionBytes/nodes
+	if s := o.own[key]; s != nil {
+		more -= s.bytes
+	}
+	switch {
+	case more <= 0: // it is there, perhaps beyond a part that has become smaller
+		return nil
+	case o.bytes[entry.Principal]+more > most/principalPart:
+		return fmt.Errorf("%w for another session: what the clients of this caller have said of themselves takes the %d bytes that it may have at a node; end some sessions", store.ErrNoRoom, most/principalPart)
+	case o.total+more > most:
+		return fmt.Errorf("%w for another session: what clients have said of themselves takes the %d bytes that a node may have; try again later", store.ErrNoRoom, most)
+	}
+	return nil
+}
+
+// give removes a session of this node that another one is to continue.
+func (o *owners) give(key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.own[key]; s != nil && s.at != (server{}) {
+		if o.given == nil {
+			o.given = map[string]server{}
+		}
+		o.given[key] = s.at
+	}
+	o.remove(key)
+	delete(o.seen, key)
+}
+
+// had returns where a session is that this node has given up.
+func (o *owners) had(key string) (at server, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, ok = o.given[key]
+	return at, ok
 }
 
 // unsee forgets which other node had a session. This node may have taken it meanwhile.
@@ -147,6 +249,18 @@ func (o *owners) all() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Keys(o.own))
+}
+
+// idle returns the sessions of this node that have no request, and that another one can continue.
+func (o *owners) idle() (keys []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, s := range o.own {
+		if s.users == 0 && s.entry.Data != nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // at returns the node that had a session of others when it was last seen; empty: not known.
@@ -185,7 +299,7 @@ func (o *owners) due(now time.Time, within, idle time.Duration) (keys []string) 
 		case s.users > 0 || now.Sub(s.last) <= within:
 			keys = append(keys, key)
 		case now.Sub(s.last) > 2*idle:
-			delete(o.own, key)
+			o.remove(key)
 		}
 	}
 	return keys
@@ -194,20 +308,21 @@ func (o *owners) due(now time.Time, within, idle time.Duration) (keys []string) 
 // patience bounds how long a request waits for the State.
 const patience = 3 * time.Second
 
-// find returns the node of a session; empty: no node has it. If no node can be reached that has it, this node takes it.
-func (n *Node) find(ctx context.Context, key string) (owner string, err error) {
+// find returns the node of a session; empty: no node has it. If no node can be reached that has it, this node takes it. The request came
+// at a time, and does not wait for longer than answerTime.
+func (n *Node) find(ctx context.Context, key string, since time.Time) (owner string, err error) {
 	if n.owners.has(key) {
 		return n.Name, nil
 	}
 	if owner = n.owners.at(key); owner != "" {
 		return owner, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeout(ctx, min(patience, time.Until(since.Add(answerTime))))
 	defer stop()
 	e, err := n.State.Get(ctx, key)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", n.whole(ctx)
+		return "", n.sure(ctx)
 	case err != nil:
 		return "", err
 	}
@@ -237,7 +352,7 @@ func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err e
 	}
 	switch _, err = n.State.Put(ctx, e.Key, r.marshal(), e.Version, n.SessionIdle); {
 	case err == nil:
-		n.owners.add(e.Key, r, nil)
+		n.owners.add(e.Key, r, server{})
 		n.Logger.Info("a session of another node is continued here", "node", from)
 		return n.Name, nil
 	case !errors.Is(err, ErrConflict):
@@ -252,7 +367,7 @@ func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err e
 		return "", err
 	}
 	if n.wrote(r) { // another request has taken it
-		n.owners.add(e.Key, r, nil)
+		n.owners.add(e.Key, r, server{})
 		return n.Name, nil
 	}
 	n.owners.see(e.Key, r.Node)
@@ -271,6 +386,8 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 			return nil
 		}
 		r.Node, r.Process = "", ""
+		r.Before = append(r.Before, n.Name)
+		r.Before = r.Before[max(len(r.Before)-maxBefore, 0):]
 		_, err := n.State.Put(ctx, key, r.marshal(), e.Version, n.SessionIdle)
 		given = err == nil
 		return err
@@ -292,11 +409,26 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 		if err != nil || n.wrote(r) {
 			return n.Name, err
 		}
-		n.owners.forget(key) // another request has given it up at the same moment
-		return n.find(ctx, key)
+		n.owners.give(key) // another request has given it up at the same moment
+		return n.find(ctx, key, time.Now())
 	}
-	n.owners.forget(key)
+	n.owners.give(key)
 	return other, nil
+}
+
+// handIdle gives up the sessions without a request, so that the next one need not find that this node has ended. It ends with the node.
+func (n *Node) handIdle() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		<-n.stopped
+		stop()
+	}()
+	for _, key := range n.owners.idle() {
+		if _, err := n.handOver(ctx, key); err != nil { // then others find that the node has ended
+			return
+		}
+	}
 }
 
 // opened tells the State of a session whose server does not keep it.
@@ -310,7 +442,7 @@ func (n *Node) opened(ctx context.Context, key string) error {
 	if _, err := n.State.Put(ctx, key, r.marshal(), 0, n.SessionIdle); err != nil {
 		return err
 	}
-	n.owners.add(key, r, nil)
+	n.owners.add(key, r, server{})
 	return nil
 }
 
@@ -418,8 +550,8 @@ func (n *Node) verifyOne(ctx context.Context, key string) error {
 	if err != nil || kept {
 		return err
 	}
-	if s := n.owners.forget(key); s != nil && s.taken != nil {
-		s.taken()
+	if s := n.owners.forget(key); s != nil && s.at != (server{}) {
+		s.at.sessions.taken(s.at.id)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ type State interface {
 	Delete(ctx context.Context, key string, version uint64) error
 
 	// Watch yields the entries whose keys begin with prefix and a dot, then a Change without a key, then each change as it
-	// comes. It may skip states between two of the same key. It ends with ctx, or after an error; the caller then
-	// begins anew.
+	// comes, in the order of their versions. It may skip states between two of the same key. It ends with ctx, or after an error; the
+	// caller then begins anew.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Change, error]
 }
 

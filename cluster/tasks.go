@@ -73,8 +73,13 @@ func digest(path, of string) string {
 
 // PutTask implements [store.Tasks].
 func (s *tasks) PutTask(ctx context.Context, t store.Task) error {
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	defer stop()
 	n, key, ttl := s.node, s.taskKey(t.ID), time.Until(t.Expires)
-	if ttl <= 0 {
+	switch {
+	case !n.joined.Load():
+		return errNotJoined
+	case ttl <= 0:
 		return nil
 	}
 	value, err := json.Marshal(taskRecord{taskFormat, n.Name, n.process, t.ID, t.Owner, t.Expires, t.Over, t.Data})
@@ -82,7 +87,7 @@ func (s *tasks) PutTask(ctx context.Context, t store.Task) error {
 	case err != nil:
 		return err
 	case len(value) > MaxValue:
-		return fmt.Errorf("the task has %d bytes with its result; a cluster keeps %d", len(value), MaxValue)
+		return fmt.Errorf("%w: the task has %d bytes with its result; a cluster keeps %d", store.ErrNoRoom, len(value), MaxValue)
 	}
 	undo, err := s.count(key, ownTask{len(value), t.Expires})
 	if err != nil {
@@ -91,7 +96,16 @@ func (s *tasks) PutTask(ctx context.Context, t store.Task) error {
 	if err = s.write(ctx, t, key, value, ttl); err != nil {
 		undo()
 	}
-	return err
+	return s.forClients(err)
+}
+
+// forClients words an error of the State, which has keys, for the clients of the server. The log has the error.
+func (s *tasks) forClients(err error) error {
+	if err == nil || errors.Is(err, store.ErrOver) {
+		return err
+	}
+	s.node.Logger.Warn("a task was not read or written", "err", err)
+	return fmt.Errorf("%w; try again", errAway)
 }
 
 // write writes a task, and first its place in the list of its owner. A task that has ended in another process stays as it is.
@@ -117,7 +131,7 @@ func (s *tasks) write(ctx context.Context, t store.Task, key string, value []byt
 			return err
 		}
 		if r.Over && r.Process != s.node.process {
-			return fmt.Errorf("the task has ended at node %s: %w", r.Node, ErrConflict)
+			return fmt.Errorf("%w, node %s", store.ErrOver, r.Node)
 		}
 	}
 }
@@ -145,9 +159,9 @@ func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
 	full := func() error {
 		switch {
 		case !had && len(s.own) >= maxTaskEntries/nodes:
-			return fmt.Errorf("this node has %d tasks in the cluster, which is the limit", len(s.own))
+			return fmt.Errorf("%w: this node has %d tasks in the cluster, which is the limit", store.ErrNoRoom, len(s.own))
 		case s.bytes-before.bytes+t.bytes > maxTaskBytes/nodes:
-			return fmt.Errorf("this node has %d bytes of tasks in the cluster, and at most %d", s.bytes, maxTaskBytes/nodes)
+			return fmt.Errorf("%w: this node has %d bytes of tasks in the cluster, and at most %d", store.ErrNoRoom, s.bytes, maxTaskBytes/nodes)
 		}
 		return nil
 	}
@@ -184,13 +198,18 @@ func (s *tasks) count(key string, t ownTask) (undo func(), err error) {
 
 // GetTask implements [store.Tasks].
 func (s *tasks) GetTask(ctx context.Context, id string) (store.Task, bool, error) {
+	if !s.node.joined.Load() {
+		return store.Task{}, false, errNotJoined
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	defer stop()
 	for last := uint64(0); ; {
 		e, err := s.node.State.Get(ctx, s.taskKey(id))
 		if errors.Is(err, ErrNotFound) {
 			return store.Task{}, false, nil
 		}
 		if err != nil {
-			return store.Task{}, false, err
+			return store.Task{}, false, s.forClients(err)
 		}
 		r, err := readTask(e)
 		if err != nil || r.ID != id || !time.Now().Before(r.Expires) {
@@ -199,7 +218,7 @@ func (s *tasks) GetTask(ctx context.Context, id string) (store.Task, bool, error
 		t := store.Task{ID: r.ID, Owner: r.Owner, Expires: r.Expires, Over: r.Over, Data: r.Data}
 		if !r.Over && r.Process != s.node.process {
 			if t.Elsewhere, err = s.node.lives(ctx, r.Node, r.Process); err != nil {
-				return store.Task{}, false, err
+				return store.Task{}, false, s.forClients(err)
 			}
 			if !t.Elsewhere && e.Version != last { // it may have ended before its node did
 				last = e.Version
@@ -209,6 +228,9 @@ func (s *tasks) GetTask(ctx context.Context, id string) (store.Task, bool, error
 		return t, true, nil
 	}
 }
+
+// errAway says that the State has not answered in time.
+var errAway = errors.New("the cluster does not answer")
 
 // lives reports whether a process has the name of a node.
 func (n *Node) lives(ctx context.Context, node, of string) (bool, error) {
@@ -221,12 +243,14 @@ func (n *Node) lives(ctx context.Context, node, of string) (bool, error) {
 
 // ListTasks implements [store.Tasks].
 func (s *tasks) ListTasks(ctx context.Context, owner, after string, limit int) ([]store.Task, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	defer stop()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var ids []string
 	for c, err := range s.node.State.Watch(watching, s.ownerKey(owner)) {
 		if err != nil {
-			return nil, err
+			return nil, s.forClients(err)
 		}
 		if c.Key == "" {
 			break
@@ -236,8 +260,8 @@ func (s *tasks) ListTasks(ctx context.Context, owner, after string, limit int) (
 			ids = append(ids, string(id))
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	slices.Sort(ids)
 	var list []store.Task

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,34 +25,24 @@ type worker struct {
 func workers(t *testing.T, n int, hang chan struct{}) (list []worker) {
 	m := new(cluster.Memory)
 	for i := range n {
-		srv := &mcp.Server{Name: "s", Version: "1"}
-		srv.Tasks.Poll = 10 * time.Millisecond
-		srv.HTTP.Principal = func(r *http.Request) string { return r.Header.Get("User") }
-		must := mcp.ToolExecution{TaskSupport: mcp.TaskRequired}
-		mcp.AddTool(srv, mcp.Tool{Name: "make", Execution: must}, func(_ context.Context, in struct {
-			Bytes int `json:"bytes"`
-		}) (string, error) {
-			return fmt.Sprint("made ", strings.Repeat("x", in.Bytes)), nil
+		w := newMember(t, m, i, func(n *cluster.Node, srv *mcp.Server) {
+			srv.Tasks.Poll = 10 * time.Millisecond
+			must := mcp.ToolExecution{TaskSupport: mcp.TaskRequired}
+			mcp.AddTool(srv, mcp.Tool{Name: "make", Execution: must}, func(_ context.Context, in struct {
+				Bytes int `json:"bytes"`
+			}) (string, error) {
+				return fmt.Sprint("made ", strings.Repeat("x", in.Bytes)), nil
+			})
+			mcp.AddTool(srv, mcp.Tool{Name: "hang", Execution: must}, func(ctx context.Context, _ struct{}) (string, error) {
+				select {
+				case <-hang:
+				case <-ctx.Done():
+				}
+				return "over", context.Cause(ctx)
+			})
+			srv.HTTP.Sessions, srv.Tasks.Store = n.Sessions("/"), n.Tasks("/")
 		})
-		mcp.AddTool(srv, mcp.Tool{Name: "hang", Execution: must}, func(ctx context.Context, _ struct{}) (string, error) {
-			select {
-			case <-hang:
-			case <-ctx.Done():
-			}
-			return "over", context.Cause(ctx)
-		})
-		node := &cluster.Node{Name: fmt.Sprint("n", i), State: m, Bus: m, Handler: srv}
-		srv.HTTP.Sessions, srv.Tasks.Store = node.Sessions("/"), node.Tasks("/")
-		if err := node.Join(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		web := httptest.NewServer(node)
-		t.Cleanup(func() {
-			node.Leave(context.Background())
-			srv.Shutdown(context.Background())
-			web.Close()
-		})
-		list = append(list, worker{node, web.URL})
+		list = append(list, worker{w.Node, w.web.URL})
 	}
 	return list
 }
@@ -201,5 +190,69 @@ func tasksAreBounded(t *testing.T) {
 	}
 	if list, err := s.ListTasks(t.Context(), "ann", "", 5); err != nil || len(list) != 1 {
 		t.Errorf("listed afterwards: %d, %v", len(list), err)
+	}
+}
+
+// A node that was away for so long that another one has told that its task has failed says the same when the task ends.
+func TestTaskThatEndsTooLate(t *testing.T) {
+	t.Parallel()
+	m, hang := new(cluster.Memory), make(chan struct{})
+	var list []worker
+	for i := range 2 {
+		w := newMember(t, m, i, func(n *cluster.Node, srv *mcp.Server) {
+			mcp.AddTool(srv, mcp.Tool{Name: "hang", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) {
+				<-hang
+				return "over", nil
+			})
+			srv.Shared = n.Share("/")
+		})
+		list = append(list, worker{w.Node, w.web.URL})
+	}
+	task, err := list[0].client(t, "ann", mcp.V2025_11_25).StartTask(t.Context(), "hang", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lease = "lease.node.n0"
+	e, err := m.Get(t.Context(), lease)
+	if err == nil {
+		err = m.Delete(t.Context(), e.Key, e.Version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func(of worker) string {
+		t.Helper()
+		info, err := of.client(t, "ann", mcp.V2025_11_25).Task(task.ID).Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(info.Status, " ", info.Message)
+	}
+	const failed = "failed interrupted: the server ended, or was cut off, while the task was running"
+	for range 100 { // the node may take its name again before it is missed
+		if state(list[1]) == failed {
+			break
+		}
+		if e, err := m.Get(t.Context(), lease); err == nil {
+			_ = m.Delete(t.Context(), e.Key, e.Version) // or it was renewed
+		}
+	}
+	close(hang)
+	await(t, "both say the same", func() bool { return state(list[0]) == failed && state(list[1]) == failed })
+}
+
+// Clients are told that the cluster does not answer, and not which keys it has.
+func TestErrorsOfTasksForClients(t *testing.T) {
+	t.Parallel()
+	f := twoNodes(t)
+	kept := f.nodes[0].Tasks("/mcp")
+	task := store.Task{ID: "one", Owner: "ann", Expires: time.Now().Add(time.Hour), Data: json.RawMessage(`{}`)}
+	f.states[0].hook(func(_, key string) error { return fmt.Errorf("%s: no answer", key) })
+	const words = "the cluster does not answer; try again"
+	if err := kept.PutTask(t.Context(), task); err == nil || err.Error() != words {
+		t.Errorf("PutTask = %v", err)
+	}
+	if _, _, err := kept.GetTask(t.Context(), "one"); err == nil || err.Error() != words {
+		t.Errorf("GetTask = %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func twoGateways(t *testing.T, servers map[string]func() *farm) (nodes []*cluste
 			ready.Add(1)
 			ended.Go(func() {
 				var once sync.Once
-				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open, Remote: f.url != "", OnStatus: func(s gateway.Status) {
+				_ = g.Run(ctx, gateway.Source{Name: source, Open: f.Open, Share: f.share, Remote: f.url != "", OnStatus: func(s gateway.Status) {
 					if s.State == gateway.Ready {
 						once.Do(ready.Done)
 					}
@@ -66,7 +66,12 @@ func twoGateways(t *testing.T, servers map[string]func() *farm) (nodes []*cluste
 // goes on with the others.
 func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 	nodes := twoNodes(t, map[string]func() *farm{
-		"db":    func() *farm { return keeper(mcp.V2025_11_25) },
+		"db": func() *farm { return keeper(mcp.V2025_11_25) },
+		"alone": func() *farm {
+			f := keeper(mcp.V2025_11_25)
+			f.share = gateway.Exclusive
+			return f
+		},
 		"other": func() *farm { return keeper(mcp.V2025_11_25) },
 		"plain": func() *farm { return keeper(mcp.V2026_07_28) },
 	})
@@ -93,12 +98,12 @@ func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 	}
 	send(nodes[0], "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)
 	ready := func(node *cluster.Node) {
-		for list := ""; strings.Count(list, `_set"`) < 3; { // an event of the servers' start, which no client of a test waits for
+		for list := ""; strings.Count(list, `_set"`) < 4; { // an event of the servers' start, which no client of a test waits for
 			list = send(node, "tools/list", `{}`)
 		}
 	}
 	ready(nodes[0])
-	for _, tool := range []string{"db_set", "plain_set"} {
+	for _, tool := range []string{"db_set", "alone_set", "plain_set"} {
 		if got := call(nodes[0], tool); strings.Contains(got, `"error"`) {
 			t.Fatalf("%s: %s", tool, got)
 		}
@@ -110,9 +115,10 @@ func TestContinuedSessionsLearnOfLostState(t *testing.T) {
 	for _, c := range []struct {
 		tool string
 		lost bool
-	}{{"plain_get", false}, {"other_get", false}, {"db_get", true}, {"db_get", false}, {"db_set", false}, {"db_get", false}} {
+	}{{"plain_get", false}, {"other_get", false}, {"db_get", true}, {"db_get", false}, {"db_set", false}, {"db_get", false}, {"alone_get", true}, {"alone_get", false}} {
 		got := call(nodes[1], c.tool)
-		if lost := strings.Contains(got, `the state that server \"db\" kept for you is gone: the process that used it for your session has ended`); lost != c.lost || !lost && !strings.Contains(got, `"result"`) {
+		server, _, _ := strings.Cut(c.tool, "_")
+		if lost := strings.Contains(got, `the state that server \"`+server+`\" kept for you is gone: the process that used it for your session has ended`); lost != c.lost || !lost && !strings.Contains(got, `"result"`) {
 			t.Errorf("%s: %s, want a loss: %v", c.tool, got, c.lost)
 		}
 	}

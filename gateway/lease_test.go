@@ -88,6 +88,33 @@ func TestExclusiveNeverTwo(t *testing.T) {
 	})
 }
 
+// If an exclusive server ends, the caller that has it is told that its state is gone, once.
+func TestExclusiveLosesState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := keeper(mcp.V2025_11_25)
+		g := &gateway.Gateway{Name: "gw"}
+		run(t, g, gateway.Source{Name: "db", Open: f.Open, Share: gateway.Exclusive})
+		first, second := connect(t, g, mcp.V2025_11_25), connect(t, g, mcp.V2025_06_18)
+		set(t, first, "a")
+		first.Close()
+		set(t, second, "b")
+		f.kill(1)
+		synctest.Wait()
+		for _, told := range []bool{true, false} {
+			if got := get(t, second); strings.Contains(got, "kept for you is gone: its connection was lost") != told || !told && got != "kept " {
+				t.Errorf("%s; want it told: %t", got, told)
+			}
+		}
+		if got := get(t, connect(t, g, mcp.V2026_07_28)); !strings.Contains(got, "in use by another session") {
+			t.Errorf("another caller: %s", got)
+		}
+		second.Close()
+		if got := get(t, connect(t, g, mcp.V2026_07_28)); got != "kept " {
+			t.Errorf("the next caller: %s", got)
+		}
+	})
+}
+
 // A caller that does not get an exclusive server learns why. A holder that leaves without a word loses the
 // server after the idle time, but not during a call. Lists are open to all.
 func TestExclusiveWaits(t *testing.T) {

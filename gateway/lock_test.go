@@ -95,8 +95,11 @@ func TestExclusiveAtAnotherGateway(t *testing.T) {
 			t.Errorf("a minute after the last use: %s", got)
 		}
 		stops[1]()
+		if got := use(t, a, 1); !strings.Contains(got, "kept for you is gone: unused for 1m0s") {
+			t.Errorf("after two minutes and the end of the other gateway: %s", got)
+		}
 		if got := use(t, a, 1); got != "used" {
-			t.Errorf("after the end of the other gateway: %s", got)
+			t.Errorf("then: %s", got)
 		}
 		if len(u.both) > 0 {
 			t.Errorf("two at a time: %s", u.both)

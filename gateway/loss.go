@@ -176,7 +176,7 @@ func leaves(method string) bool {
 
 // keeps reports whether the server keeps state over c for its users; mu is held.
 func (p *pool) keeps(c *conn) bool {
-	return c.own || p.src.Alone && p.revision.Sessions()
+	return c.own || (p.src.Alone || p.src.Share == Exclusive) && p.revision.Sessions()
 }
 
 // tells is keeps without mu held.

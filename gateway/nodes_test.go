@@ -240,7 +240,10 @@ func keptTasks(t *testing.T, front, back mcp.Revision, remote bool) {
 	tools := func(_ int, ops *mcp.Server) {
 		ops.Tasks.Poll = 10 * time.Millisecond
 		required := mcp.ToolExecution{TaskSupport: mcp.TaskRequired}
-		mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: required}, func(context.Context, struct{}) (string, error) { return "deployed", nil })
+		mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: required}, func(context.Context, struct{}) (string, error) {
+			time.Sleep(5 * time.Millisecond)
+			return "deployed", nil
+		})
 		mcp.AddTool(ops, mcp.Tool{Name: "fail", Execution: required}, func(context.Context, struct{}) (string, error) { return "", mcp.Errorf(-32000, "no disk") })
 		mcp.AddTool(ops, mcp.Tool{Name: "hang", Execution: required}, func(ctx context.Context, _ struct{}) (string, error) {
 			select {
@@ -287,6 +290,14 @@ func keptTasks(t *testing.T, front, back mcp.Revision, remote bool) {
 			t.Errorf("%s while its node lives: %+v, %v", tool, info, err)
 		}
 	}
+	if front.Sessions() {
+		for info, err := range client(1, "ann").Tasks(t.Context()) {
+			t.Errorf("another node lists %+v, %v", info, err)
+		}
+		if err := client(1, "ann").Task(ids["hang"]).Cancel(t.Context()); err == nil || !strings.Contains(err.Error(), `"`+ids["hang"][:20]) {
+			t.Errorf("cancelled at another node: %v", err)
+		}
+	}
 	if err := nodes[0].Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -296,6 +307,9 @@ func keptTasks(t *testing.T, front, back mcp.Revision, remote bool) {
 		if err != nil || info.ID != ids[tool] {
 			t.Errorf("%s: %+v, %v", tool, info, err)
 			continue
+		}
+		if tool == "deploy" && !info.Updated.After(info.Created) {
+			t.Errorf("it was updated at %v, and created at %v", info.Updated, info.Created)
 		}
 		got := info.Status + ", "
 		if res, err := task.Wait(t.Context()); err != nil {

@@ -23,8 +23,7 @@ import (
 func (up *upstream) offered(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	if revision.OfTasks(method) {
 		res, err := up.narrowed(ctx, &mcp.Request{Method: method, Params: params})
-		id, _ := member(method, params, "taskId")
-		return orKept(ctx, id, method, res, err)
+		return orKept(ctx, method, res, err)
 	}
 	req := &mcp.Request{Method: method, Params: params}
 	if _, err := up.missing(ctx, req); err != nil {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/wait"
@@ -111,6 +112,9 @@ func (p *pool) useFor(c *conn, who client, method string) *conn {
 	if leaves(method) {
 		if c.actors == nil {
 			c.actors = map[client]struct{}{}
+		}
+		if p.src.Share == Exclusive { // only the caller that has the server relies on its state
+			maps.DeleteFunc(c.actors, func(other client, _ struct{}) bool { return other != who.alone() })
 		}
 		if len(c.actors) >= 100 { // of one principal; some of the sessions may have ended
 			for who := range c.actors {

@@ -20,10 +20,12 @@ import (
 
 // farm starts numbered servers for a Source.
 type farm struct {
-	rev  mcp.Revision                    // spoken by the servers
-	open func(ctx context.Context) error // nil: it succeeds at once
-	more func(n int, server *mcp.Server) // adds features; may be nil
-	url  string                          // of one server in place of them; empty: none
+	rev   mcp.Revision                    // spoken by the servers
+	open  func(ctx context.Context) error // nil: it succeeds at once
+	more  func(n int, server *mcp.Server) // adds features; may be nil
+	url   string                          // of one server in place of them; empty: none
+	raw   func(jsonrpc.Conn)              // serves in place of them; nil: they do
+	share gateway.Share                   // of twoGateways
 
 	mu      sync.Mutex
 	started int
@@ -61,7 +63,11 @@ func (f *farm) Open(ctx context.Context) (gateway.Upstream, error) {
 	f.running[n] = far
 	f.mu.Unlock()
 	go func() {
-		s.Serve(context.WithoutCancel(ctx), far)
+		if f.raw != nil {
+			f.raw(far)
+		} else {
+			s.Serve(context.WithoutCancel(ctx), far)
+		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.running, n)

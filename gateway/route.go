@@ -112,7 +112,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		owner = g.formerOwner(clientOf(ctx), uri)
 	}
 	if owner != nil {
-		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) || denied(err) {
+		if res, err := owner.handle(ctx, req.Method, req.Params); !hasNot(err) || denied(err) || begun(err) {
 			return res, err
 		}
 	}
@@ -136,7 +136,7 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 		switch {
 		case denied(err):
 			refused = cmp.Or(refused, err)
-		case !hasNot(err):
+		case !hasNot(err), begun(err):
 			failed = cmp.Or(failed, err)
 		}
 	}
@@ -150,6 +150,12 @@ func (g *Gateway) byURI(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 func denied(err error) bool {
 	var d mcp.Denial
 	return errors.As(err, &d)
+}
+
+// begun reports whether a server has asked a question in a request that failed, so that it has what was requested.
+func begun(err error) bool {
+	var b mcp.BegunError
+	return errors.As(err, &b) && b.Begun()
 }
 
 // hasNot reports whether a server says that it does not have what was requested.

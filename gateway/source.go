@@ -40,7 +40,8 @@ type Source struct {
 	Trusted bool
 
 	// Remote says that the server runs by itself, and that other gateways reach it too: those with the same [Gateway.TaskKeys] find
-	// the tasks that this one has begun there, and the end of this one does not cancel them.
+	// the tasks that this one has begun there, and the end of this one does not cancel them. Answers to its questions can come to any
+	// of them; those of another server, to the one whose server has asked.
 	Remote bool
 
 	// Offers reports whether callers may see a tool, given the server's own name for it. A tool

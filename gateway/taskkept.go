@@ -24,7 +24,8 @@ type keptTask struct {
 	Tool  string          `json:"tool"`
 	State json.RawMessage `json:"state,omitempty"` // a DetailedTask; empty: the server keeps it
 
-	elsewhere bool // its process lives
+	elsewhere bool   // its process lives
+	id        string // that the caller knows
 }
 
 const (
@@ -92,7 +93,7 @@ func (g *Gateway) ofAnother(ctx context.Context, id string) (*keptTask, error) {
 	if err == nil && (!ok || record.Owner != principalOf(ctx)) {
 		return nil, nil
 	}
-	task := keptTask{elsewhere: record.Elsewhere}
+	task := keptTask{elsewhere: record.Elsewhere, id: id}
 	if err == nil {
 		err = json.Unmarshal(record.Data, &task)
 	}
@@ -148,7 +149,7 @@ func asKept(ctx context.Context, task *keptTask) context.Context {
 }
 
 // orKept returns what a server has answered to a request about a task, or what is known of a task that it does not know.
-func orKept(ctx context.Context, id, method string, res mcp.Result, err error) (mcp.Result, error) {
+func orKept(ctx context.Context, method string, res mcp.Result, err error) (mcp.Result, error) {
 	task, _ := ctx.Value(keptTaskKey{}).(*keptTask)
 	var refused *mcp.Error
 	if task == nil || task.State == nil || !errors.As(err, &refused) || refused.Code != jsonrpc.CodeInvalidParams {
@@ -158,7 +159,7 @@ func orKept(ctx context.Context, id, method string, res mcp.Result, err error) (
 	switch {
 	case over(state):
 	case task.elsewhere && method != "tasks/get":
-		return nil, mcp.Errorf(jsonrpc.CodeInternal, "task %q is at work at another node: ask in the session that began it", text.Short(id))
+		return nil, mcp.Errorf(jsonrpc.CodeInternal, "task %q is at work at another node: ask in the session that began it", text.Short(task.id))
 	case !task.elsewhere:
 		state = failedTask(state, "the gateway that had the task has ended; whether the task has done what was asked is not known")
 	}

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,12 @@ import (
 // task's time, nothing is told.
 func TestKeptResultsPassTheMiddleware(t *testing.T) {
 	shared := new(cluster.Memory)
-	store := (&cluster.Node{Name: "n", State: shared, Bus: shared}).Tasks("gateway")
+	node := &cluster.Node{Name: "n", State: shared, Bus: shared, Handler: http.NotFoundHandler()}
+	if err := node.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { node.Leave(context.Background()) })
+	store := node.Tasks("gateway")
 	tools := func(_ int, ops *mcp.Server) {
 		ops.Tasks.Poll = 10 * time.Millisecond
 		mcp.AddTool(ops, mcp.Tool{Name: "deploy", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) { return "the secret", nil })

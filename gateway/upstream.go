@@ -18,6 +18,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/wait"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/mcp/forward"
 )
 
 // upstream is one server behind the gateway: a fixed handler, or a server with a pool of
@@ -206,6 +207,9 @@ func (up *upstream) refuses(ctx context.Context, req *mcp.Request) error {
 func (up *upstream) forward(ctx context.Context, method string, params json.RawMessage) (mcp.Result, error) {
 	req := &mcp.Request{Method: method, Params: params}
 	if up.fixed != nil {
+		if err := up.g.owned(ctx, method); err != nil {
+			return nil, err
+		}
 		res, err := up.fixed.h.Handle(ctx, req)
 		return res, up.cutOff(ctx, method, up.limited(method, err))
 	}
@@ -310,6 +314,9 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 			k.Noted(ctx) // before the server has state, so that its loss is never hidden
 		}
 	}
+	if err = up.g.owned(ctx, req.Method); err != nil {
+		return nil, c, err
+	}
 	if lock != nil && !lock.HeldFor(lockMargin) {
 		err = mcp.Errorf(jsonrpc.CodeInternal, "server %q: the owner has changed: another node may use it now; this request did not reach it", up.name)
 		return nil, c, err
@@ -317,7 +324,21 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 	ctx, over := up.pool.under(ctx, lock)
 	res, err = c.h.Handle(ctx, req)
 	err = over(err)
+	if err != nil && !up.pool.src.Remote && errors.Is(err, mcp.ErrPending) {
+		forward.Stay(ctx)
+	}
 	return res, c, up.limited(req.Method, up.pool.heard(err))
+}
+
+// owned returns why a request must not be sent, or nil (see [Gateway.Owned]).
+func (g *Gateway) owned(ctx context.Context, method string) error {
+	if g.Owned == nil || revision.Reads(method) || clientOf(ctx).session == nil {
+		return nil
+	}
+	if err := g.Owned(); err != nil {
+		return unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s. Nothing was sent to the server; try again", err)}
+	}
+	return nil
 }
 
 // lost reports whether a request failed because the connection broke, so that its outcome is

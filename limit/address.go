@@ -35,14 +35,18 @@ func (l *Limiter) admitAddress(from netip.Addr) *Error {
 	if l.Address.none() {
 		return nil
 	}
-	now, nodes := time.Now(), l.nodes()
+	now := time.Now()
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
-	b := l.known.of(key{address, from.String(), ""}, l.Address, nodes)
-	if wait := b.wait(now); wait > 0 {
-		return &Error{fmt.Sprintf("more requests than %s from one address", b.rate), wait}
+	b := l.known.of(key{address, from.String(), ""}, l.Address, l.Group, now)
+	wait := b.wait(now)
+	if wait == 0 {
+		b.take(now)
 	}
-	b.take(now)
+	l.Group.note(b, now, 0)
+	if wait > 0 {
+		return &Error{fmt.Sprintf("more requests than %s from one address", b.rate), l.Group.soon(b, now, wait)}
+	}
 	return nil
 }
 

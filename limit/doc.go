@@ -18,6 +18,7 @@
 //   - Pings, cancellations and answers of sessions to questions do not count. Follow-up requests
 //     have a limit of their own: the retry of a 2026-07-28 call with the answers to its questions,
 //     and requests about tasks.
+//   - Several processes can have the limits together: see [Group].
 //   - Memory is bounded: only the most recent callers are kept.
 //
 // Specification: 2026-07-28, server/tools and server/utilities/completion, Security

@@ -34,23 +34,11 @@ type Limiter struct {
 	// Proxies are the networks whose X-Forwarded-For is trusted.
 	Proxies []netip.Prefix
 
-	// Nodes returns how many processes have these limits together, each of which allows its part of them, but always one request: a
-	// bound that is less than the number of nodes is that number. It is called for each request. Nil: one process.
-	Nodes func() int
+	// Group is the processes that have these limits together. Nil: this one alone.
+	Group *Group
 
 	known buckets
 }
-
-// nodes returns how many processes have the limits together.
-func (l *Limiter) nodes() int {
-	if l.Nodes == nil {
-		return 1
-	}
-	return max(1, l.Nodes())
-}
-
-// part returns the part of a bound that one of several nodes has.
-func part(bound, nodes int) int { return (bound + nodes - 1) / nodes }
 
 // Error reports that a caller has to wait. It reaches callers as an [*mcp.Error] with
 // [jsonrpc.CodeInternal] and the data {"retryAfter": SECONDS}, and over HTTP with status 429.
@@ -94,20 +82,21 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 		return func() {}, nil // a request of the session itself, for a subscription
 	}
 	who := callerOf(ctx, call)
-	now, nodes := time.Now(), l.nodes()
+	now := time.Now()
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
-	b := l.known.of(key{caller, who, ""}, l.Caller, nodes)
-	if l.Concurrent > 0 && !listens && b.running >= part(l.Concurrent, nodes) {
-		return nil, &Error{fmt.Sprintf("%d requests of this caller are running, which is the limit", b.running), time.Second}
+	b := l.known.of(key{caller, who, ""}, l.Caller, l.Group, now)
+	if l.Concurrent > 0 && !listens && b.running >= partOf(l.Concurrent, b.part) {
+		l.Group.note(b, now, l.running(b))
+		return nil, &Error{fmt.Sprintf("more than %d requests at once from one caller", l.Concurrent), time.Second}
 	}
 	takes := []*bucket{b}
 	if goesOn(call, req) {
-		takes[0] = l.known.of(key{further, who, ""}, l.further(), nodes)
+		takes[0] = l.known.of(key{further, who, ""}, l.further(), l.Group, now)
 	} else if tool, ok := toolOf(req); ok {
 		for pattern, r := range l.Tools {
 			if matches(pattern, tool) {
-				takes = append(takes, l.known.of(key{ofTool, who, pattern}, r, nodes))
+				takes = append(takes, l.known.of(key{ofTool, who, pattern}, r, l.Group, now))
 			}
 		}
 	}
@@ -119,6 +108,8 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 		}
 	}
 	if late != nil {
+		l.Group.note(late, now, l.running(late))
+		wait = l.Group.soon(late, now, wait)
 		what := fmt.Sprintf("more requests than %s from one caller", late.rate)
 		switch late.kind {
 		case ofTool:
@@ -128,18 +119,33 @@ func (l *Limiter) admit(ctx context.Context, req *mcp.Request) (done func(), err
 		}
 		return nil, &Error{what, wait}
 	}
+	if !listens {
+		b.running++
+	}
 	for _, t := range takes {
 		t.take(now)
+		l.Group.note(t, now, l.running(t))
+	}
+	if takes[0] != b {
+		l.Group.note(b, now, l.running(b))
 	}
 	if listens {
 		return func() {}, nil
 	}
-	b.running++
 	return func() {
 		l.known.mu.Lock()
 		defer l.known.mu.Unlock()
 		b.running--
+		l.Group.ended(b, l.running(b))
 	}, nil
+}
+
+// running returns how much of what may run at once does, from 0 to 1.
+func (l *Limiter) running(b *bucket) float64 {
+	if l.Concurrent == 0 {
+		return 0
+	}
+	return float64(b.running) / float64(l.Concurrent)
 }
 
 // Follow-up requests may come furtherTimes as fast as others, and at least at furtherLeast, because

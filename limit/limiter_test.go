@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,13 +170,20 @@ func TestRateOfCallers(t *testing.T) {
 	})
 }
 
+// seen is a number of nodes.
+type seen struct{ atomic.Int64 }
+
+func (s *seen) Seen() int { return int(s.Load()) }
+
 // Nodes that share limits keep them together, and those that are left have them when one ends.
 func TestNodesShareLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := 3
+		var group seen
+		group.Store(3)
 		var callers []*wire
 		for range nodes {
-			srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 30, Per: 10 * time.Second}, Concurrent: 6, Nodes: func() int { return nodes }})
+			srv := newServer(&limit.Limiter{Caller: limit.Rate{Count: 30, Per: 10 * time.Second}, Concurrent: 6, Group: &limit.Group{Nodes: &group}})
 			defer srv.Shutdown(t.Context())
 			callers = append(callers, &wire{t: t, h: srv, user: "ada"})
 		}
@@ -196,6 +204,7 @@ func TestNodesShareLimits(t *testing.T) {
 		}
 		wantLate(t, callers[0].call("one"), "1", "more requests than 30/10s from one caller")
 		nodes = 2
+		group.Store(2)
 		time.Sleep(10 * time.Second)
 		if n := made(); n != 20 { // of what three nodes had: a bucket fills by the rate that it was last asked with
 			t.Errorf("%d calls after 10 s with a node less", n)
@@ -244,12 +253,37 @@ func TestConcurrentOfCallers(t *testing.T) {
 		}
 		wg.Go(func() { wantOK(t, eve.call("hold")) })
 		synctest.Wait()
-		wantLate(t, ada.call("one"), "1", "2 requests of this caller are running")
+		wantLate(t, ada.call("one"), "1", "more than 2 requests at once from one caller")
 		wantOK(t, eve.call("one"))
 		close(release)
 		wg.Wait()
 		wantOK(t, ada.call("one"))
 	})
+}
+
+// The start of a task is a request in progress, and the task is not.
+func TestTasksAreNoRequestsAtOnce(t *testing.T) {
+	release := make(chan struct{})
+	srv := newServer(&limit.Limiter{Concurrent: 1})
+	mcp.AddTool(srv, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) {
+		<-release
+		return "done", nil
+	})
+	s := mcptest.Connect(t, srv, &mcp.Client{Name: "c"}, mcp.V2026_07_28)
+	var tasks []*mcp.Task
+	for range 3 {
+		task, err := s.StartTask(t.Context(), "work", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, task)
+	}
+	close(release)
+	for _, task := range tasks {
+		if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done" {
+			t.Errorf("%v, %v", res, err)
+		}
+	}
 }
 
 // The answers to questions have a limit of their own, since a requestState can be sent again and

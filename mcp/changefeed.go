@@ -312,5 +312,10 @@ func (h *changeFeed) told(l *listener) {
 	}
 }
 
-// ResourceUpdated notifies subscribers that a resource has changed. It does not wait for them.
-func (s *Server) ResourceUpdated(uri string) { s.feed.updated(uri) }
+// ResourceUpdated notifies subscribers that a resource has changed, with Shared also those of the other processes, which may miss it if
+// they cannot be reached. It does not wait for them. Set Shared before the first call. If several processes see the same change, such as one
+// of a file that all have, a call in one of them is enough; else subscribers may be notified once for each.
+func (s *Server) ResourceUpdated(uri string) {
+	s.feed.updated(uri)
+	s.tell(uri)
+}

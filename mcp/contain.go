@@ -322,6 +322,29 @@ func (c containedSharedEvents) Follow(ctx context.Context, stream string, positi
 	}
 }
 
+// containSessions contains a [store.Sessions] of the user.
+func containSessions(user *usercode.Runner, sessions store.Sessions) store.Sessions {
+	contained := containedSessions{user, sessions}
+	if shared, ok := sessions.(store.SharedSessions); ok {
+		return containedSharedSessions{contained, shared}
+	}
+	return contained
+}
+
+// containedSharedSessions is a [store.SharedSessions] of the user.
+type containedSharedSessions struct {
+	containedSessions
+	shared store.SharedSessions
+}
+
+func (c containedSharedSessions) Pass(ctx context.Context, id string, message json.RawMessage) error {
+	return c.user.Run(ctx, "store.SharedSessions.Pass", func() error { return c.shared.Pass(ctx, id, message) })
+}
+
+func (c containedSharedSessions) OnPassed(handle func(id string, message json.RawMessage)) {
+	_ = c.user.Run(context.Background(), "store.SharedSessions.OnPassed", func() error { c.shared.OnPassed(handle); return nil }) // a panic is reported
+}
+
 // containedSessions is a [store.Sessions] of the user.
 type containedSessions struct {
 	user  *usercode.Runner

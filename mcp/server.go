@@ -62,6 +62,12 @@ type Server struct {
 	Tasks     TaskConfig
 	Limits    Limits
 
+	// Shared is what several processes that serve the same have together, as Share of a cluster.Node returns it: sessions, events,
+	// tasks, the keys of requestState, and updates of resources, which ResourceUpdated tells subscribers at all of them. Changes of lists
+	// are not shared: each process has its own features, and announces when they change. HTTP.Sessions, HTTP.Events, Tasks.Store and
+	// State.Keys come before it. Nil: this process is alone.
+	Shared store.Shared
+
 	// Visible reports whether the caller of ctx may see and use a feature. It filters lists and
 	// calls alike. If nil, all features are visible.
 	Visible func(ctx context.Context, f Feature) bool
@@ -202,7 +208,7 @@ type HTTPConfig struct {
 // others) toward callers that speak 2026-07-28.
 type StateConfig struct {
 	// Keys seal requestState: the first seals, all open. Give all nodes of a server the same keys,
-	// of 32 random bytes each. Nil: a key made by this process.
+	// of 32 random bytes each, unless they have [Server.Shared]. Nil: those of Shared, else a key made by this process.
 	Keys [][]byte
 
 	// TTL is how long a caller may take to answer. Zero: 15 minutes.
@@ -287,16 +293,16 @@ func (s *Server) init() error {
 		if s.State.Store != nil {
 			states = containedStates{user, s.State.Store}
 		}
-		sealer, err := engine.NewSealer(s.Name, s.State.Keys, s.State.TTL, states)
+		kept, err := s.stores(user)
 		if err != nil {
-			s.engErr = fmt.Errorf("mcp: Server.State: %w", err)
+			s.engErr = err
 			return
 		}
 		s.eng = &engine.Engine{
 			Handler:   s.serveCall,
 			Revisions: tables(s.Revisions),
 			Info:      encode(s.implementation()),
-			Sealer:    sealer,
+			Sealer:    engine.NewSealer(s.Name, kept.keys, s.State.TTL, states),
 			Lists:     engine.Hint{TTL: s.Cache.TTL, Public: s.Cache.Public && s.Visible == nil},
 			Limits:    engine.Limits{Rounds: s.limits.Rounds, CallTimeout: s.limits.CallTimeout},
 			Logger:    logger,
@@ -312,7 +318,7 @@ func (s *Server) init() error {
 		if s.engErr != nil {
 			return
 		}
-		s.jobs = s.newTasks()
+		s.jobs = s.newTasks(kept.tasks)
 		s.http = &streamable.Server{
 			Engine:         s.eng,
 			AllowedHosts:   s.HTTP.AllowedHosts,
@@ -330,12 +336,15 @@ func (s *Server) init() error {
 			CheckHeaders:   s.checkHeaders,
 			Logger:         logger,
 		}
-		if s.HTTP.Events != nil {
-			s.http.Events = containEvents(user, s.HTTP.Events)
+		if kept.events != nil {
+			s.http.Events = containEvents(user, kept.events)
 		}
-		if s.HTTP.Sessions != nil {
-			s.http.Sessions = containedSessions{user, s.HTTP.Sessions}
+		if kept.sessions != nil {
+			s.http.Sessions = containSessions(user, kept.sessions)
 			s.http.Sessions.OnTaken(s.http.Taken)
+			if shared, ok := s.http.Sessions.(store.SharedSessions); ok {
+				shared.OnPassed(s.http.Passed)
+			}
 		}
 		if s.OnFrame != nil {
 			s.http.Recorder = s.recorder("http")
@@ -524,8 +533,9 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown ends serving. New requests are refused and subscriptions end; requests in progress may
-// finish until ctx ends and are cancelled then. After the last request, Shutdown calls OnShutdown.
+// Shutdown ends serving. New requests are refused and subscriptions end; requests in progress and tasks at work may
+// finish until ctx ends and are cancelled then. Requests about tasks are served over HTTP
+// while a task is at work, and for two polls more, in which its caller gets the result. After the last request, Shutdown calls OnShutdown.
 // It does not close listeners; they are the caller's. The same holds for requests of [Client.Open]
 // and of [Server.Handle].
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -537,13 +547,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	open := slices.Collect(maps.Keys(s.conns))
 	s.connMu.Unlock()
 	over := s.direct.drain(errShutdown, false)
-	err := s.http.Shutdown(ctx)
+	defer s.jobs.endWith(ctx)()
+	err := s.http.Shutdown(ctx) // which waits for tasks too
 	late := s.direct.wait(ctx, over)
 	for _, v := range open {
 		select {
 		case <-v.done:
 			continue
 		case <-ctx.Done():
+			select {
+			case <-v.done:
+				continue
+			default:
+			}
 			late = true
 			v.cancel(errShutdown)
 		}

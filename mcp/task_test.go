@@ -151,7 +151,9 @@ func TestTaskInterrupted(t *testing.T) {
 	if err := near.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Shutdown(t.Context()); err != nil {
+	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	if err := first.Shutdown(short); err != nil {
 		t.Fatal(err)
 	}
 	kept.kept.Store(stuck.ID, asLeft)

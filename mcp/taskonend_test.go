@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/mcptest"
@@ -113,10 +116,69 @@ func TestTasksOnEndAtShutdown(t *testing.T) {
 	if _, err := s.StartTask(t.Context(), "wait", nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.Shutdown(t.Context()); err != nil {
+	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := srv.Shutdown(short); err != nil {
 		t.Fatal(err)
 	}
 	if end := <-ends; end.res != nil || end.err == nil {
 		t.Errorf("OnEnd got %v and %v, want an error alone", end.res, end.err)
+	}
+}
+
+// Shutdown waits for a task as for a call. Meanwhile its caller hears of it over HTTP, and answers its question; other requests are refused.
+func TestShutdownWaitsForTasks(t *testing.T) {
+	mcptest.LeakCheck(t)
+	for _, rev := range []mcp.Revision{mcp.V2026_07_28, mcp.V2025_11_25} {
+		t.Run(string(rev), func(t *testing.T) {
+			srv := &mcp.Server{Name: "s", Version: "1"}
+			srv.Tasks.Poll = 10 * time.Millisecond
+			goOn := make(chan struct{})
+			mcp.AddTool(srv, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
+				<-goOn
+				yes, err := mcp.Confirm(ctx, "really?")
+				return fmt.Sprint("done ", yes), err
+			})
+			mcp.AddTool(srv, mcp.Tool{Name: "end", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) { return "", nil })
+			web := httptest.NewServer(srv)
+			defer web.Close()
+			client := &mcp.Client{Name: "c", Revisions: []mcp.Revision{rev}, OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
+			}}
+			s, err := client.Dial(t.Context(), web.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			task, err := s.StartTask(t.Context(), "work", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- srv.Shutdown(t.Context()) }()
+			for {
+				if _, err := s.StartTask(t.Context(), "end", nil); err != nil { // after the beginning of Shutdown, which waits for those before, too
+					if !strings.Contains(err.Error(), "shutting down") {
+						t.Error(err)
+					}
+					break
+				}
+			}
+			if info, err := task.Info(t.Context()); err != nil || info.Status != "working" {
+				t.Errorf("the task is %+v, %v", info, err)
+			}
+			select {
+			case err := <-ended:
+				t.Fatalf("Shutdown = %v beside a task", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+			close(goOn)
+			if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done true" {
+				t.Errorf("the result is %v, %v", res, err)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -76,9 +76,10 @@ type tasks struct {
 	mu      sync.Mutex
 	running int // goroutines that close waits for; guarded by mu
 
-	work map[string]*task // at work, or not kept by the store; guarded by mu
-	own  map[string]int   // at work, by owner; guarded by mu
-	down bool             // guarded by mu
+	work   map[string]*task // at work, or not kept by the store; guarded by mu
+	own    map[string]int   // at work, by owner; guarded by mu
+	down   bool             // guarded by mu
+	ending context.Context  // of Shutdown; nil: not yet; guarded by mu
 
 	unkept int // bytes that the store refused; guarded by mu
 }
@@ -100,8 +101,9 @@ type task struct {
 	unkept int  // bytes that are counted as held for the store; guarded by mu of tasks
 }
 
-func (s *Server) newTasks() *tasks {
-	m := &tasks{s: s, store: s.Tasks.Store, ttl: orDefault(s.Tasks.TTL, time.Hour), poll: orDefault(s.Tasks.Poll, time.Second),
+// newTasks makes the tasks of a server. A nil store is one in memory.
+func (s *Server) newTasks(kept store.Tasks) *tasks {
+	m := &tasks{s: s, store: kept, ttl: orDefault(s.Tasks.TTL, time.Hour), poll: orDefault(s.Tasks.Poll, time.Second),
 		max: orDefault(s.Tasks.Max, 100), work: map[string]*task{}, own: map[string]int{}}
 	if m.store == nil {
 		m.store = &memoryTasks{}
@@ -175,12 +177,27 @@ func (m *tasks) spawn(f func()) bool {
 	if m.down {
 		return false
 	}
+	release := m.s.http.Hold()
+	if release == nil {
+		return false
+	}
 	m.running++
 	m.wg.Go(func() {
 		defer func() {
 			m.mu.Lock()
-			defer m.mu.Unlock()
 			m.running--
+			ending := m.ending
+			m.mu.Unlock()
+			if ending == nil {
+				release()
+				return
+			}
+			last := time.AfterFunc(2*m.poll, release) // its caller may get the result
+			context.AfterFunc(ending, func() {
+				if last.Stop() {
+					release()
+				}
+			})
 		}()
 		f()
 	})
@@ -277,6 +294,13 @@ func (m *tasks) settle(t *task) {
 	defer cancel()
 	record := t.record()
 	err := m.store.PutTask(ctx, record)
+	if errors.Is(err, store.ErrOver) { // others have been told so
+		if rec, ok, _ := m.store.GetTask(ctx, record.ID); ok {
+			t.become(rec)
+		}
+		m.s.eng.Logger.Warn("the end of a task came too late", "task", record.ID, "err", err)
+		err = nil
+	}
 	lost := false
 	m.mu.Lock()
 	if err == nil {
@@ -301,6 +325,16 @@ func (m *tasks) settle(t *task) {
 		m.s.eng.Logger.Error("the end of a task was not stored", "task", t.state.ID, "err", err)
 	}
 	m.announce(t)
+}
+
+// become makes the state of a task that in the store.
+func (t *task) become(rec store.Task) {
+	var state engine.TaskState
+	if jsonx.Unmarshal(rec.Data, &state) == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.state = state
+	}
 }
 
 // loseResult turns a task that has a result into a failed one.
@@ -429,7 +463,7 @@ func (m *tasks) read(ctx context.Context, rec store.Task) (*engine.TaskState, er
 		state = t.snapshot()
 		return &state, nil
 	}
-	const why = "interrupted: the server ended while the task was running"
+	const why = "interrupted: the server ended, or was cut off, while the task was running"
 	state.Status, state.Message, state.Error, state.Requests, state.Updated = "failed", why, Errorf(jsonrpc.CodeInternal, why), nil, engine.TaskTime()
 	rec.Data, rec.Over = encode(state), true
 	if err := m.store.PutTask(ctx, rec); err != nil { // the next look says the same
@@ -565,8 +599,16 @@ func (m *tasks) detailed(ctx context.Context, id string) json.RawMessage {
 	return encode(state)
 }
 
-// close cancels the tasks at work and waits for them until ctx ends.
-func (m *tasks) close(ctx context.Context) error {
+// endWith cancels the tasks at work when ctx ends, unless stop is called before.
+func (m *tasks) endWith(ctx context.Context) (stop func() bool) {
+	m.mu.Lock()
+	m.ending = ctx
+	m.mu.Unlock()
+	return context.AfterFunc(ctx, m.cancelAll)
+}
+
+// cancelAll cancels the tasks at work.
+func (m *tasks) cancelAll() {
 	m.mu.Lock()
 	m.down = true
 	work := slices.Collect(maps.Values(m.work))
@@ -577,6 +619,11 @@ func (m *tasks) close(ctx context.Context) error {
 		t.mu.Unlock()
 		stop(errShutdown)
 	}
+}
+
+// close cancels the tasks at work and waits for them until ctx ends.
+func (m *tasks) close(ctx context.Context) error {
+	m.cancelAll()
 	done := make(chan struct{})
 	go func() { defer close(done); m.wg.Wait() }() // ends with the handlers
 	select {

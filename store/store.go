@@ -1,10 +1,11 @@
 // Package store has the interfaces of the stores in which an mcp.Server keeps what must outlive a
 // connection or the process: [Events] (mcp.HTTPConfig.Events), [Sessions] (mcp.HTTPConfig.Sessions),
 // [Tasks] (mcp.TaskConfig.Store) and [States] (mcp.StateConfig.Store). Without a store the server
-// keeps them in memory, and states with the caller.
+// keeps them in memory, and states with the caller. [Shared] (mcp.Server.Shared) has those of several processes, which a
+// cluster.Node gives.
 //
 // Package store/sqlite keeps events and tasks in a file. A store of your own implements one of the
-// interfaces or several; the names of their methods differ. Several processes share those of a cluster.Node.
+// interfaces or several; the names of their methods differ.
 //
 // # Guarantees
 //
@@ -15,6 +16,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"time"
 )
@@ -86,7 +88,7 @@ type States interface {
 // process.
 type Sessions interface {
 	// PutSession keeps a session and replaces the one with the same ID. It is called before the client learns of the session,
-	// and whenever its Data has changed.
+	// and whenever its Data has changed. The error is [ErrNoRoom] if a bound of the store is reached.
 	PutSession(ctx context.Context, s Session) error
 	// GetSession returns a session that this process shall continue; false if there is none, or another process has it. It is
 	// called for each id that the server does not know.
@@ -97,6 +99,40 @@ type Sessions interface {
 	// for one process does nothing.
 	OnTaken(end func(id string))
 }
+
+// SharedSessions are Sessions whose processes tell each other what a client sends about a call that goes on in a process which has
+// given its session up: answers to the questions of the call, and its cancellation.
+type SharedSessions interface {
+	Sessions
+	// Pass gives a message, which is about no call and no question of this process, to those that had the session of that ID
+	// before. The message is valid until Pass returns.
+	Pass(ctx context.Context, id string, message json.RawMessage) error
+	// OnPassed is called once, with a function that handles a message of Pass in a process that had the session.
+	OnPassed(handle func(id string, message json.RawMessage))
+}
+
+// Shared is what several processes that serve the same have together. A store that is nil is not shared: each process has its own.
+type Shared interface {
+	Sessions() Sessions
+	Events() Events
+	Tasks() Tasks
+	// StateKeys returns the keys of requestState as they are now, of 32 random bytes each: the first seals, all open. It is called
+	// for each state. A process seals with a new key when the others have it, and keeps the one before for as long as a state is
+	// valid. The keys are not changed afterwards.
+	StateKeys() [][]byte
+	// Tell tells a change to the other processes. Each hears it at most once; one that is slow or cannot be reached at that moment misses
+	// it. Tell does not wait for them, may keep change, and may tell equal changes as one. To share no changes, do nothing.
+	Tell(change []byte)
+	// OnTold is called once, with a function that handles a change that another process has told. The change is valid until it returns.
+	// To share no changes, do nothing.
+	OnTold(hear func(change []byte))
+}
+
+// ErrOver says that a task has ended in another process, and stays as it ended there.
+var ErrOver = errors.New("store: the task has ended in another process")
+
+// ErrNoRoom says that a store keeps no more. Texts of errors that wrap it are shown to clients.
+var ErrNoRoom = errors.New("store: no room")
 
 // Session is a session in a store.
 type Session struct {

@@ -1,6 +1,6 @@
 // Nodes compares three gateways that are nodes of one cluster with three that know nothing of each other:
 //
-//	go run ./bench/nodes                # about 2 minutes
+//	go run ./bench/nodes                # about 5 minutes
 //	go run ./bench/nodes -rounds 21
 //
 // Both sides are processes of patchbay up on this machine, without further duties, in front of one server over HTTP, with the same
@@ -10,8 +10,8 @@
 // calls are forwarded; and "forwarded" is one client that calls at another node than that of its session. Then a node is killed (SIGKILL),
 // and clients of its sessions call at another one until they are answered.
 //
-// CPU is that of the three gateways together, NATS in them included, for 1,000 calls. Each round starts all gateways anew, and the side that
-// begins changes with each round. The table has the medians over the rounds, and after ± half the distance between the least and
+// CPU is that of the three gateways together, NATS in them included, for 1,000 calls. Each round starts all gateways anew, and measures what is compared
+// one right after the other, in an order that is turned round with each round. The table has the medians over the rounds, and after ± half the distance between the least and
 // the greatest. Goals are compared within a round: "work" is what the cluster does in a second of CPU, divided by what the separate
 // gateways do.
 //

@@ -76,8 +76,8 @@ func forward(b *testing.B, list []*nats.Server, name string, join func(t testing
 	}
 }
 
-// BenchmarkScale times what docs/scale.md counts: the operations of three nodes on what they share. Each server of NATS has the three
-// replicas in memory; all run in this process. Take -benchtime 500x: the sessions that are continued are opened before.
+// BenchmarkScale times what docs/scale.md counts: the operations of three nodes on what they share. The servers of NATS have the three
+// replicas on one disk; all run in this process. Take -benchtime 500x: the sessions that are continued are opened before.
 func BenchmarkScale(b *testing.B) {
 	timed := func(b *testing.B, f func(i int)) {
 		took := make([]time.Duration, 0, b.N)

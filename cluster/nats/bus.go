@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mrand "math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -28,8 +29,11 @@ const (
 	greeting = 3 * time.Second
 	// begin is how long a connection may take from the answer to Dial to its first message.
 	begin = 10 * time.Second
-	// backlog is how many connections may wait for Accept.
-	backlog = 128
+	// backlog is how many connections may wait for Accept. Those of a larger burst are dialled again.
+	backlog = 1024
+	// acceptsHeader of the answer to a Dial says that the connection begins on that side too, when it is accepted. Older processes
+	// do not say so.
+	acceptsHeader = "Patchbay-Accepts"
 )
 
 // bus has one subscription for the messages of all its connections. A process has an id, so that one that was started anew
@@ -345,18 +349,57 @@ func (b *bus) Dial(ctx context.Context, node string) (net.Conn, error) {
 	if err := cluster.Check("node", node); err != nil {
 		return nil, err
 	}
+	try, stop := context.WithTimeoutCause(ctx, greeting, errSilent)
+	defer stop()
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		c, err := b.dial(try, node)
+		if err == nil {
+			return c, nil
+		}
+		if refused := (*refusedError)(nil); errors.As(err, &refused) {
+			select {
+			case <-time.After(wait + mrand.N(wait)):
+				continue
+			case <-try.Done():
+			}
+		} else if try.Err() != nil {
+			err = context.Cause(try)
+		}
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+}
+
+var errSilent = fmt.Errorf("it has not answered within %v", greeting)
+
+// refusedError says that a node has not accepted a connection. It may accept the next one.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// dial makes one attempt, until the node has accepted the connection: before, what is sent may not be served, and nobody would know.
+func (b *bus) dial(ctx context.Context, node string) (net.Conn, error) {
 	id, answer, err := b.greet(ctx, node)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", node, err)
+		return nil, err
 	}
 	process, refused, _ := strings.Cut(string(answer.Data), " ")
 	if refused != "" {
-		return nil, fmt.Errorf("node %s: %s", node, refused)
+		return nil, &refusedError{errors.New(refused)}
 	}
 	c := b.add(id+near, process, id+far, addr(b.id), addr(node), b.linked(ctx, process, answer.Header.Get(linkHeader)), nil)
 	if err := c.Begin(); err != nil {
 		c.Fail(err)
-		return nil, fmt.Errorf("node %s: %w", node, err)
+		return nil, err
+	}
+	if answer.Header.Get(acceptsHeader) == "" {
+		return c.Conn, nil
+	}
+	if err := c.Await(ctx); err != nil {
+		c.Close()
+		if ctx.Err() == nil {
+			err = &refusedError{err}
+		}
+		return nil, err
 	}
 	return c.Conn, nil
 }
@@ -377,7 +420,7 @@ func (b *bus) greet(ctx context.Context, node string) (id string, answer *nats.M
 			return id, answer, err
 		}
 	}
-	return "", nil, fmt.Errorf("it has not answered within %v", greeting)
+	return "", nil, errSilent
 }
 
 // listener has the connections to a node that wait.
@@ -385,7 +428,7 @@ type listener struct {
 	bus    *bus
 	node   string
 	sub    *nats.Subscription
-	queue  chan net.Conn
+	queue  chan *stream.Conn
 	closed chan struct{}
 	once   sync.Once
 	deaf   sync.Once
@@ -403,7 +446,7 @@ func (b *bus) Listen(node string) (net.Listener, error) {
 	if again {
 		return nil, fmt.Errorf("node %s listens already", node)
 	}
-	l := &listener{bus: b, node: node, queue: make(chan net.Conn, backlog), closed: make(chan struct{})}
+	l := &listener{bus: b, node: node, queue: make(chan *stream.Conn, backlog), closed: make(chan struct{})}
 	var err error
 	if l.sub, err = b.nc.QueueSubscribe(b.dials(node), "patchbay", l.dialled); err == nil {
 		err = b.nc.Flush()
@@ -416,7 +459,7 @@ func (b *bus) Listen(node string) (net.Listener, error) {
 	return l, nil
 }
 
-// dialled answers a Dial. The connection is accepted with its first message: whoever dialled may have left.
+// dialled answers a Dial. The connection waits for Accept from its first message on: whoever dialled may have left.
 func (l *listener) dialled(m *nats.Msg) {
 	process, id, _ := strings.Cut(string(m.Data), " ")
 	if cluster.Check("process", process) != nil || cluster.Check("connection", id) != nil {
@@ -431,15 +474,18 @@ func (l *listener) dialled(m *nats.Msg) {
 		late.Stop()
 		select {
 		case l.queue <- c:
-		case <-l.closed:
-			c.Close()
 		default:
 			c.Fail(errors.New("no room for more connections"))
 		}
+		select {
+		case <-l.closed:
+			l.clear()
+		default:
+		}
 	})
-	answer := &nats.Msg{Data: []byte(l.bus.id)}
+	answer := &nats.Msg{Data: []byte(l.bus.id), Header: nats.Header{acceptsHeader: {"1"}}}
 	if offer := l.bus.links.offer; offer != "" {
-		answer.Header = nats.Header{linkHeader: {offer}}
+		answer.Header.Set(linkHeader, offer)
 	}
 	if err := m.RespondMsg(answer); err != nil {
 		c.Fail(err)
@@ -450,6 +496,7 @@ func (l *listener) dialled(m *nats.Msg) {
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.queue:
+		_ = c.Begin() // an error is that of the next read, too
 		return c, nil
 	case <-l.closed:
 		return nil, &net.OpError{Op: "accept", Net: "nats", Addr: l.Addr(), Err: net.ErrClosed}
@@ -477,17 +524,21 @@ func (l *listener) Close() error {
 		delete(l.bus.listen, l.node)
 		l.bus.mu.Unlock()
 		close(l.closed)
-		for {
-			select {
-			case c := <-l.queue:
-				c.Close()
-				continue
-			default:
-			}
-			return
-		}
+		l.clear()
 	})
 	return err
+}
+
+// clear closes the connections that nobody will accept.
+func (l *listener) clear() {
+	for {
+		select {
+		case c := <-l.queue:
+			c.Close()
+		default:
+			return
+		}
+	}
 }
 
 // Addr implements [net.Listener].

@@ -262,7 +262,7 @@ func TestFullDiskProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	c, err := nats.Open(ctx, nc, nats.Options{Cluster: diskCluster, Server: s, Disk: o.Listen == ""})
+	c, err := nats.Open(ctx, nc, nats.Options{Cluster: diskCluster, Server: s})
 	stop()
 	tell(err)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

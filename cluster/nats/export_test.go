@@ -6,6 +6,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
+// PeerID is peerID.
+var PeerID = peerID
+
+// Peer returns the id of the server as it has it.
+func (s *Server) Peer() string { return s.current.Load().Node() }
+
 // Health says why the server does not do all that it should; empty: it does.
 func (s *Server) Health() string { return s.current.Load().Healthz(&server.HealthzOptions{}).Error }
 
@@ -57,6 +63,13 @@ func (c *Cluster) SetIdle(d time.Duration) { c.links.idle = d }
 
 // Host returns where a server of another name is.
 func (s *Server) Host(name string) string { return s.host(name) }
+
+// Conns returns how many ends of connections this node has.
+func (c *Cluster) Conns() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns)
+}
 
 // Deafen makes the node lose what comes on its connections, and nothing else.
 func (c *Cluster) Deafen() error {

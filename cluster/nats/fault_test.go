@@ -161,7 +161,8 @@ func closeServer(t *testing.T, s *nats.Server) {
 // TestStartRefuses lists what Start does not take.
 func TestStartRefuses(t *testing.T) {
 	t.Parallel()
-	good := nats.ServerOptions{Cluster: "c", Node: "n", Dir: t.TempDir()}
+	good, used := nats.ServerOptions{Cluster: "c", Node: "n", Dir: t.TempDir()}, t.TempDir()
+	start(t, nats.ServerOptions{Cluster: "c", Node: "first", Dir: used})
 	taken := start(t, nats.ServerOptions{Cluster: "c", Node: "other", Dir: t.TempDir(), Listen: "127.0.0.1:0", Routes: []string{"127.0.0.1:1"}}).Addr().String()
 	for name, tc := range map[string]struct {
 		change func(*nats.ServerOptions)
@@ -183,6 +184,7 @@ func TestStartRefuses(t *testing.T) {
 				t.Error(err)
 			}
 		}, "is moved away"},
+		"folder in use":    {func(o *nats.ServerOptions) { o.Dir = used }, "in use"},
 		"folder of a file": {func(o *nats.ServerOptions) { o.Dir = "fault_test.go" }, "fault_test.go"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,8 +36,9 @@ type Options struct {
 	// knows the cluster is let in, with TLS if NATS has it. Where that cannot be reached, messages pass NATS. Empty: any free port of the
 	// address where Server listens for others; without such a Server, everything passes NATS.
 	Listen string
-	// Disk keeps the State on the disks of the servers, where it outlives that all of them stop. Otherwise it is in memory.
-	Disk bool
+	// Memory keeps the State in the memory of the servers. A server that has begun again is then of no use until all others that have
+	// a copy answer, and when all of them have stopped, the State is gone. Otherwise it is on their disks.
+	Memory bool
 }
 
 // Cluster is a [cluster.State] and a [cluster.Bus].
@@ -56,7 +57,7 @@ type state struct {
 	making   sync.Mutex // is held while the stream is made again
 }
 
-// Recent returns a State for what may be lost, [cluster.Node.Events]: it has 64 MiB in the memory of NATS for all nodes, or as much as NATS can reserve, and the oldest
+// Recent returns a State for what may be lost, [cluster.Node.Events]: it has 64 MiB of NATS for all nodes, or as much as NATS can reserve, and the oldest
 // entries go first. It is nil if NATS has no room.
 func (c *Cluster) Recent() cluster.State {
 	if c.recent == nil {
@@ -68,8 +69,8 @@ func (c *Cluster) Recent() cluster.State {
 // settle is how long what failed waits before it is tried again.
 const settle = 10 * time.Millisecond
 
-// Open joins a cluster over a connection to NATS. It waits until JetStream has the stream of the State, which needs a majority
-// of the servers, or until ctx ends. Close ends what it has begun, and not the connection.
+// Open joins a cluster over a connection to NATS. It waits until JetStream has the stream of the State, or until ctx ends. That needs a majority
+// of the servers, and the first time as many as there are replicas. Close ends what it has begun, and not the connection.
 func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 	name := opts.Cluster
 	if name == "" {
@@ -87,10 +88,10 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 		Name: "patchbay-" + name + "-state", Description: "State of the nodes of Patchbay",
 		Subjects: []string{c.subjects + ">"}, MaxMsgsPerSubject: 1, MaxMsgSize: cluster.MaxValue + 4096,
 		Discard: jetstream.DiscardNew, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markers,
-		Duplicates: duplicates, Replicas: opts.Replicas, Storage: jetstream.MemoryStorage,
+		Duplicates: duplicates, Replicas: opts.Replicas, Storage: jetstream.FileStorage,
 	}
-	if opts.Disk {
-		c.config.Storage = jetstream.FileStorage
+	if opts.Memory {
+		c.config.Storage = jetstream.MemoryStorage
 	}
 	if c.config.Replicas == 0 {
 		c.config.Replicas = 1
@@ -100,6 +101,9 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 	}
 	err = attempts(ctx, func(ctx context.Context) (err error) {
 		c.stream, err = js.CreateOrUpdateStream(ctx, c.config)
+		if refused := (*jetstream.APIError)(nil); errors.As(err, &refused) && strings.Contains(refused.Description, "storage type") {
+			c.stream, err = js.Stream(ctx, c.config.Name) // it stays where it is
+		}
 		return err
 	})
 	if err == nil && opts.Server != nil {
@@ -129,7 +133,7 @@ func (c *Cluster) openRecent(ctx context.Context, name string) *state {
 	r := &state{js: c.js, config: c.config, subjects: "patchbay." + name + ".recent."}
 	r.config.Name, r.config.Description = "patchbay-"+name+"-recent", "Events of streams at the nodes of Patchbay"
 	r.config.Subjects, r.config.Discard, r.config.SubjectDeleteMarkerTTL = []string{r.subjects + ">"}, jetstream.DiscardOld, 0
-	r.config.Storage, r.config.MaxAge = jetstream.MemoryStorage, eventmemory.MaxAge
+	r.config.MaxAge = eventmemory.MaxAge
 	for r.config.MaxBytes = mostRecent; r.config.MaxBytes >= leastRecent; r.config.MaxBytes /= 4 {
 		err := attempts(ctx, func(ctx context.Context) (err error) {
 			if r.stream, err = c.js.Stream(ctx, r.config.Name); errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -51,7 +52,7 @@ func servers(t testing.TB, n int) []*nats.Server {
 	}
 	list := make([]*nats.Server, n)
 	for i := range list {
-		opts := nats.ServerOptions{Cluster: "test", Node: "n" + strconv.Itoa(i), Dir: t.TempDir(), MaxMemory: 8 << 30} // each cluster reserves a part
+		opts := nats.ServerOptions{Cluster: "test", Node: "n" + strconv.Itoa(i), Dir: t.TempDir(), MaxDisk: 8 << 30} // each cluster reserves a part
 		if n > 1 {
 			opts.Listen, opts.Routes = routes[i], routes
 		}
@@ -145,25 +146,34 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	near, err := bus.Dial(ctx, "n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer near.Close()
+	dialled := make(chan net.Conn, 1)
+	go func() {
+		near, err := bus.Dial(ctx, "n")
+		if err != nil {
+			t.Error(err)
+		}
+		dialled <- near
+	}()
+	until(t, "an answer to Dial", func() bool { return bus.Conns() == 2 })
 	if err := l.(interface{ Drain() error }).Drain(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bus.Dial(ctx, "n"); !errors.Is(err, cluster.ErrNoNode) {
 		t.Errorf("a further dial: %v, want %v", err, cluster.ErrNoNode)
 	}
-	if _, err := near.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
 	far, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer far.Close()
+	near := <-dialled
+	if near == nil {
+		t.FailNow()
+	}
+	defer near.Close()
+	if _, err := near.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
 	if n, err := far.Read(make([]byte, 1)); n != 1 || err != nil {
 		t.Errorf("the connection that was dialled before: %d, %v", n, err)
 	}

@@ -16,7 +16,7 @@ import (
 // Events of streams that flood NATS take no more than their part of it, the newest ones, and no room from what the nodes need: they
 // keep their names.
 func TestEventsLeaveRoom(t *testing.T) {
-	s, err := nats.Start(nats.ServerOptions{Cluster: "small", Node: "n", Dir: t.TempDir(), MaxMemory: 24 << 20})
+	s, err := nats.Start(nats.ServerOptions{Cluster: "small", Node: "n", Dir: t.TempDir(), MaxDisk: 24 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,7 @@ func TestExternal(t *testing.T) {
 			t.Cleanup(nc.Close)
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			c, err := nats.Open(ctx, nc, nats.Options{Cluster: name, Disk: true, Listen: listen})
+			c, err := nats.Open(ctx, nc, nats.Options{Cluster: name, Listen: listen})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/internal/ownfile"
 )
 
 // ServerOptions configure [Start].
@@ -45,12 +46,13 @@ type ServerOptions struct {
 }
 
 // Server is a server of NATS in this process. One that has stopped, because a file could not be written, begins again when the
-// disk has space. The other servers of its cluster then give it what it keeps in memory.
+// disk has space. The other servers of its cluster then give it what it lacks.
 type Server struct {
 	options *server.Options
 	log     *slog.Logger
 	current atomic.Pointer[server.Server]
 	close   context.CancelFunc
+	unlock  func()        // of the folder
 	closed  chan struct{} // closed when current stays as it is
 }
 
@@ -67,9 +69,6 @@ func Start(opts ServerOptions) (*Server, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("the server of NATS needs a folder")
 	}
-	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
-		return nil, err
-	}
 	o := &server.Options{
 		ServerName: opts.Node, NoSigs: true,
 		JetStream: true, StoreDir: opts.Dir, DisableJetStreamBanner: true,
@@ -82,17 +81,25 @@ func Start(opts ServerOptions) (*Server, error) {
 		}
 		hurry()
 	}
-	// A server that has routes listens for clients too: only this process knows the password.
-	o.Host, o.Port, o.Username, o.Password = "127.0.0.1", -1, user, rand.Text()
+	// A server that has routes listens for clients too: only this process knows the passwords.
+	o.Host, o.Port = "127.0.0.1", -1
+	system := server.NewAccount(server.DEFAULT_SYSTEM_ACCOUNT)
+	o.Accounts, o.SystemAccount = []*server.Account{system}, system.Name
+	o.Users = []*server.User{{Username: user, Password: rand.Text()}, {Username: systemUser, Password: rand.Text(), Account: system}}
 	o.DontListen = opts.Listen == ""
 	s := &Server{options: o, log: opts.Logger, closed: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	var err error
+	if s.unlock, err = alone(opts.Dir); err != nil {
+		return nil, err
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.close = stop
 	if err := s.begin(ctx); err != nil {
 		stop()
+		s.unlock()
 		return nil, err
 	}
 	if addr, ok := s.Addr().(*net.TCPAddr); ok {
@@ -101,6 +108,19 @@ func Start(opts ServerOptions) (*Server, error) {
 	go s.keep(ctx)
 	return s, nil
 }
+
+// alone locks a folder for a server of this process.
+func alone(dir string) (unlock func(), err error) {
+	ctx, stop := context.WithTimeout(context.Background(), lockTime)
+	defer stop()
+	if unlock, err = ownfile.Lock(ctx, filepath.Join(dir, "patchbay.lock")); ctx.Err() != nil {
+		return nil, fmt.Errorf("the folder %s is in use by another server of NATS, or another node: each needs one of its own", dir)
+	}
+	return unlock, err
+}
+
+// lockTime is how long a server waits for one before it to end.
+const lockTime = 3 * time.Second
 
 // begin runs a new server on the folder, until ctx ends before it has started.
 func (s *Server) begin(ctx context.Context) error {
@@ -135,7 +155,11 @@ func (s *Server) begin(ctx context.Context) error {
 // patience is how long a server may take to start. It reads what JetStream has kept.
 const patience = time.Minute
 
-const user = "patchbay"
+// The users of a server.
+const (
+	user       = "patchbay"
+	systemUser = "system"
+)
 
 func or(n, otherwise int64) int64 {
 	if n == 0 {
@@ -195,7 +219,7 @@ func (s *Server) Addr() net.Addr {
 // Connect connects this process to its server, also when that begins again.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	return nats.Connect("", append([]nats.Option{
-		nats.InProcessServer(dialer{s}), nats.UserInfo(user, s.options.Password), nats.MaxReconnects(-1), nats.ReconnectWait(10 * settle),
+		nats.InProcessServer(dialer{s}), nats.UserInfo(user, s.options.Users[0].Password), nats.MaxReconnects(-1), nats.ReconnectWait(10 * settle),
 	}, opts...)...)
 }
 
@@ -228,6 +252,7 @@ func (s *Server) Close(ctx context.Context) error {
 		defer close(done)
 		<-s.closed
 		shutdown(s.current.Load())
+		s.unlock()
 	}()
 	select {
 	case <-done:

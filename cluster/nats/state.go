@@ -141,15 +141,24 @@ func (c *state) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Chan
 	}
 }
 
+// unusedTime is how long NATS keeps the consumer of a watch that has ended, or that was made for an attempt which had no answer. A stream has
+// at most 1,000 of them.
+const unusedTime = 5 * time.Second
+
 func (c *state) watch(ctx context.Context, prefix string, yield func(cluster.Change, error) bool) error {
 	var consumer jetstream.Consumer
 	var info *jetstream.ConsumerInfo
 	err := c.attempts(ctx, func(ctx context.Context) (err error) {
-		consumer, err = c.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-			FilterSubjects: []string{c.subjects + prefix + ".>"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
-		})
+		if consumer == nil {
+			consumer, err = c.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+				FilterSubjects: []string{c.subjects + prefix + ".>"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, InactiveThreshold: unusedTime,
+			})
+		}
 		if err == nil {
 			info, err = consumer.Info(ctx)
+		}
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			consumer = nil
 		}
 		return err
 	})

@@ -32,7 +32,7 @@ func (c *nodesCmd) Run(a *app) error {
 
 var drainVerb = verb{
 	name: "drain", summary: "Let load balancers send a node of a cluster no new requests.", usage: "NODE",
-	examples: []string{"patchbay drain n1", "patchbay drain n1 --undo"},
+	examples: []string{"patchbay drain n1", "patchbay drain n1 --undo", "patchbay drain n4 --remove"},
 	minor:    true,
 	details: `Its /readyz answers 503, until --undo or its next start. It goes on with what it
 gets, and with sessions that it has. Any node of the cluster can be asked.`,
@@ -41,8 +41,9 @@ gets, and with sessions that it has. Any node of the cluster can be asked.`,
 }
 
 type drainCmd struct {
-	Node string `arg:"" help:"A node that patchbay nodes lists."`
-	Undo bool   `help:"Let it get requests again."`
+	Node   string `arg:"" help:"A node that patchbay nodes lists."`
+	Undo   bool   `help:"Let it get requests again."`
+	Remove bool   `help:"Forget a node that has ended for good; it counts until then."`
 	steer.Where
 }
 
@@ -51,7 +52,7 @@ func (c *drainCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return to.Drain(a.ctx, c.Node, c.Undo, a.JSON, func(line string) { a.print(a.shown(line)) })
+	return to.Drain(a.ctx, c.Node, c.Undo, c.Remove, a.JSON, func(line string) { a.print(a.shown(line)) })
 }
 
 // candidates completes the names of nodes.
@@ -67,11 +68,11 @@ func (c *drainCmd) candidates(a *app, _ string) (out []complete.Candidate) {
 }
 
 // member makes this process a node of the cluster of gateway.yaml; nil: it has none.
-func (a *app) member(drained func(node string, undo bool, by string)) (*nodes.Member, error) {
+func (a *app) member(steered func(node, event, by string)) (*nodes.Member, error) {
 	if a.deployed == nil || a.deployed.Cluster == nil {
 		return nil, nil
 	}
-	m, err := nodes.Open(a.ctx, nodes.Options{Cluster: a.deployed.Cluster, Version: Version, Logger: a.logger(), Note: func(text string) { a.talk.Note("%s", text) }, Drained: drained})
+	m, err := nodes.Open(a.ctx, nodes.Options{Cluster: a.deployed.Cluster, Version: Version, Logger: a.logger(), Note: func(text string) { a.talk.Note("%s", text) }, Steered: steered})
 	switch {
 	case a.ctx.Err() != nil:
 		return nil, nil
@@ -81,13 +82,9 @@ func (a *app) member(drained func(node string, undo bool, by string)) (*nodes.Me
 	return m, err
 }
 
-// drained reports what a person has done to a node.
-func (h *upServer) drained(node string, undo bool, by string) {
-	event, text := "drain", "draining"
-	if undo {
-		event, text = "undrain", "no longer draining"
-	}
-	h.a.talk.Note("node %s: %s, by %s", node, text, by)
+// nodeSteered reports what a person has done to a node.
+func (h *upServer) nodeSteered(node, event, by string) {
+	h.a.talk.Note("node %s: %s, by %s", node, nodes.Texts[event], by)
 	h.chain.Steered(by, event, "", map[string]any{"action": event, "node": node})
 }
 
@@ -106,5 +103,5 @@ func (h *upServer) join(w *listen.Endpoint) error {
 func (h *upServer) seen() nodes.About {
 	r := h.report()
 	_, sessions := h.steers.Sessions.List()
-	return nodes.About{URL: r.URL, State: r.State, Sessions: sessions, Since: h.began, Gateway: nodes.Digest(h.a.deployed.Path), Servers: nodes.Digest(h.path)}
+	return nodes.About{URL: r.URL, State: r.State, Sessions: sessions, Since: h.began, Files: nodes.Read(h.a.deployed, h.path)}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +38,7 @@ const nodesFile = `
 servers: mcp.json
 listen: {http: "${NODE_HTTP}"}
 audit: {file: "${NODE}.jsonl", key: "${NODE}.key", checkpoint: 1s}
+limits: ["tool:own_roll_dice=12/h"]
 cluster:
   nats: embedded
   name: test
@@ -118,14 +121,16 @@ type front struct {
 	away []atomic.Bool // of to: /readyz says that it may get no requests
 
 	mu       sync.Mutex
-	measured bool       // set before the first connection
-	posts    []exchange // that took longer than a second, if they are measured; guarded by mu
+	measured bool           // set before the first connection
+	posts    []exchange     // that took longer than a second, if they are measured; guarded by mu
+	taken    map[string]int // nodes of connections by the addresses of clients, -1: none; guarded by mu
 }
 
 // exchange is a connection with one request, to the node with a number.
 type exchange struct {
 	node int
 	span
+	head string // the begin of the request
 }
 
 // look asks each node whether it may get requests, as load balancers do, until the test ends.
@@ -151,7 +156,7 @@ func newFront(t *testing.T, nodes []*node) *front {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	f := &front{Listener: l}
+	f := &front{Listener: l, taken: map[string]int{}}
 	for _, n := range nodes {
 		f.to = append(f.to, strings.TrimSuffix(strings.TrimPrefix(n.url, "http://"), "/mcp"))
 	}
@@ -168,6 +173,9 @@ func newFront(t *testing.T, nodes []*node) *front {
 	return f
 }
 
+// url is where clients connect.
+func (f *front) url() string { return "http://" + f.Addr().String() + "/mcp" }
+
 func (f *front) pass(c net.Conn) {
 	defer c.Close()
 	begin, in := time.Now(), bufio.NewReader(c)
@@ -175,6 +183,8 @@ func (f *front) pass(c net.Conn) {
 	if err != nil {
 		return
 	}
+	head, _ := in.Peek(in.Buffered()) // which are there
+	head = bytes.Clone(head)
 	first := int(f.turn.Add(1))
 	for i := range f.to {
 		n := (first + i) % len(f.to)
@@ -186,18 +196,27 @@ func (f *front) pass(c net.Conn) {
 			continue
 		}
 		defer to.Close()
+		f.note(c, n)
 		go func() {
 			io.Copy(to, in)
 			to.(*net.TCPConn).CloseWrite()
 		}()
 		io.Copy(c, to)
-		if e := (exchange{n, span{begin, time.Now()}}); f.measured && string(method) == "P" && e.to.Sub(e.from) > time.Second {
+		if e := (exchange{n, span{begin, time.Now()}, string(head)}); f.measured && string(method) == "P" && e.to.Sub(e.from) > time.Second {
 			f.mu.Lock()
 			f.posts = append(f.posts, e)
 			f.mu.Unlock()
 		}
 		return
 	}
+	f.note(c, -1)
+}
+
+// note notes the node that has taken a connection.
+func (f *front) note(c net.Conn, node int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.taken[c.RemoteAddr().String()] = node
 }
 
 // client connects through the front, with a connection for each request.
@@ -215,7 +234,7 @@ func (f *front) dial(t *testing.T, r mcp.Revision, path string) (*mcp.Session, e
 	c := &mcp.Client{
 		Name: "desk", Revisions: []mcp.Revision{r}, HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Thursday"}}, nil
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Thursday", "confirm": true}}, nil
 		},
 	}
 	return c.Dial(t.Context(), "http://"+f.Addr().String()+path)
@@ -278,10 +297,17 @@ func states(l steer.NodeList) string {
 func TestUpCluster(t *testing.T) {
 	t.Parallel()
 	days := daysServer(t)
-	nodes := threeNodes(t, map[string]any{"asking": map[string]any{"url": days}, "device": map[string]any{"url": days, "patchbay": map[string]any{"share": "exclusive"}}})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := threeNodes(t, map[string]any{
+		"asking": map[string]any{"url": days}, "device": map[string]any{"url": days, "patchbay": map[string]any{"share": "exclusive"}},
+		"own": map[string]any{"builtin": "everything"}, "program": map[string]any{"command": "env", "args": []string{testRun + "=patchbay", self, "serve", "everything"}},
+	})
 	nodes[0].begin(t)
 	awaited(t, "the first node waits", func() bool {
-		return strings.Contains(nodes[0].stderr.String(), "waiting for a majority of 3 nodes: ") && strings.Contains(nodes[0].stderr.String(), " do not answer")
+		return strings.Contains(nodes[0].stderr.String(), "waiting for a majority of 3 nodes") && strings.Contains(nodes[0].stderr.String(), " do not answer")
 	})
 	nodes[1].begin(t)
 	nodes[2].begin(t)
@@ -304,9 +330,15 @@ func TestUpCluster(t *testing.T) {
 			if res, err := s.CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
 				t.Errorf("%s: a question: %v, %v", r, res, err)
 			}
+			for _, tool := range []string{"own_lucky_number", "program_lucky_number"} { // of a server of each node
+				if res, err := s.CallTool(t.Context(), tool, nil); err != nil || !strings.HasSuffix(res.Text(), " is yours.") {
+					t.Errorf("%s: a question of %s: %v, %v", r, tool, res, err)
+				}
+			}
 		}
 	}
 	exclusive(t, nodes)
+	limited(t, nodes)
 	s, err := f.dial(t, mcp.V2024_11_05, "/sse")
 	if err != nil {
 		t.Fatalf("HTTP+SSE: %v", err)
@@ -327,8 +359,9 @@ func TestUpCluster(t *testing.T) {
 	}
 	drains(t, nodes)
 	f.look(t)
+	old := newFront(t, nodes[:1]).client(t, mcp.V2025_11_25)
 	ends(t, nodes, f)
-	lastNode(t, nodes[0])
+	lastNode(t, nodes[0], old)
 	nodes[0].end(t)
 	noted(t, nodes)
 }
@@ -394,6 +427,34 @@ func exclusive(t *testing.T, nodes []*node) {
 	awaited(t, "the exclusive server is free", func() bool { return use(at[1]) == "used" })
 }
 
+// limited sees that one node has nearly all of a limit if a caller sends all calls to it, and the others hardly more.
+func limited(t *testing.T, nodes []*node) {
+	made := make([]int, len(nodes))
+	call := func(i int) bool {
+		s, err := (&mcp.Client{Name: "c"}).Dial(t.Context(), nodes[i].url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for {
+			_, err := s.CallTool(t.Context(), "own_roll_dice", nil)
+			if err != nil {
+				if !strings.Contains(err.Error(), "more calls of") {
+					t.Errorf("a call with a limit: %v", err)
+				}
+				return made[0] >= 11
+			}
+			made[i]++
+		}
+	}
+	awaited(t, "one node has nearly all of the limit", func() bool { return call(0) })
+	call(1)
+	call(2)
+	if made[0]+made[1]+made[2] > 14 {
+		t.Errorf("%d calls, of 12 in an hour", made)
+	}
+}
+
 // drains sees that a drained node says so, until that is undone.
 func drains(t *testing.T, nodes []*node) {
 	drain := func(args ...string) string {
@@ -417,7 +478,7 @@ func drains(t *testing.T, nodes []*node) {
 	}
 	awaited(t, "n2 drains", func() bool {
 		code, body := ready(nodes[1])
-		return code == http.StatusServiceUnavailable && strings.Contains(body, `"state":"draining"`) && strings.Contains(body, `"cluster":{"name":"test","node":"n2"}`)
+		return code == http.StatusServiceUnavailable && strings.Contains(body, `"state":"draining"`) && strings.Contains(body, `"cluster":{"name":"test","node":"n2","config":"sha256:`)
 	})
 	if list, _, _ := nodesAt(t, nodes[2]); states(list) != "n1 ready, n2 draining, n3 ready" {
 		t.Errorf("the nodes are %s", states(list))
@@ -474,8 +535,9 @@ func ends(t *testing.T, nodes []*node, f *front) {
 			t.Error(err)
 		}
 	}
-	if list, _, _ := nodesAt(t, nodes[1]); states(list) != "n1 ready, n2 ready" {
-		t.Errorf("the nodes are %s", states(list))
+	const counts = "node n3 does not run, and counts for a majority: start it, or, if it has ended for good, remove it (patchbay drain n3 --remove)"
+	if list, _, _ := nodesAt(t, nodes[1]); states(list) != "n1 ready, n2 ready" || !slices.Contains(list.Warnings, counts) {
+		t.Errorf("the nodes are %s, %q", states(list), list.Warnings)
 	}
 	for _, r := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		if res, err := f.client(t, r).CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
@@ -486,8 +548,17 @@ func ends(t *testing.T, nodes []*node, f *front) {
 	nodes[1].cmd.Wait()
 }
 
-// lastNode sees that the last of three nodes says what it cannot do, and does what needs no other.
-func lastNode(t *testing.T, n *node) {
+// lastNode sees that the last of three nodes says what it cannot do, and does what needs no other, also for a session that it has.
+func lastNode(t *testing.T, n *node, old *mcp.Session) {
+	awaited(t, "the node is cut off", func() bool {
+		_, err := old.CallTool(t.Context(), "asking_say", map[string]string{"text": "x"})
+		return err != nil && strings.Contains(err.Error(), "only lists and reads are answered; try again")
+	})
+	for _, err := range old.Tools(t.Context()) {
+		if err != nil {
+			t.Errorf("a list of a session at one of three nodes: %v", err)
+		}
+	}
 	f := newFront(t, []*node{n})
 	if _, err := f.dial(t, mcp.V2025_11_25, "/mcp"); err == nil || !strings.Contains(err.Error(), "the store of sessions does not answer") {
 		t.Errorf("a session at one of three nodes: %v", err)

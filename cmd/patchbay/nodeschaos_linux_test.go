@@ -24,7 +24,7 @@ import (
 const chaosFile = `
 servers: mcp.json
 listen: {http: "${NODE_HTTP}"}
-audit: {file: "${NODE}.jsonl", arguments: redacted, sync: none}
+audit: {file: "${NODE}.jsonl", arguments: redacted, sync: none, key: "${NODE}.key", checkpoint: 1s}
 limits: ["tool:ledger_scarce=20/s"]
 cluster:
   name: chaos
@@ -47,11 +47,14 @@ type chaos struct {
 	dir       string
 	book      *ledger
 	nodes     []*node
-	processes []*node  // of the nodes, also those that have ended
 	addresses []string // for clients
 	env       func(i int) []string
-	harms     []harmed
-	stopped   []exchange // when the process of a node was stopped
+
+	mu        sync.Mutex
+	processes []*node    // of the nodes, also those that have ended; guarded by mu
+	harms     []harmed   // guarded by mu until all are done
+	stopped   []exchange // when the process of a node was stopped; guarded by mu
+	busy      []bool     // nodes that are harmed now; guarded by mu
 }
 
 // harmed is a time in which a node did not serve as it should.
@@ -71,7 +74,8 @@ func (c *chaos) counts() map[string]int {
 
 // newChaos begins nodes whose gateway.yaml is in a folder, and ends with the text cluster.
 func newChaos(t *testing.T, dir string, n int, cluster string, env func(i int) []string) *chaos {
-	c := &chaos{dir: dir, book: new(ledger), nodes: make([]*node, n), addresses: freeAddresses(t, n)}
+	t.Helper()
+	c := &chaos{dir: dir, book: &ledger{path: filepath.Join(dir, "ledger")}, nodes: make([]*node, n), busy: make([]bool, n), addresses: freeAddresses(t, n)}
 	writeConfig(t, filepath.Join(c.dir, "mcp.json"), map[string]any{"ledger": map[string]any{"url": c.book.serve(t)}})
 	if err := os.WriteFile(filepath.Join(c.dir, "gateway.yaml"), []byte(chaosFile+cluster), 0o600); err != nil {
 		t.Fatal(err)
@@ -87,6 +91,15 @@ func newChaos(t *testing.T, dir string, n int, cluster string, env func(i int) [
 	return c
 }
 
+// newChaosEmbedded begins three nodes with the embedded NATS.
+func newChaosEmbedded(t *testing.T) *chaos {
+	t.Helper()
+	between := freeAddresses(t, 3)
+	return newChaos(t, t.TempDir(), 3, fmt.Sprintf(chaosEmbedded, "nats://"+strings.Join(between, ", nats://")), func(i int) []string {
+		return []string{"NODE_LISTEN=" + between[i], "NODE_SECRET=a secret of the test"}
+	})
+}
+
 // begin begins a process of a node.
 func (c *chaos) begin(t *testing.T, i int) {
 	n := &node{name: fmt.Sprint("n", i+1), running: new(running), out: new(transcript)}
@@ -96,7 +109,9 @@ func (c *chaos) begin(t *testing.T, i int) {
 	n.url = "http://" + c.addresses[i] + "/mcp"
 	n.begin(t)
 	c.nodes[i] = n
+	c.mu.Lock()
 	c.processes = append(c.processes, n)
+	c.mu.Unlock()
 }
 
 // ready reports whether a node says that it may get requests.
@@ -133,7 +148,9 @@ func (c *chaos) harm(t *testing.T, how string, i int) {
 		n.cmd.Process.Signal(syscall.SIGSTOP)
 		time.Sleep(long.Or(10*time.Second, 5*time.Second)) // which is the fault
 		n.cmd.Process.Signal(syscall.SIGCONT)
-		c.stopped = append(c.stopped, exchange{i, span{h.from, time.Now()}})
+		c.mu.Lock()
+		c.stopped = append(c.stopped, exchange{node: i, span: span{h.from, time.Now()}})
+		c.mu.Unlock()
 	case "full": // no file grows: neither the audit log nor those of NATS
 		n.disk(t, 1)
 		time.Sleep(long.Or(5*time.Second, 2*time.Second)) // which is the fault
@@ -146,10 +163,74 @@ func (c *chaos) harm(t *testing.T, how string, i int) {
 			h.how = "full, ended"
 			c.begin(t, i)
 		}
+		awaited(t, "the NATS of "+n.name+" has a disk again", func() bool {
+			said := n.stderr.String()
+			return n != c.nodes[i] || strings.LastIndex(said, "nats: begins again") >= strings.LastIndex(said, "nats: stopped, until") // which may be said twice
+		})
 	}
 	awaited(t, n.name+" serves again", c.nodes[i].ready)
+	c.did(h)
+}
+
+// did notes a harm that is over.
+func (c *chaos) did(h harmed) {
 	h.to = time.Now()
+	c.mu.Lock()
 	c.harms = append(c.harms, h)
+	c.mu.Unlock()
+}
+
+// harmOne does something to a node that is whole, unless two are harmed already, and reports whether it did.
+func (c *chaos) harmOne(t *testing.T, how string) bool {
+	c.mu.Lock()
+	var whole []int
+	for i, busy := range c.busy {
+		if !busy {
+			whole = append(whole, i)
+		}
+	}
+	if len(c.nodes)-len(whole) >= 2 {
+		c.mu.Unlock()
+		return false
+	}
+	i := whole[rand.IntN(len(whole))]
+	c.busy[i] = true
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.busy[i] = false
+		c.mu.Unlock()
+	}()
+	c.harm(t, how, i)
+	return true
+}
+
+// killEvery kills a node at each tick, whatever else is done to others, and does other harms meanwhile, until a time.
+func (c *chaos) killEvery(t *testing.T, tick time.Duration, others []string, end time.Time) {
+	ctx, stop := context.WithDeadline(t.Context(), end)
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		ticks := time.NewTicker(tick)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C:
+				all.Go(func() {
+					for !c.harmOne(t, "kill") && ctx.Err() == nil && !t.Failed() {
+						time.Sleep(100 * time.Millisecond) // two are down
+					}
+				})
+			}
+		}
+	})
+	for n := 0; time.Now().Before(end.Add(-2 * time.Second)); n++ {
+		c.harmOne(t, others[n%len(others)])
+		time.Sleep(time.Second)
+	}
 }
 
 // disk limits the size of the files that a node writes.
@@ -171,15 +252,17 @@ func freeAddresses(t *testing.T, n int) (list []string) {
 	return list
 }
 
-// run lets clients of every revision call and watch while harms are done, and judges what they have seen.
+// run lets clients of every revision call and watch while harms are done, at least for a time, and judges what they have seen.
 func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(end time.Time)) {
 	f := newFront(t, c.nodes)
 	f.measured = true
-	url := "http://" + f.Addr().String() + "/mcp"
 	begin := time.Now()
 	end := begin.Add(during)
-	var callers []*caller
 	var all sync.WaitGroup
+	defer all.Wait()
+	calling, enough := context.WithCancel(t.Context())
+	defer enough()
+	var callers []*caller
 	for i := range clients {
 		r := mcp.Revisions()[i%len(mcp.Revisions())]
 		callers = append(callers, newCaller(fmt.Sprintf("c%d", i), r, "do", long.Or(500*time.Millisecond, 50*time.Millisecond)))
@@ -188,7 +271,15 @@ func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(
 		callers = append(callers, newCaller(fmt.Sprintf("c%d", clients+i), mcp.V2026_07_28, "scarce", 20*time.Millisecond))
 	}
 	for _, caller := range callers {
-		all.Go(func() { caller.call(t, url, end) })
+		all.Go(func() { caller.call(t, f, calling) })
+	}
+	older := slices.DeleteFunc(mcp.Revisions(), func(r mcp.Revision) bool { return r == mcp.V2026_07_28 })
+	var counters []*counter
+	other := newFront(t, c.nodes) // as these requests last
+	for i := range long.Or(12, 4) {
+		counter := newCounter(i, older[i%len(older)], other)
+		counters = append(counters, counter)
+		all.Go(func() { counter.call(t, calling) })
 	}
 	var watchers []*watcher
 	var ended sync.WaitGroup
@@ -197,12 +288,14 @@ func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(
 	defer stop()
 	for i := range long.Or(20, 4) {
 		if r := mcp.Revisions()[i%len(mcp.Revisions())]; r != mcp.V2026_07_28 {
-			w := &watcher{url: url, revision: r}
+			w := &watcher{url: f.url(), revision: r}
 			watchers = append(watchers, w)
 			ended.Go(func() { w.watch(t, watching) })
 		}
 	}
 	harms(end)
+	time.Sleep(time.Until(end))
+	enough()
 	all.Wait()
 	c.limited(t, callers, time.Since(begin))
 	c.changed(t, watchers)
@@ -212,10 +305,13 @@ func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(
 		all.Go(func() { n.end(t) })
 	}
 	all.Wait()
-	c.judge(t, callers)
+	c.judge(t, callers, counters)
 	c.waited(t, f)
 	if !t.Failed() {
 		return
+	}
+	for _, h := range c.harms {
+		t.Logf("%s: %s, %s to %s", h.how, h.node, h.from.UTC().Format("15:04:05.000"), h.to.UTC().Format("15:04:05.000"))
 	}
 	for _, n := range c.processes {
 		for line := range strings.Lines(n.stderr.String()) {
@@ -265,7 +361,7 @@ func (c *chaos) waited(t *testing.T, f *front) {
 			longest, at = took, e
 		}
 	}
-	t.Logf("the slowest request took %v, at %s (%s to %s)", longest.Round(time.Millisecond), c.nodes[at.node].name, at.from.UTC().Format("15:04:05.000"), at.to.UTC().Format("15:04:05.000"))
+	t.Logf("the slowest request took %v, at %s (%s to %s): %q", longest.Round(time.Millisecond), c.nodes[at.node].name, at.from.UTC().Format("15:04:05.000"), at.to.UTC().Format("15:04:05.000"), at.head)
 	if most := long.Or(5*time.Second, 20*time.Second); longest > most { // in the gate beside other tests
 		t.Errorf("a request took %v", longest)
 	}
@@ -276,9 +372,9 @@ func (c *chaos) waited(t *testing.T, f *front) {
 func (c *chaos) limited(t *testing.T, callers []*caller, during time.Duration) {
 	refused := 0
 	for _, caller := range callers {
-		for text, n := range caller.failures {
-			if strings.Contains(text, limitWords) {
-				refused += n
+		for _, f := range caller.failed {
+			if f.words == limitWords {
+				refused++
 			}
 		}
 	}
@@ -299,17 +395,14 @@ func TestNodesChaos(t *testing.T) {
 		t.Skip("starts many processes")
 	}
 	t.Parallel()
-	between := freeAddresses(t, 3)
-	c := newChaos(t, t.TempDir(), 3, fmt.Sprintf(chaosEmbedded, "nats://"+strings.Join(between, ", nats://")), func(i int) []string {
-		return []string{"NODE_LISTEN=" + between[i], "NODE_SECRET=a secret of the test"}
-	})
+	c := newChaosEmbedded(t)
 	c.run(t, long.Or(200, 10), long.Or(5*time.Minute, 14*time.Second), func(end time.Time) {
-		for _, how := range slices.Repeat([]string{"kill", "stop", "full", "end"}, 100) {
-			if !time.Now().Before(end.Add(-2*time.Second)) || !long.On() && how == "end" {
-				break
-			}
-			c.harm(t, how, rand.IntN(3))
-			time.Sleep(long.Or(7*time.Second, 0)) // three nodes for a while
+		if long.On() {
+			c.killEvery(t, 10*time.Second, []string{"stop", "full", "end"}, end)
+			return
+		}
+		for _, how := range []string{"kill", "stop", "full", "end"} {
+			c.harmOne(t, how)
 		}
 	})
 }

@@ -10,53 +10,80 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// ledger is a server that notes each execution of a call by its id.
+// ledger is a server that notes each execution of a call by its id, in a file.
 type ledger struct {
 	server *mcp.Server
+	path   string
 	mu     sync.Mutex
-	runs   map[string]int // guarded by mu
-	scarce int            // calls of the limited tool; guarded by mu
+	scarce int // calls of the limited tool; guarded by mu
 }
 
 const ledgerPage = "ledger://page" // a resource of the ledger
 
 func (l *ledger) serve(t *testing.T) (url string) {
-	l.server, l.runs = &mcp.Server{Name: "ledger", Version: "1"}, map[string]int{}
+	l.server = &mcp.Server{Name: "ledger", Version: "1"}
 	type deed struct {
 		ID   string `json:"id"`
 		Wait int    `json:"wait"` // ms
 	}
-	note := func(id string, scarce int) {
+	file, err := os.OpenFile(l.path, os.O_APPEND|os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(id string, scarce int) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.runs[id]++
 		l.scarce += scarce
+		_, err := file.WriteString(id + "\n") // before the work
+		return err
 	}
 	mcp.AddTool(l.server, mcp.Tool{Name: "do"}, func(_ context.Context, d deed) (string, error) {
-		note(d.ID, 0)
+		if err := note(d.ID, 0); err != nil {
+			return "", err
+		}
 		time.Sleep(time.Duration(d.Wait) * time.Millisecond) // the work, which may outlast the node that asked for it
 		return "did " + d.ID, nil
 	})
 	mcp.AddTool(l.server, mcp.Tool{Name: "scarce"}, func(_ context.Context, d deed) (string, error) {
-		note(d.ID, 1)
+		return "did " + d.ID, note(d.ID, 1)
+	})
+	mcp.AddTool(l.server, mcp.Tool{Name: "count"}, func(ctx context.Context, d deed) (string, error) {
+		if err := note(d.ID, 0); err != nil {
+			return "", err
+		}
+		for i := range countTo {
+			mcp.Progress(ctx, float64(i+1), countTo, "")
+			time.Sleep(time.Duration(d.Wait) * time.Millisecond)
+		}
 		return "did " + d.ID, nil
 	})
 	mcp.AddResource(l.server, mcp.Resource{URI: ledgerPage, Name: "page"}, func(context.Context) (string, error) { return "text", nil })
 	web := httptest.NewServer(l.server)
-	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close(); file.Close() })
 	return web.URL
+}
+
+// runs returns how often each call has run, as the file says.
+func (l *ledger) runs(t *testing.T) map[string]int {
+	t.Helper()
+	data, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string]int{}
+	for line := range strings.Lines(string(data)) {
+		runs[strings.TrimSuffix(line, "\n")]++
+	}
+	return runs
 }
 
 // span is a time in which something happened.
@@ -82,35 +109,33 @@ type caller struct {
 	done     map[string]bool // calls, and whether they were answered
 	opened   int             // sessions
 	lost     []time.Time     // when a session was gone
-	failures map[string]int
-	unknown  []span // calls that may have run
+	failed   []failure
 	slowest  time.Duration
 }
 
 func newCaller(name string, r mcp.Revision, tool string, think time.Duration) *caller {
-	return &caller{name: name, revision: r, tool: tool, think: think, done: map[string]bool{}, failures: map[string]int{}}
+	return &caller{name: name, revision: r, tool: tool, think: think, done: map[string]bool{}}
 }
 
-// call calls the ledger until a time.
-func (c *caller) call(t *testing.T, url string, end time.Time) {
-	client := &mcp.Client{
-		Name: c.name, Revisions: []mcp.Revision{c.revision},
-		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // so that each request is at another node
-	}
+// call calls the ledger until calling ends.
+func (c *caller) call(t *testing.T, f *front, calling context.Context) {
+	wire := &traced{front: f, RoundTripper: &http.Transport{DisableKeepAlives: true}} // so that each request is at another node
+	client := &mcp.Client{Name: c.name, Revisions: []mcp.Revision{c.revision}, HTTPClient: &http.Client{Transport: wire}}
 	var s *mcp.Session
 	defer func() {
 		if s != nil {
 			s.Close()
 		}
 	}()
-	for n := 0; time.Now().Before(end); n++ {
+	for n := 0; calling.Err() == nil; n++ {
 		id := fmt.Sprintf("%s-%d", c.name, n)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		wire.take()
 		began := time.Now()
 		var res *mcp.ToolResult
 		var err error
 		if s == nil {
-			if s, err = client.Dial(ctx, url); err == nil {
+			if s, err = client.Dial(ctx, f.url()); err == nil {
 				c.opened++
 			}
 		}
@@ -122,11 +147,7 @@ func (c *caller) call(t *testing.T, url string, end time.Time) {
 		c.slowest = max(c.slowest, time.Since(began))
 		switch {
 		case err != nil:
-			words := chaosWords(err)
-			c.failures[string(c.revision)+": "+words]++
-			if words == unknownWords {
-				c.unknown = append(c.unknown, span{began, time.Now()})
-			}
+			c.failed = append(c.failed, newFailure(id, err.Error(), wire.take(), began))
 			if errors.Is(err, mcp.ErrSessionLost) {
 				c.lost = append(c.lost, time.Now())
 			}
@@ -146,31 +167,12 @@ func (c *caller) call(t *testing.T, url string, end time.Time) {
 	}
 }
 
-const unknownWords = "whether it has done what was asked is not known"
-
-// limitWords are in the error of a call that a limit has refused.
-const limitWords = "more calls of "
-
-// chaosWords returns an error without what differs from call to call.
-func chaosWords(err error) string {
-	text := err.Error()
-	for _, known := range []string{
-		unknownWords, limitWords, "the node of the session cannot be reached", "the cluster does not answer", "cut off from the others", "the owner has changed",
-		"the cluster has lost what its nodes share", "the session moves", "the store of sessions does not answer", "the audit log cannot be written",
-		"connection reset", "connection refused", "EOF", "server closed", "shutting down", "may have run",
-	} {
-		if strings.Contains(text, known) {
-			return known
-		}
-	}
-	return text
-}
-
 // watcher is a client of a revision with sessions that watches a resource of the ledger over a GET stream.
 type watcher struct {
 	url, id  string
 	revision mcp.Revision
-	n        int // requests
+	wire     http.RoundTripper // nil: http.DefaultTransport
+	n        int               // requests
 
 	mu    sync.Mutex
 	ids   map[string]bool // of events; guarded by mu
@@ -222,7 +224,7 @@ func (w *watcher) request(ctx context.Context, method, body, last string) (*http
 		}
 	}
 	r.Close = true // the next one is at another node
-	return http.DefaultClient.Do(r)
+	return (&http.Client{Transport: w.wire}).Do(r)
 }
 
 // watch watches until ctx ends.
@@ -270,100 +272,4 @@ func (w *watcher) read(body io.Reader, last string) string {
 		w.mu.Unlock()
 	}
 	return last
-}
-
-// judge sees that what has happened may happen.
-func (c *chaos) judge(t *testing.T, callers []*caller) {
-	c.book.mu.Lock()
-	defer c.book.mu.Unlock()
-	for id, n := range c.book.runs {
-		if n > 1 {
-			t.Errorf("%s ran %d times", id, n)
-		}
-	}
-	answered, failed, unsent, opened, least := 0, 0, 0, 0, 0
-	failures, slowest := map[string]int{}, time.Duration(0)
-	for _, caller := range callers {
-		for id, ok := range caller.done {
-			switch {
-			case ok && c.book.runs[id] == 0:
-				t.Errorf("%s was answered, and did not run", id)
-			case ok:
-				answered++
-			default:
-				failed++
-				if c.book.runs[id] == 0 {
-					unsent++
-				}
-			}
-		}
-		for text, n := range caller.failures {
-			failures[text] += n
-			if strings.Contains(text, "context deadline exceeded") {
-				t.Errorf("%s: %d calls got no answer: %s", caller.name, n, text)
-			}
-		}
-		for _, at := range caller.lost {
-			t.Errorf("%s: a session was gone at %s", caller.name, at.UTC().Format("15:04:05.000"))
-		}
-		opened += caller.opened
-		slowest = max(slowest, caller.slowest)
-		if caller.tool == "do" {
-			least += 10
-		}
-		for _, call := range caller.unknown {
-			c.explained(t, caller.name, call)
-		}
-	}
-	t.Logf("%v: %d calls answered, %d failed, of which %d did not run; %d sessions of %d clients; the slowest took %v; failures: %v",
-		c.counts(), answered, failed, unsent, opened, len(callers), slowest.Round(time.Millisecond), failures)
-	// A node that is stopped takes connections, and answers when it goes on: then it has five seconds.
-	if most := long.Or(25*time.Second, 30*time.Second); slowest > most {
-		t.Errorf("a call took %v", slowest)
-	}
-	if answered < least {
-		t.Errorf("only %d calls were answered", answered)
-	}
-	c.logged(t)
-}
-
-// explained sees that a call whose outcome is not known was in progress while a node was harmed, or right after. On a machine
-// that is busy with other tests, nodes may take each other for dead.
-func (c *chaos) explained(t *testing.T, name string, call span) {
-	const after = 5 * time.Second // connections to a node that was stopped break when it goes on
-	if long.On() && !slices.ContainsFunc(c.harms, func(h harmed) bool { return call.common(span{h.from, h.to.Add(after)}) > 0 }) {
-		t.Errorf("%s: the outcome of a call at %s is not known, and no node was harmed then", name, call.from.UTC().Format("15:04:05.000"))
-	}
-}
-
-// logged sees that each log of a node is whole, and that one of them has the begin of each call that ran.
-func (c *chaos) logged(t *testing.T) {
-	logged, begins := map[string]bool{}, regexp.MustCompile(`"id":"(c\d+-\d+)"`)
-	for _, n := range c.nodes {
-		log := filepath.Join(c.dir, n.name+".jsonl")
-		var out strings.Builder
-		if code := run(t.Context(), []string{"audit", "verify", log}, strings.NewReader(""), &out, &out); code != 0 {
-			t.Errorf("the audit log of %s: %s", n.name, out.String())
-		}
-		files, err := filepath.Glob(filepath.Join(c.dir, n.name+"*.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range files {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(string(data)) {
-				if id := begins.FindStringSubmatch(line); id != nil && strings.Contains(line, `"call.begin"`) {
-					logged[id[1]] = true
-				}
-			}
-		}
-	}
-	for id := range c.book.runs {
-		if !logged[id] {
-			t.Errorf("%s ran, and no log has its begin", id)
-		}
-	}
 }

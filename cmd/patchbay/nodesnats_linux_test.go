@@ -126,8 +126,8 @@ func (c *chaos) back(t *testing.T) {
 	}
 }
 
-// Clients of every revision call through two nodes, whose NATS is killed and begins again, without what it had in memory. The nodes are
-// ready again by themselves, no session ends, and whatever holds for other faults holds here.
+// Clients of every revision call through three nodes, in the gate two, whose NATS is killed and begins again, without what it had in
+// memory. The nodes are ready again by themselves, no session ends, and whatever holds for other faults holds here.
 func TestNodesChaosNATS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
@@ -153,8 +153,8 @@ func TestNodesChaosNATS(t *testing.T) {
 		})
 	}
 	begin()
-	c := newChaos(t, dir, 2, fmt.Sprintf(chaosExternal, address), func(int) []string { return nil })
-	c.run(t, long.Or(50, 10), long.Or(2*time.Minute, 14*time.Second), func(end time.Time) {
+	c := newChaos(t, dir, long.Or(3, 2), fmt.Sprintf(chaosExternal, address), func(int) []string { return nil })
+	c.run(t, long.Or(200, 10), long.Or(5*time.Minute, 14*time.Second), func(end time.Time) {
 		for time.Now().Before(end.Add(-4 * time.Second)) {
 			h := harmed{how: "NATS", span: span{from: time.Now()}}
 			nats.cmd.Process.Kill()
@@ -162,8 +162,7 @@ func TestNodesChaosNATS(t *testing.T) {
 			time.Sleep(long.Or(4*time.Second, time.Second)) // without NATS
 			begin()
 			c.back(t)
-			h.to = time.Now()
-			c.harms = append(c.harms, h)
+			c.did(h)
 			if !long.On() {
 				break
 			}

@@ -121,16 +121,16 @@ func (c *upCmd) Run(a *app) error {
 	h := &upServer{a: a, began: time.Now(), plan: p, board: board.New(a.talk), chain: made, guarded: len(c.Auth) > 0}
 	h.agree = agree.Changes{Asker: a.asker(), Foreign: a.foreign, Asks: a.tty.in && a.tty.err && !a.served}
 	h.deployed()
-	if h.member, err = a.member(h.drained); err != nil || a.ctx.Err() != nil {
+	if h.member, err = a.member(h.nodeSteered); err != nil || a.ctx.Err() != nil {
 		return err
 	}
 	defer h.member.Close(a.ctx)
-	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed, TaskKeys: h.member.Keys(), Tasks: h.member.Tasks(), Lock: h.member.Lock()}
+	h.gateway = &gateway.Gateway{ID: hop.Self, Name: "patchbay", Version: Version, Logger: a.logger(), OnStatus: h.changed, TaskKeys: h.member.TaskKeys(), Tasks: h.member.Tasks(), Lock: h.member.Lock(), Owned: h.member.Owned()}
 	h.servers = h.newServers(c.Share, c.Knows()) // before the counters, which report on them
 	h.counters = h.newCounters(h.gateway.Owner)
 	made.Count(h.counters)
 	h.steered()
-	h.gateway.Middleware = h.member.Owned(made.Around(h.known))
+	h.gateway.Middleware = made.Around(h.known)
 	if !c.Stdio && !c.NoPage {
 		a.tee = new(trace.Tee)
 		defer a.tee.Close()
@@ -140,16 +140,15 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	if h.member != nil {
-		made.Share(h.member.Seen)
+		made.Share(h.member.Limits())
 		c.Login = h.member.Logins(c.Login)
 	}
-	front := func(handler mcp.Handler) *mcp.Server {
-		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched, State: mcp.StateConfig{Keys: h.member.Keys()}}
+	front := func(handler mcp.Handler, path string) *mcp.Server {
+		return &mcp.Server{Name: "patchbay", Title: "Patchbay", Version: Version, Handler: handler, Logger: a.logger(), OnSession: h.opened, OnFrame: onFrame, Watched: watched, Shared: h.member.Share(path)}
 	}
 	views := made.Views(h.gateway, gateway.Name, func(path string, handler mcp.Handler) *mcp.Server {
-		srv := front(handler)
+		srv := front(handler, path)
 		srv.HTTP = h.front.HTTP
-		h.member.Keep(&srv.HTTP, path)
 		return srv
 	})
 	handler := views.All()
@@ -158,8 +157,7 @@ func (c *upCmd) Run(a *app) error {
 			return chainFault(err)
 		}
 	}
-	h.views, h.front = views, front(handler)
-	h.member.Keep(&h.front.HTTP, "")
+	h.views, h.front = views, front(handler, "")
 	admin, err := h.listenAdmin(&c.protection)
 	if err != nil {
 		return err

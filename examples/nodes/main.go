@@ -31,9 +31,9 @@ var machines = map[string]struct{ clients, others string }{
 	"n3": {"127.0.0.1:7433", "127.0.0.1:7443"},
 }
 
-// newServer returns the server of each node. They have the same name and the same keys.
+// newServer returns the server of each node. They have the same name.
 func newServer(name string) *mcp.Server {
-	srv := &mcp.Server{Name: "nodes", Version: "1.0.0", State: mcp.StateConfig{Keys: [][]byte{[]byte("a secret of all three nodes, 32 bytes or more")}}}
+	srv := &mcp.Server{Name: "nodes", Version: "1.0.0"}
 	mcp.AddTool(srv, mcp.Tool{Name: "where", Description: "Says which node has run it"},
 		func(context.Context, struct{}) (string, error) { return name, nil })
 	return srv
@@ -49,15 +49,13 @@ func join(ctx context.Context, name, dir, listen string, routes []string) (srv *
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, server.Close(ctx))
 	}
-	shared, err := nats.Open(ctx, conn, nats.Options{Cluster: "nodes"}) // waits for a second machine
+	shared, err := nats.Open(ctx, conn, nats.Options{Cluster: "nodes"}) // waits for a majority; the first time, for three machines
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}
 	srv = newServer(name)
 	node = &cluster.Node{Name: name, State: shared, Bus: shared, Handler: srv}
-	srv.HTTP.Sessions = node.Sessions("/mcp") // when a machine dies, another one goes on with its sessions
-	srv.HTTP.Events = node.Events()           // and what their streams had for clients
-	srv.Tasks.Store = node.Tasks("/mcp")      // and has the results of its tasks
+	srv.Shared = node.Share("/mcp") // when a machine dies, another one goes on with its sessions, and has the results of its tasks
 	if err := node.Join(ctx); err != nil {
 		return nil, nil, nil, errors.Join(err, server.Close(context.WithoutCancel(ctx)))
 	}

@@ -34,9 +34,27 @@ type proxyTask struct {
 	raw  json.RawMessage
 	err  error
 
-	here *engine.TaskState // state of a task made here, which the server does not know; nil for others
-	stop func()            // cancels a task made here
-	over atomic.Bool       // a task made here was cancelled
+	here *engine.TaskState         // state of a task made here, which the server does not know; nil for others
+	stop func()                    // cancels a task made here
+	fate atomic.Int32              // of a task made here
+	last atomic.Pointer[time.Time] // when its fate was decided; nil: it is open
+}
+
+// The fate of a task made here.
+const (
+	fateOpen = iota
+	fateCancelled
+	fateEnded // with an outcome
+)
+
+// decide ends a task made here, if it is open.
+func (t *proxyTask) decide(fate int32) bool {
+	if !t.fate.CompareAndSwap(fateOpen, fate) {
+		return false
+	}
+	at := engine.TaskTime()
+	t.last.Store(&at)
+	return true
 }
 
 const (
@@ -132,15 +150,6 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 	}
 	going, _ := r.cancels.add(context.Background()) // there is time for it: d is open
 	going.doneAfter(func() {
-		defer func() { // when the caller can have the result
-			switch set := setter(began); {
-			case lasts:
-			case going.ctx.Err() == nil:
-				own.KeepTask(id, r.proxyOver(own, t, set))
-			default:
-				own.KeepTask(id, set("failed", "error", encode(errorf(jsonrpc.CodeInternal, "%s", sessionOver))))
-			}
-		}()
 		defer close(t.done)
 		t.raw, t.err = x.await(going.ctx, id)
 		if t.err != nil && going.ctx.Err() != nil && !lasts { // the session is being closed
@@ -149,6 +158,14 @@ func (r *Remote) proxy(ctx context.Context, call *engine.Call, x *Call) (Answer,
 		t.Close()
 		x.Forget()
 		r.proxyEnded(t)
+		// Other gateways know the end before the caller can have the result.
+		switch set := setter(jsonx.With(nil, began, "lastUpdatedAt", encode(engine.TaskTime()))); {
+		case lasts:
+		case going.ctx.Err() == nil:
+			own.KeepTask(id, r.proxyOver(own, t, set))
+		default:
+			own.KeepTask(id, set("failed", "error", encode(errorf(jsonrpc.CodeInternal, "%s", sessionOver))))
+		}
 		time.AfterFunc(proxyTime, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -481,19 +498,20 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 	own.KeepTask(state.ID, encode(state))
 	attached := context.AfterFunc(d.ctx, t.stop)
 	d.doneAfter(func() {
-		defer func() {
-			final := r.hereState(own, t)
-			if d.ctx.Err() != nil && !t.over.Load() {
-				final = setter(encode(state))("failed", "error", encode(errorf(jsonrpc.CodeInternal, "%s", sessionOver)))
-			}
-			own.KeepTask(state.ID, final)
-		}()
 		defer close(t.done)
 		defer attached()
 		defer cancel(nil)
 		t.raw, t.err = x.run(ctx)
+		t.decide(fateEnded)
 		t.Close()
 		r.proxyEnded(t)
+		final := r.hereOver(own, t)
+		if d.ctx.Err() != nil && t.fate.Load() == fateEnded {
+			lost := state
+			lost.Updated = engine.TaskTime()
+			final = setter(encode(lost))("failed", "error", encode(errorf(jsonrpc.CodeInternal, "%s", sessionOver)))
+		}
+		own.KeepTask(state.ID, final)
 	})
 	time.AfterFunc(ttl, func() {
 		t.stop()
@@ -506,38 +524,46 @@ func (r *Remote) proxyHere(call *engine.Call, x *Call) (Answer, error) {
 
 // give cancels a task made here, unless it has ended.
 func (t *proxyTask) give() {
-	select {
-	case <-t.done:
-	default:
-		t.over.Store(true)
+	if t.decide(fateCancelled) {
 		t.stop()
 	}
 }
 
 // hereState returns the state of a task made here.
 func (r *Remote) hereState(call *engine.Call, t *proxyTask) json.RawMessage {
-	state := *t.here
-	if t.over.Load() {
-		state.Status, state.Message = "cancelled", "cancelled by request"
-		return encode(state)
+	if t.fate.Load() == fateCancelled {
+		return r.hereOver(call, t)
 	}
 	select {
 	case <-t.done:
+		return r.hereOver(call, t)
 	default:
-		if requests := t.InputRequests(); requests != nil {
-			state.Status, state.Requests = "input_required", requests
-		}
-		return encode(state)
 	}
-	if t.err == nil {
+	state := *t.here
+	if requests := t.InputRequests(); requests != nil {
+		state.Status, state.Requests = "input_required", requests
+	}
+	return encode(state)
+}
+
+// hereOver returns the state of a task made here that was cancelled, or whose outcome is known.
+func (r *Remote) hereOver(call *engine.Call, t *proxyTask) json.RawMessage {
+	state := *t.here
+	if at := t.last.Load(); at != nil {
+		state.Updated = *at
+	}
+	switch {
+	case t.fate.Load() == fateCancelled:
+		state.Status, state.Message = "cancelled", "cancelled by request"
+	case t.err == nil:
 		state.Status, state.Result = "completed", t.raw
-		return encode(state)
+	default:
+		err := r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err))
+		state.Status = "failed"
+		if !errors.As(err, &state.Error) {
+			state.Error = errorf(jsonrpc.CodeInternal, "%s", text.Short(err.Error()))
+		}
+		state.Message = text.Short(state.Error.Message)
 	}
-	err := r.forwardError(call, revision.MethodCall, r.Owner.Public(t.err))
-	state.Status = "failed"
-	if !errors.As(err, &state.Error) {
-		state.Error = errorf(jsonrpc.CodeInternal, "%s", text.Short(err.Error()))
-	}
-	state.Message = text.Short(state.Error.Message)
 	return encode(state)
 }

@@ -77,8 +77,14 @@ func (x *Call) rounds(ctx context.Context) (json.RawMessage, error) {
 		params := x.params
 		if kept.Round > 0 {
 			x.begun.Store(true)
+			if at := x.away(ctx, kept); at != "" {
+				return nil, errorf(jsonrpc.CodeInvalidParams, "the node %s, whose server asked, has ended; start the call again", at)
+			}
 			responses, err := x.answers(ctx, kept)
 			if err != nil {
+				if x.memo != nil && kept.State != nil && errors.Is(err, engine.ErrSuspended) {
+					x.memo.Carry()
+				}
 				return nil, err
 			}
 			if responses != nil {
@@ -149,6 +155,14 @@ func (x *Call) recall() (keptRound, error) {
 	kept := new(keptRound)
 	err := jsonx.Unmarshal(raw, kept)
 	return *kept, err
+}
+
+// away returns the process whose server alone knows the state of a round, if that has ended; else "".
+func (x *Call) away(ctx context.Context, kept keptRound) string {
+	if x.memo == nil || kept.State == nil {
+		return ""
+	}
+	return x.memo.Away(ctx)
 }
 
 // resultType returns the type of the result in an answer.

@@ -47,7 +47,10 @@ type asker interface {
 	ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMessage, error)
 	remember(key string, v json.RawMessage)
 	recall(key string) (json.RawMessage, bool)
+	carry()           // the pending questions came with a state of a server
+	carries() bool    // carry was called in this run
 	stay(node string) // the next runs are there
+	stayed() string   // where this run has to be, as the run before has said with stay; empty: anywhere
 	round() int
 }
 
@@ -121,6 +124,31 @@ func (c *Call) RememberHere(ctx context.Context, key string, v json.RawMessage) 
 	if name := node.Name(ctx); name != "" && c.asker != nil {
 		c.asker.stay(name)
 	}
+}
+
+// Carry says that a server has given the caller a state with the pending questions, which the next run gives back.
+func (c *Call) Carry() {
+	if c.asker != nil {
+		c.asker.carry()
+	}
+}
+
+// Stay says that the server of [Call.Carry] is of this process alone. Without such a state, any process can continue the call.
+func (c *Call) Stay(ctx context.Context) {
+	if name := node.Name(ctx); name != "" && c.asker != nil && c.asker.carries() {
+		c.asker.stay(name)
+	}
+}
+
+// Away returns the process that alone could continue the call, if this run is at another one because that has ended; else "".
+func (c *Call) Away(ctx context.Context) string {
+	if c.asker == nil {
+		return ""
+	}
+	if here, at := node.Name(ctx), c.asker.stayed(); here != "" && at != here {
+		return at
+	}
+	return ""
 }
 
 // Recall returns a value that this or an earlier run of the same call remembered.
@@ -275,7 +303,10 @@ func (l *live) recall(key string) (json.RawMessage, bool) {
 	return v, ok
 }
 
-func (*live) stay(string) {} // its caller waits
+func (*live) carry()         {}
+func (*live) carries() bool  { return false }
+func (*live) stay(string)    {} // its caller waits
+func (*live) stayed() string { return "" }
 
 func (*live) round() int { return 0 }
 
@@ -283,12 +314,14 @@ func (*live) round() int { return 0 }
 // answer for an input_required result.
 type replay struct {
 	answers map[string]json.RawMessage // that came with this request, by wire key
+	at      string                     // the Node of the state that came with it
 
 	mu      sync.Mutex
 	state   state             // guarded by mu
 	ordinal int               // questions without a key so far; guarded by mu
 	pending []pendingQuestion // guarded by mu
 	fault   error             // guarded by mu
+	carried bool              // carry was called; guarded by mu
 }
 
 type pendingQuestion struct {
@@ -377,6 +410,20 @@ func (r *replay) recall(key string) (json.RawMessage, bool) {
 	return v, ok
 }
 
+func (r *replay) carry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.carried = true
+}
+
+func (r *replay) carries() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.carried
+}
+
+func (r *replay) stayed() string { return r.at }
+
 func (r *replay) stay(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -425,7 +472,7 @@ func (e *Engine) answered(ctx context.Context, msg *jsonrpc.Message, principal s
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is invalid or expired; start the call again without it"}
 	}
 	r.state.Round++
-	r.state.Node = "" // if it does not end here, what it waits for says where it goes on
+	r.at, r.state.Node = r.state.Node, "" // if it does not end here, what it waits for says where it goes on
 	return r, nil
 }
 

@@ -135,6 +135,20 @@ func (c *Context) recall(key string) (json.RawMessage, bool) {
 
 func (c *Context) stay(node string) { c.asker().stay(node) }
 
+func (c *Context) carry() { c.asker().carry() }
+
+func (c *Context) carries() bool {
+	a := c.asked()
+	return a != nil && a.carries()
+}
+
+func (c *Context) stayed() string {
+	if a := c.asked(); a != nil {
+		return a.stayed()
+	}
+	return ""
+}
+
 func (c *Context) round() int {
 	if a := c.asked(); a != nil {
 		return a.round()

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
@@ -27,19 +28,26 @@ type state struct {
 	Volatile int                        `json:"v,omitzero"`
 	Answers  map[string]json.RawMessage `json:"a,omitempty"` // of earlier rounds, by question
 	Kept     map[string]json.RawMessage `json:"k,omitempty"` // values of Remember
-	Node     string                     `json:"n,omitempty"` // of the values of RememberHere; empty: any can continue the call
+	Node     string                     `json:"n,omitempty"` // of RememberHere and Stay; empty: any can continue the call
 }
 
 // maxState bounds a requestState that travels through the client, in bytes of its JSON. A larger
 // state needs a store.
 const maxState = 256 << 10
 
-// Sealer seals and opens requestState. Keys are derived once. It is safe for concurrent use.
+// Sealer seals and opens requestState. It is safe for concurrent use.
 type Sealer struct {
-	ring  []sealKey
-	name  []byte
-	ttl   time.Duration
-	store store.States
+	keys    func() ([][]byte, error)
+	derived atomic.Pointer[derived]
+	name    []byte
+	ttl     time.Duration
+	store   store.States
+}
+
+// derived is what has been made of keys.
+type derived struct {
+	keys [][]byte
+	ring []sealKey
 }
 
 type sealKey struct {
@@ -47,27 +55,39 @@ type sealKey struct {
 	aead cipher.AEAD
 }
 
-// NewSealer makes a sealer for the server called name. The first key seals, and each key opens;
-// without keys a random one is used, valid only in this process. If ttl is zero, it means 15
+// NewSealer makes a sealer for the server called name. Keys returns the keys as they are now: the first seals, and each opens.
+// If keys is nil, a random one is used, valid only in this process. If ttl is zero, it means 15
 // minutes. States may be nil.
-func NewSealer(name string, keys [][]byte, ttl time.Duration, states store.States) (*Sealer, error) {
+func NewSealer(name string, keys func() ([][]byte, error), ttl time.Duration, states store.States) *Sealer {
 	if ttl == 0 {
 		ttl = 15 * time.Minute
 	}
-	if len(keys) == 0 {
-		key := make([]byte, 32)
-		rand.Read(key)
-		keys = [][]byte{key}
+	if keys == nil {
+		own := make([]byte, 32)
+		rand.Read(own)
+		keys = func() ([][]byte, error) { return [][]byte{own}, nil }
 	}
-	s := &Sealer{name: []byte("patchbay requestState 1\x00" + name), ttl: ttl, store: states}
-	for i, k := range keys {
-		if len(k) < 16 {
-			return nil, fmt.Errorf("state key %d has %d bytes; use at least 16, better 32 random ones", i, len(k))
-		}
+	return &Sealer{keys: keys, name: []byte("patchbay requestState 1\x00" + name), ttl: ttl, store: states}
+}
+
+// ring returns what is made of the keys as they are now. It is made once, until they change.
+func (s *Sealer) ring() ([]sealKey, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return nil, err
+	}
+	if d := s.derived.Load(); d != nil && slices.EqualFunc(d.keys, keys, bytes.Equal) {
+		return d.ring, nil
+	}
+	if err := CheckKeys(keys); err != nil {
+		return nil, err
+	}
+	d := &derived{}
+	for _, k := range keys {
 		// A key of any length becomes one of AES-256; its id is a digest of the derived key and
 		// does not reveal it.
-		derived := sha256.Sum256(append([]byte("patchbay state key 1\x00"), k...))
-		block, err := aes.NewCipher(derived[:])
+		sum := sha256.Sum256(append([]byte("patchbay state key 1\x00"), k...))
+		block, err := aes.NewCipher(sum[:])
 		if err != nil {
 			return nil, err
 		}
@@ -75,10 +95,24 @@ func NewSealer(name string, keys [][]byte, ttl time.Duration, states store.State
 		if err != nil {
 			return nil, err
 		}
-		id := sha256.Sum256(derived[:])
-		s.ring = append(s.ring, sealKey{[4]byte(id[:4]), aead})
+		id := sha256.Sum256(sum[:])
+		d.keys, d.ring = append(d.keys, bytes.Clone(k)), append(d.ring, sealKey{[4]byte(id[:4]), aead})
 	}
-	return s, nil
+	s.derived.Store(d)
+	return d.ring, nil
+}
+
+// CheckKeys returns the first fault of keys that a Sealer is given.
+func CheckKeys(keys [][]byte) error {
+	if len(keys) == 0 {
+		return errors.New("no state key is there")
+	}
+	for i, k := range keys {
+		if len(k) < 16 {
+			return fmt.Errorf("state key %d has %d bytes; use at least 16, better 32 random ones", i, len(k))
+		}
+	}
+	return nil
 }
 
 var errState = errors.New("invalid or expired state")
@@ -99,7 +133,11 @@ func (s *Sealer) seal(ctx context.Context, st state, bound []byte) (string, erro
 	} else if len(plain) > maxState {
 		return "", fmt.Errorf("the answers and Once results of the call take %d bytes, over %d; set StateConfig.Store", len(plain), maxState)
 	}
-	k := s.ring[0]
+	ring, err := s.ring()
+	if err != nil {
+		return "", err
+	}
+	k := ring[0]
 	return base64.RawURLEncoding.EncodeToString(k.aead.Seal(k.id[:], nil, plain, s.name)), nil
 }
 
@@ -123,11 +161,15 @@ func (s *Sealer) open(ctx context.Context, token string, bound []byte) (state, e
 	if err != nil || len(sealed) < 4 || base64.RawURLEncoding.EncodeToString(sealed) != token {
 		return state{}, errState
 	}
-	i := slices.IndexFunc(s.ring, func(k sealKey) bool { return string(k.id[:]) == string(sealed[:4]) })
+	ring, err := s.ring()
+	if err != nil {
+		return state{}, err
+	}
+	i := slices.IndexFunc(ring, func(k sealKey) bool { return string(k.id[:]) == string(sealed[:4]) })
 	if i < 0 {
 		return state{}, errState
 	}
-	plain, err := s.ring[i].aead.Open(nil, nil, sealed[4:], s.name)
+	plain, err := ring[i].aead.Open(nil, nil, sealed[4:], s.name)
 	if err != nil {
 		return state{}, errState
 	}

@@ -18,11 +18,10 @@ func sealer(t testing.TB, name string, keys ...string) *Sealer {
 	for _, k := range keys {
 		ring = append(ring, []byte(strings.Repeat(k, 32)))
 	}
-	s, err := NewSealer(name, ring, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
+	if ring == nil {
+		return NewSealer(name, nil, time.Minute, nil)
 	}
-	return s
+	return NewSealer(name, func() ([][]byte, error) { return ring, nil }, time.Minute, nil)
 }
 
 var kept = state{Round: 2, Answers: map[string]json.RawMessage{"q": json.RawMessage(`{"action":"accept"}`)}, Kept: map[string]json.RawMessage{"once:k": json.RawMessage(`[1]`)}}
@@ -62,9 +61,36 @@ func TestKeyRing(t *testing.T) {
 	if _, err := sealer(t, "s", "a").open(t.Context(), token, []byte("another call")); err == nil {
 		t.Error("a state opens for another call")
 	}
-	if _, err := NewSealer("s", [][]byte{[]byte("short")}, 0, nil); err == nil {
-		t.Error("a short key is taken")
+	for _, keys := range [][][]byte{{[]byte("short")}, {}} {
+		if _, err := NewSealer("s", func() ([][]byte, error) { return keys, nil }, 0, nil).seal(t.Context(), kept, bound); err == nil {
+			t.Errorf("the keys %q are taken", keys)
+		}
 	}
+}
+
+// MRTR-26: the keys of a server that runs may change. A state that was sealed before opens as long as its key is there.
+func TestKeysChange(t *testing.T) {
+	bound, now := []byte("this call"), [][]byte{bytes.Repeat([]byte("a"), 32)}
+	s := NewSealer("s", func() ([][]byte, error) { return now, nil }, time.Minute, nil)
+	token, err := s.seal(t.Context(), kept, bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens := func(s *Sealer, want bool) {
+		t.Helper()
+		if _, err := s.open(t.Context(), token, bound); (err == nil) != want {
+			t.Errorf("open with the keys %q: %v", now, err)
+		}
+	}
+	now = [][]byte{bytes.Repeat([]byte("b"), 32), now[0]}
+	opens(s, true)
+	if token, err = s.seal(t.Context(), kept, bound); err != nil {
+		t.Fatal(err)
+	}
+	opens(sealer(t, "s", "a"), false)
+	opens(sealer(t, "s", "b"), true)
+	now[0] = bytes.Repeat([]byte("c"), 32) // in place
+	opens(s, false)
 }
 
 func TestStateTimeToLive(t *testing.T) {

@@ -294,7 +294,10 @@ func (a *turning) ask(ctx context.Context, c *Call, qs []Question) ([]json.RawMe
 
 func (a *turning) remember(key string, v json.RawMessage)    { a.before.remember(key, v) }
 func (a *turning) recall(key string) (json.RawMessage, bool) { return a.before.recall(key) }
+func (a *turning) carry()                                    { a.before.carry() }
+func (a *turning) carries() bool                             { return a.before.carries() }
 func (a *turning) stay(node string)                          { a.before.stay(node) }
+func (a *turning) stayed() string                            { return a.before.stayed() }
 func (a *turning) round() int                                { return a.before.round() }
 
 // taskExchange sends the notifications of a detached call: to its caller, and later to the

@@ -92,6 +92,8 @@ type View struct {
 type Cluster struct {
 	Name string `json:"name"`
 	Node string `json:"node"`
+	// Config is a digest of the files that the nodes should have alike; empty: they were not read yet.
+	Config string `json:"config,omitempty"`
 }
 
 // Record is the state of a recording of all frames.

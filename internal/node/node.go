@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/text"
 )
@@ -30,6 +31,29 @@ func With(ctx context.Context, n Node) context.Context { return context.WithValu
 func From(ctx context.Context) Node {
 	n, _ := ctx.Value(key{}).(Node)
 	return n
+}
+
+type readsKey struct{}
+
+// WithReads returns a context of a request of a session that another process may have taken: it is answered only if it reads.
+func WithReads(ctx context.Context) context.Context { return context.WithValue(ctx, readsKey{}, true) }
+
+// ReadsOnly reports whether a request is one of WithReads.
+func ReadsOnly(ctx context.Context) bool { return ctx.Value(readsKey{}) != nil }
+
+type untilKey struct{}
+
+// WithUntil returns a context of a request that has waited for other processes, and may do so until a time.
+func WithUntil(ctx context.Context, t time.Time) context.Context {
+	return context.WithValue(ctx, untilKey{}, t)
+}
+
+// Wait returns for how long a request may still wait for other processes: most, unless it has waited for them already.
+func Wait(ctx context.Context, most time.Duration) time.Duration {
+	if t, ok := ctx.Value(untilKey{}).(time.Time); ok {
+		return max(0, min(most, time.Until(t)))
+	}
+	return most
 }
 
 // Name returns the name of the process of a request that may be sent to another one, or "".

@@ -98,6 +98,16 @@ func OnQuestion(ctx context.Context, f func()) context.Context {
 	return engine.With(ctx, c.OnAsk(asks))
 }
 
+// Stay says that the server to which the call of ctx was forwarded is of this process alone. If the call waits for answers to
+// questions ([mcp.ErrPending]) with which the server has given a state of its own, only this process can go on with it: of several
+// processes that clients see as one, the others send it the answers, or refuse them after it has ended. Outside of a call, and in a process
+// alone, Stay does nothing.
+func Stay(ctx context.Context) {
+	if c := engine.From(ctx); c != nil {
+		c.Stay(ctx)
+	}
+}
+
 // Asked is a request: a question of a server to the user of a client, or the call during which it asks. The params of a
 // question are those of 2026-07-28.
 type Asked struct {

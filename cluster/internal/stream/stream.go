@@ -3,6 +3,7 @@
 package stream
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type Conn struct {
 	changed    *sync.Cond // of mu
 	in         []byte     // arrived, and not read
 	taken      int        // bytes that were read since the last credit
+	begun      bool       // the other end has sent data, or said that it begins
 	ended      bool       // the other end is closed
 	room       int        // what the other end has room for
 	err        error      // why the connection is over
@@ -91,7 +93,7 @@ func (c *Conn) Feed(message []byte) {
 			c.fail(errors.New("the other end sends more than there is room for"), true)
 			return
 		}
-		c.in = append(c.in, body...)
+		c.in, c.begun = append(c.in, body...), true
 	case kindCredit:
 		credit, n := binary.Uvarint(body)
 		if n <= 0 || credit > Window {
@@ -143,6 +145,26 @@ func (c *Conn) Begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.message(kindData, nil)
+}
+
+// Await waits until the other end has begun, or returns why it has not: the connection is over, or ctx is.
+func (c *Conn) Await(ctx context.Context) error {
+	defer context.AfterFunc(ctx, c.wake)()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		switch {
+		case c.begun:
+			return nil
+		case c.err != nil:
+			return c.err
+		case c.ended:
+			return errEnded
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		c.changed.Wait()
+	}
 }
 
 // fail ends the connection. The caller holds mu.

@@ -20,11 +20,12 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // Nodes tests three nodes behind a front that takes them in turn. Each call of join returns the State and the Bus of each.
 func Nodes(t *testing.T, join func(t *testing.T) ([]cluster.State, []cluster.Bus)) {
-	for name, test := range map[string]func(t *testing.T, f *Members){"sessions": sessions, "lost": lost, "streams": streams} {
+	for name, test := range map[string]func(t *testing.T, f *Members){"sessions": sessions, "lost": lost, "streams": streams, "changes": changes} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			states, buses := join(t)
@@ -104,8 +105,8 @@ func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bu
 	mux.Handle("/sse", streams)
 	mux.Handle("/messages", streams)
 	node := &cluster.Node{Name: name, State: state, Bus: bus, Handler: mux, Logger: slog.New(slog.DiscardHandler)}
-	if keep {
-		s.HTTP.Sessions, s.HTTP.Events = node.Sessions("/"), node.Events()
+	if s.Shared = node.Share("/"); !keep {
+		s.Shared = keysAlone{s.Shared}
 	}
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
@@ -115,13 +116,17 @@ func (f *Members) start(t *testing.T, i int, state cluster.State, bus cluster.Bu
 	f.Nodes[i], f.Servers[i] = node, s
 }
 
+// keysAlone shares the keys and changes, and nothing else.
+type keysAlone struct{ store.Shared }
+
+func (keysAlone) Sessions() store.Sessions { return nil }
+func (keysAlone) Events() store.Events     { return nil }
+func (keysAlone) Tasks() store.Tasks       { return nil }
+
 type none struct{}
 
 func (f *Members) newServer(name string) *mcp.Server {
-	s := &mcp.Server{
-		Name: "nodes", Version: "1",
-		State: mcp.StateConfig{Keys: [][]byte{[]byte("a key that all nodes of this test have")}},
-	}
+	s := &mcp.Server{Name: "nodes", Version: "1"}
 	var calls atomic.Int64
 	mcp.AddTool(s, mcp.Tool{Name: "where", Description: "says which node has run it, and how often"},
 		func(context.Context, none) (string, error) { return fmt.Sprint(name, " ", calls.Add(1)), nil })
@@ -144,6 +149,7 @@ func (f *Members) newServer(name string) *mcp.Server {
 		return "done", nil
 	})
 	mcp.AddResource(s, mcp.Resource{URI: "test://clock", Name: "clock"}, func(context.Context) (string, error) { return name, nil })
+	mcp.AddResource(s, mcp.Resource{URI: "test://bell", Name: "bell"}, func(context.Context) (string, error) { return name, nil })
 	mcp.AddTool(s, mcp.Tool{Name: "tick", Description: "changes the clock"}, func(ctx context.Context, _ none) (string, error) {
 		s.ResourceUpdated("test://clock")
 		mcp.Log(ctx).Debug("tick")

@@ -313,6 +313,13 @@ func watch(t *testing.T, nodes []cluster.State) {
 	w.want(t, "list.x", "", 0, true)
 	x = put(t, b, "list.x", "4", 0, 0)
 	w.want(t, "list.x", "4", x, false)
+	var order []uint64 // of many, while Watch may be slow
+	for i := range 50 {
+		order = append(order, put(t, nodes[i%len(nodes)], fmt.Sprint("list.many", i), "5", 0, 0))
+	}
+	for i, version := range order {
+		w.want(t, fmt.Sprint("list.many", i), "5", version, false)
+	}
 }
 
 func slowWatch(t *testing.T, nodes []cluster.State) {

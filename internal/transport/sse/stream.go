@@ -8,12 +8,13 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
 const (
-	writeTimeout = 30 * time.Second // of one write to a client
-	leaveTimeout = 5 * time.Second  // of the end of a response
+	writeTimeout = web.WriteTimeout
+	leaveTimeout = 5 * time.Second // of the end of a response
 )
 
 // stream is the server's end of a session. The response that it writes to lives as

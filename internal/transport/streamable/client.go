@@ -55,6 +55,7 @@ const (
 	cancelTimeout     = 2 * time.Second         // to send a cancellation
 	deleteTimeout     = 2 * time.Second         // to end the session
 	answerTimeout     = 30 * time.Second        // to post the answer to a question
+	answerAgain       = 100 * time.Millisecond  // until an answer is posted for the second time; then twice as long
 	drainTimeout      = time.Second             // to see the end of a stream after its response
 	closeGrace        = 1500 * time.Millisecond // for goroutines to end
 )

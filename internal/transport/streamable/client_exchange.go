@@ -503,18 +503,39 @@ func (c *Client) reply(id jsonrpc.ID, err error) {
 	}
 }
 
-// respond posts the answer to a question.
+// respond posts the answer to a question. A server that refuses it for now, or that cannot be reached, gets it again: a second one does
+// no harm.
 func (c *Client) respond(id jsonrpc.ID, result json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, answerTimeout)
 	defer cancel()
-	body := engine.AnswerTo(id, result, err)
-	req, _, err := c.postRequest(ctx, body, "", nil)
-	if err == nil {
-		var res *http.Response
-		if res, err = c.do(req, body); err == nil {
-			web.Discard(res)
+	body, session := engine.AnswerTo(id, result, err), c.sessionID()
+	for wait := answerAgain; ; wait = min(2*wait, time.Second) {
+		if err = c.postAnswer(ctx, body); err == nil {
 			return
 		}
+		var status *engine.HTTPError
+		if errors.As(err, &status) && status.Status != http.StatusTooManyRequests && status.Status < http.StatusBadGateway || c.Err() != nil || session != c.sessionID() {
+			break
+		}
+		select {
+		case <-time.After(wait):
+			continue
+		case <-ctx.Done():
+		}
+		break
 	}
 	c.opts.Logger.Warn("answer to a question not delivered", "id", id, "err", err)
+}
+
+// postAnswer posts an answer once.
+func (c *Client) postAnswer(ctx context.Context, body []byte) error {
+	req, _, err := c.postRequest(ctx, body, "", nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.do(req, body)
+	if err == nil {
+		web.Discard(res)
+	}
+	return err
 }

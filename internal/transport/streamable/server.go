@@ -12,6 +12,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/buffer"
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -95,7 +96,8 @@ type Server struct {
 	mu       sync.Mutex
 	down     bool          // Shutdown was called; guarded by mu
 	running  *run          // the newest run, which links to the others; guarded by mu
-	drained  chan struct{} // closed when the last run ends after Shutdown; guarded by mu
+	holds    int           // tasks at work; guarded by mu
+	drained  chan struct{} // closed when the last run and the last task end after Shutdown; guarded by mu
 	sessions sessionTable  // guarded by mu
 	watcher  watcher       // guarded by mu
 }
@@ -106,6 +108,7 @@ type Server struct {
 type run struct {
 	of      interface{ Cancel(cause error) } // the exchange
 	endless bool                             // it waits for events and does not end by itself
+	ofTask  bool                             // it is about a task, and may start after Shutdown while one is at work
 	since   uint32                           // looks of the watcher when it started; guarded by mu of the server
 	quiet   atomic.Pointer[response]         // of a call, which stayOpen may open; nil: of no call
 
@@ -136,7 +139,7 @@ func (s *Server) start(r *run) bool {
 }
 
 func (s *Server) startLocked(r *run) bool {
-	if s.down {
+	if s.down && !(r.ofTask && s.holds > 0) {
 		return false
 	}
 	if r.older = s.running; r.older != nil {
@@ -163,8 +166,30 @@ func (s *Server) stopLocked(r *run) {
 		s.running = r.older
 	}
 	r.older, r.newer = nil, nil // goroutines of a handler may still refer to r
-	if s.down && s.running == nil {
+	s.drainLocked()
+}
+
+// drainLocked closes drained when nothing is left after Shutdown. Nothing starts from then on.
+func (s *Server) drainLocked() {
+	if s.down && s.running == nil && s.holds == 0 {
 		close(s.drained)
+	}
+}
+
+// Hold makes Shutdown wait for a task as it does for a call, until release is called. It returns nil if there is nothing left for
+// which Shutdown waits.
+func (s *Server) Hold() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down && s.running == nil && s.holds == 0 {
+		return nil
+	}
+	s.holds++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.holds--
+		s.drainLocked()
 	}
 }
 
@@ -224,18 +249,27 @@ func (s *Server) limits() jsonrpc.Limits { return jsonrpc.Limits{MaxDepth: s.Max
 func (s *Server) post(w http.ResponseWriter, r *http.Request, pace *web.Pace) {
 	in := incomings.Get().(*incoming)
 	kept := false // beyond the exchange
-	switch p, kind, version := s.receive(in, w, r, pace); kind {
-	case ofModern:
+	switch p, kind, version := s.receive(in, w, r, pace); {
+	case s.Sessions != nil && kind != ofNothing && node.ReadsOnly(r.Context()) && !reads(kind, &in.msg):
+		w.Header().Set("Retry-After", "1")
+		web.RefuseID(w, http.StatusServiceUnavailable, answerable(p.msg), &jsonrpc.Error{Code: jsonrpc.CodeInternal,
+			Message: "this node is cut off from the others, one of which may have the session: only lists and reads are answered; try again"})
+	case kind == ofModern:
 		s.modern(p, r, in.body)
-	case ofLegacy:
+	case kind == ofLegacy:
 		kept = s.legacyPost(p, r, version)
-	case ofBatch:
+	case kind == ofBatch:
 		kept = true
 		s.batch(&p.response, r, in.body, version)
 	}
 	if !kept {
 		in.free()
 	}
+}
+
+// reads reports whether a POST of a session is a request that only reads.
+func reads(kind posting, msg *jsonrpc.Message) bool {
+	return kind == ofLegacy && msg.Kind() == jsonrpc.KindRequest && msg.Method != revision.MethodInitialize && revision.Reads(msg.Method)
 }
 
 // incoming is a body and its message. They have the same lifetime: the values of the message are
@@ -339,8 +373,8 @@ func (s *Server) unavailable(w http.ResponseWriter, id jsonrpc.ID) {
 const shutdownGrace = 5 * time.Second
 
 // Shutdown ends the service: it refuses new requests with 503, ends the streams that only wait
-// for events (a modern one gets its completion result), waits for the running calls, and ends all
-// sessions. If ctx ends first, it cancels the remaining calls and waits at most 5 seconds more.
+// for events (a modern one gets its completion result), waits for the running calls and tasks, and ends all
+// sessions. Requests about tasks are served while one is at work. If ctx ends first, it cancels the remaining calls and waits at most 5 seconds more.
 // It does not close connections; the http.Server does.
 //
 // Meanwhile it accepts answers from clients to questions of running calls.
@@ -349,9 +383,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if !s.down {
 		s.down = true
 		s.drained = make(chan struct{})
-		if s.running == nil {
-			close(s.drained)
-		}
+		s.drainLocked()
 	}
 	drained := s.drained
 	s.mu.Unlock()

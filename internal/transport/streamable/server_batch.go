@@ -87,10 +87,10 @@ func (s *Server) runBatch(p *response, r *http.Request, sess *session, elements 
 			continue
 		}
 		switch e.Message.Kind() {
-		case jsonrpc.KindNotification:
-			sess.note(&e.Message, s)
-		case jsonrpc.KindResponse:
-			sess.answer(&e.Message)
+		case jsonrpc.KindNotification, jsonrpc.KindResponse:
+			if !sess.take(&e.Message, s) {
+				s.pass(r.Context(), sess, &e.Message)
+			}
 		default:
 			slots <- struct{}{}
 			wg.Go(func() {

@@ -143,9 +143,6 @@ func (s *Server) replay(client context.Context, l *listener, p *response, sess *
 		}
 		m, err := jsonrpc.Decode(e.Data, jsonrpc.Limits{MaxDepth: maxOwnDepth})
 		kind := m.Kind()
-		if err == nil && kind == jsonrpc.KindRequest { // nobody waits for the answer to a question of another process
-			continue
-		}
 		if e.Position > position {
 			if err := p.sendEvent(eventID(name, e.Position), e.Data); err != nil {
 				return unanswered, err

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
+	"github.com/patchbay-dev/patchbay/internal/node"
+	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/store"
 )
 
@@ -82,7 +85,7 @@ func (k *keeper) settled(ctx context.Context) {
 	if last == nil {
 		return
 	}
-	t := time.NewTimer(settleTime)
+	t := time.NewTimer(node.Wait(ctx, settleTime))
 	defer t.Stop()
 	select {
 	case <-last:
@@ -211,6 +214,34 @@ func (o *onePerID) begin(ctx context.Context, id string) (done func(), err error
 
 // errTaken ends a session that another process continues.
 var errTaken = fmt.Errorf("%w here: another process continues it", ErrSessionEnded)
+
+// pass gives a message, which is about no call and no question here, to the processes that had the session before: a call of theirs may
+// still run. Other such messages are dropped.
+func (s *Server) pass(ctx context.Context, sess *session, msg *jsonrpc.Message) {
+	shared, ok := s.Sessions.(store.SharedSessions)
+	if !ok || !sess.continued {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, storeTime)
+	defer stop()
+	if err := shared.Pass(ctx, sess.id, jsonrpc.Append(nil, msg)); err != nil {
+		s.Logger.Warn("a message for a call that runs in another process was lost", "conn", sess.name, "err", err)
+	}
+}
+
+// Passed handles a message for a call that still runs here, of a session that another process continues.
+func (s *Server) Passed(id string, message json.RawMessage) {
+	msg, err := jsonrpc.Decode(message, s.limits())
+	if err != nil || msg.Kind() == jsonrpc.KindRequest {
+		return // no process sends one
+	}
+	s.mu.Lock()
+	sess := s.sessions.byID[id]
+	s.mu.Unlock()
+	if sess != nil {
+		sess.take(&msg, s)
+	}
+}
 
 // Taken ends a session that another process continues.
 func (s *Server) Taken(id string) {

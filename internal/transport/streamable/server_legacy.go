@@ -12,6 +12,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/revision"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
+	"github.com/patchbay-dev/patchbay/store"
 )
 
 // legacyPost serves one message without evidence of the modern era. It reports whether the
@@ -30,10 +31,8 @@ func (s *Server) legacyPost(p *posted, r *http.Request, version string) (kept bo
 		return false
 	}
 	defer s.done(sess, nil)
-	if msg.Kind() == jsonrpc.KindResponse {
-		sess.answer(msg)
-	} else { // SHTTP-25-009
-		sess.note(msg, s)
+	if !sess.take(msg, s) { // SHTTP-25-009
+		s.pass(r.Context(), sess, msg)
 	}
 	p.w.WriteHeader(http.StatusAccepted)
 	return false
@@ -147,10 +146,14 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 			return
 		case unkept != nil:
 			s.remove(sess)
-			sess.finish(ErrDisconnected)
+			go sess.finish(ErrDisconnected) // the store that has not answered may not do so now
 			s.Logger.Warn("a session was not opened, because it was not kept", "err", unkept)
 			p.w.Header().Set("Retry-After", "5")
-			web.RefuseID(p.w, http.StatusServiceUnavailable, p.msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: errStore.Error()})
+			said := errStore
+			if errors.Is(unkept, store.ErrNoRoom) {
+				said = unkept
+			}
+			web.RefuseID(p.w, http.StatusServiceUnavailable, p.msg.ID, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: said.Error()})
 			return
 		}
 		p.w.Header().Set(headerSession, sess.id)
@@ -181,6 +184,7 @@ func (s *Server) open(p *posted, r *http.Request, principal string) {
 func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) {
 	p.begin(r.Context(), engine.ErrNever)
 	p.ctx.Caused(s.Recorder.Conn(r.Context()), p.msg.ID)
+	p.ofTask = revision.OfTasks(p.msg.Method)
 	sess := s.session(p.w, r, p.msg.ID, version, &p.run)
 	if sess == nil {
 		return false

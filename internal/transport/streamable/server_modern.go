@@ -70,7 +70,7 @@ func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 	// cause; the context of net/http has no cause.
 	p.begin(r.Context(), ErrDisconnected)
 	p.ctx.Caused(s.Recorder.Conn(r.Context()), msg.ID)
-	p.endless = msg.Method == revision.MethodListen
+	p.endless, p.ofTask = msg.Method == revision.MethodListen, revision.OfTasks(msg.Method)
 	p.quiet.Store(&p.response)
 	version, refusal := s.Engine.Peer(&p.ctx, msg, s.principal(r))
 	if refusal != nil {

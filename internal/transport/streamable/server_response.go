@@ -19,8 +19,7 @@ import (
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 )
 
-// writeTimeout bounds one write to a client.
-const writeTimeout = 30 * time.Second
+const writeTimeout = web.WriteTimeout
 
 // response is the HTTP response to one request: one JSON object, or an event stream as soon as a
 // message is sent before the end. Its methods are safe for concurrent use.
@@ -241,9 +240,7 @@ func (p *response) endLocked() {
 	}
 }
 
-// wholeBytes is the size of an answer that net/http sends in one piece with its header,
-// when the handler has returned.
-const wholeBytes = 2 << 10
+const wholeBytes = web.WholeBytes
 
 func (p *response) json(status int, body []byte) error {
 	h := p.w.Header()

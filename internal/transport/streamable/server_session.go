@@ -359,19 +359,28 @@ func (sess *session) over(w *work) {
 	sess.calls.drop(w)
 }
 
-// note handles a notification from the client.
-func (sess *session) note(msg *jsonrpc.Message, s *Server) {
+// take handles a notification or a response from the client. It reports false if that is about a call or a question which is not here, or
+// no longer.
+func (sess *session) take(msg *jsonrpc.Message, s *Server) bool {
+	if msg.Kind() == jsonrpc.KindResponse {
+		return sess.answer(msg)
+	}
+	return sess.note(msg, s)
+}
+
+// note handles a notification from the client. It reports false if that cancels a call which is not here.
+func (sess *session) note(msg *jsonrpc.Message, s *Server) bool {
 	if msg.Method == revision.NoteRootsChanged {
 		sess.RootsChanged(s.Engine)
-		return
+		return true
 	}
 	if msg.Method != revision.NoteCancelled {
-		return // there is nothing to do for the others
+		return true // there is nothing to do for the others
 	}
 	raw, _ := msg.Param("requestId")
 	id, err := jsonrpc.ParseID(raw)
 	if err != nil {
-		return // malformed cancellations are ignored (2025-11-25, utilities/cancellation)
+		return true // malformed cancellations are ignored (2025-11-25, utilities/cancellation)
 	}
 	cause := ErrCancelled
 	if raw, ok := msg.Param("reason"); ok {
@@ -387,10 +396,11 @@ func (sess *session) note(msg *jsonrpc.Message, s *Server) {
 		s.Logger.Debug("call cancelled", "id", id.String(), "err", cause)
 		w.ctx.Cancel(cause)
 	}
+	return w != nil
 }
 
-// answer handles a client's response to a request from the server. A late one is dropped.
-func (sess *session) answer(msg *jsonrpc.Message) {
+// answer handles a client's response to a request from the server. It reports false if the request is not here, or no longer.
+func (sess *session) answer(msg *jsonrpc.Message) bool {
 	sess.mu.Lock()
 	got := sess.asked[msg.ID]
 	delete(sess.asked, msg.ID)
@@ -399,6 +409,7 @@ func (sess *session) answer(msg *jsonrpc.Message) {
 		m := msg.Clone()
 		got <- &m // capacity 1
 	}
+	return got != nil
 }
 
 // ask sends a request from the server on the stream of a call and waits for the answer, which comes

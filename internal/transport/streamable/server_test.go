@@ -30,14 +30,10 @@ func newServer(t testing.TB, tools engine.Handler) *streamable.Server {
 
 func newServerOf(t testing.TB, revisions []*revision.Table, tools engine.Handler) *streamable.Server {
 	t.Helper()
-	sealer, err := engine.NewSealer("test", nil, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	e := &engine.Engine{
 		Revisions: revisions,
 		Info:      json.RawMessage(`{"name":"test","version":"1"}`),
-		Sealer:    sealer,
+		Sealer:    engine.NewSealer("test", nil, 0, nil),
 		Limits:    engine.Limits{Rounds: 5},
 		Logger:    slog.New(slog.DiscardHandler),
 		Handler: func(ctx context.Context, c *engine.Call) (engine.Result, error) {

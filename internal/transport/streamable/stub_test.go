@@ -1,6 +1,7 @@
 package streamable_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -461,6 +462,55 @@ func TestListening(t *testing.T) {
 	defer mu.Unlock()
 	if !slices.Equal(ids, []string{"", "e1"}) {
 		t.Errorf("Last-Event-ID = %q", ids)
+	}
+}
+
+// TestAnswerAgain: an answer that the server refuses for now, or that does not reach it, is posted again; one that it refuses for good is not.
+func TestAnswerAgain(t *testing.T) {
+	for _, tt := range []struct {
+		status []int // of the attempts before the one that arrives; 0: the connection breaks
+		want   int   // attempts
+	}{{[]int{503, 0, 502, 429}, 5}, {[]int{400}, 1}} {
+		attempts := make(chan int, 10)
+		n := 0
+		s := &legacyStub{get: func(w http.ResponseWriter, r *http.Request) {
+			sse(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"roots/list\"}\n\n")
+			<-r.Context().Done()
+		}}
+		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Body == nil {
+				return http.DefaultTransport.RoundTrip(r)
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if !bytes.Contains(body, []byte(`"id":"q"`)) {
+				return http.DefaultTransport.RoundTrip(r)
+			}
+			n++
+			attempts <- n
+			if n > len(tt.status) {
+				return http.DefaultTransport.RoundTrip(r)
+			}
+			if tt.status[n-1] == 0 {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return &http.Response{StatusCode: tt.status[n-1], Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})}
+		startLegacy(t, s, streamable.ClientOptions{Inbox: inbox{make(chan string, 10)}, HTTP: client})
+		for range tt.want {
+			<-attempts
+		}
+		if tt.want > len(tt.status) {
+			s.wait(1)
+		}
+		select {
+		case n := <-attempts:
+			t.Errorf("after %v, attempt %d", tt.status, n)
+		case <-time.After(300 * time.Millisecond):
+		}
 	}
 }
 

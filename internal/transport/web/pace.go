@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"sync"
@@ -163,6 +164,30 @@ func (b *Pace) unwatch() {
 		p.newest = b.older
 	}
 	b.older, b.newer, b.watched = nil, nil, false
+}
+
+// Body returns a reader of the body, for a handler that passes it on. Its errors are those of [ReadBody].
+func (b *Pace) Body(body io.Reader) io.Reader { return &pacedBody{Reader: body, pace: b} }
+
+// pacedBody tells a pace what has come.
+type pacedBody struct {
+	io.Reader
+	pace *Pace
+	size int
+}
+
+func (r *pacedBody) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.size += n
+	switch err {
+	case nil:
+		r.pace.got(r.size)
+	case io.EOF:
+		r.pace.whole()
+	default:
+		err = slow(err)
+	}
+	return n, err
 }
 
 // End is called when the handler returns. A body that was not read to its end has a deadline from

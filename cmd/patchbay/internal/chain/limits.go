@@ -45,27 +45,27 @@ type limits struct {
 	now   atomic.Pointer[limit.Limiter] // nil: no limits
 	tools atomic.Pointer[limit.Limiter] // those of tools if they are apart; nil: there are none
 	apart bool                          // set before the first request
-	nodes func() int                    // that have the limits together; nil: one; set before the first request
+	group *limit.Group                  // that has the limits together; nil: this process; set before the first request
 }
 
 // set replaces the limits; nil: there are none.
 func (l *limits) set(by *limit.Limiter) {
 	if by != nil {
-		by.Nodes = l.nodes
+		by.Group = l.group
 	}
 	if !l.apart || by == nil || by.Tools == nil {
 		l.now.Store(by)
 		l.tools.Store(nil)
 		return
 	}
-	l.now.Store(&limit.Limiter{Caller: by.Caller, Concurrent: by.Concurrent, Address: by.Address, Proxies: by.Proxies, Nodes: by.Nodes})
-	l.tools.Store(&limit.Limiter{Tools: by.Tools, Nodes: by.Nodes})
+	l.now.Store(&limit.Limiter{Caller: by.Caller, Concurrent: by.Concurrent, Address: by.Address, Proxies: by.Proxies, Group: by.Group})
+	l.tools.Store(&limit.Limiter{Tools: by.Tools, Group: by.Group})
 }
 
-// Share makes the limits those of several nodes together, whose number nodes returns. It is called before Views and Front.
-func (c *Chain) Share(nodes func() int) {
+// Share makes the limits those of several nodes together. It is called before Views and Front.
+func (c *Chain) Share(group *limit.Group) {
 	if c.limits != nil {
-		c.limits.nodes = nodes
+		c.limits.group = group
 		c.limits.set(c.limits.now.Load())
 	}
 }

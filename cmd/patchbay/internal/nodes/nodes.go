@@ -39,8 +39,7 @@ import (
 	"github.com/patchbay-dev/patchbay/internal/health"
 	"github.com/patchbay-dev/patchbay/internal/listen"
 	"github.com/patchbay-dev/patchbay/internal/tlsfiles"
-	"github.com/patchbay-dev/patchbay/jsonrpc"
-	"github.com/patchbay-dev/patchbay/mcp"
+	"github.com/patchbay-dev/patchbay/limit"
 	"github.com/patchbay-dev/patchbay/store"
 )
 
@@ -51,8 +50,8 @@ type Options struct {
 	Logger  *slog.Logger      // of warnings
 	Note    func(text string) // is called with what the start waits for
 
-	// Drained is called after a node was drained, or that was undone, for a person at this node.
-	Drained func(node string, undo bool, by string)
+	// Steered is called after a person at this node has done something to a node: "drain", "undrain" or "remove".
+	Steered func(node, event, by string)
 }
 
 // ErrAway is the error of [Open] if a majority of the nodes, or NATS elsewhere, does not answer in time.
@@ -66,9 +65,12 @@ type Member struct {
 	conn    *natsgo.Conn
 	shared  *nats.Cluster
 	node    *cluster.Node
-	keys    [][]byte
-	ring    []byte // the keys, as the State has them
+	hints   hints // of the server
+	keys    ring
+	files   atomic.Pointer[Files] // as the others see them; nil: not yet
 	entry   entry
+	limits  *limit.Group
+	apart   func() // ends limits
 
 	joined   bool
 	left     bool          // Leave was called
@@ -132,13 +134,17 @@ func (m *Member) open(ctx context.Context) error {
 		return err
 	}
 	m.node.State, m.node.Bus = m.shared, m.shared
+	m.limits = &limit.Group{Nodes: m.node, Bus: m.shared}
+	if m.apart, err = m.limits.Join(); err != nil {
+		return err
+	}
 	return m.announce(ctx)
 }
 
 // embed starts a server of NATS in this process.
 func (m *Member) embed() error {
 	c := m.options.Cluster
-	o := nats.ServerOptions{Cluster: c.Name, Node: c.Node, Listen: c.Listen, Routes: c.Routes, Dir: c.Store, Logger: slog.New(quiet{m.options.Logger.Handler()})}
+	o := nats.ServerOptions{Cluster: c.Name, Node: c.Node, Listen: c.Listen, Routes: c.Routes, Dir: c.Store, Logger: slog.New(quiet{m.options.Logger.Handler(), &m.hints})}
 	if c.Secret != "" {
 		o.User, o.Password = secretUser, c.Secret
 	}
@@ -253,11 +259,16 @@ func (m *Member) missing(ctx context.Context) string {
 		})
 	}
 	asked.Wait()
-	text := fmt.Sprintf("a majority of %d nodes: ", others+1)
-	switch len(away) {
-	case 0:
+	if others == 0 {
+		return "other nodes: cluster.routes names this one alone; it has the addresses of all"
+	}
+	text := fmt.Sprintf("a majority of %d nodes (at the first start of a cluster, for three): ", others+1)
+	switch hints := m.hints.last(); {
+	case len(hints) > 0:
+		return text + strings.Join(hints, "; ")
+	case len(away) == 0:
 		return text + "all can be reached; they choose a leader, or this node copies what they share"
-	case 1:
+	case len(away) == 1:
 		return text + away[0] + " does not answer"
 	}
 	slices.Sort(away)
@@ -324,6 +335,9 @@ func (m *Member) Close(ctx context.Context) {
 		return
 	}
 	m.Leave(ctx)
+	if m.apart != nil {
+		m.apart()
+	}
 	if m.shared != nil {
 		_ = m.shared.Close() // of a connection that ends next
 	}
@@ -340,12 +354,12 @@ func (m *Member) Close(ctx context.Context) {
 	}
 }
 
-// Keys seal requestState and the ids of tasks at all nodes; the first seals, all open. Nil: each process has its own.
-func (m *Member) Keys() [][]byte {
+// TaskKeys seal the ids of tasks at all nodes; the first seals, all open. Nil: each process has its own.
+func (m *Member) TaskKeys() [][]byte {
 	if m == nil {
 		return nil
 	}
-	return m.keys
+	return m.keys.Keys
 }
 
 // Tasks keeps what tasks that end with a node have come to; nil: this process is alone.
@@ -374,44 +388,37 @@ func (m *Member) Lock() func(ctx context.Context, server string) (gateway.Lock, 
 	}
 }
 
-// Keep keeps the sessions of a server at a path below the endpoint, "" for the endpoint itself, with what their streams carry, so that
-// another node goes on with them. Without a cluster they end with this process.
-func (m *Member) Keep(of *mcp.HTTPConfig, path string) {
+// Share returns what the nodes share for a server at a path below the endpoint, "" for the endpoint itself; nil: this process is
+// alone.
+func (m *Member) Share(path string) store.Shared {
 	if m == nil {
-		return
+		return nil
 	}
 	if path != "" {
 		path = "/" + path
 	}
-	of.Sessions, of.Events = m.node.Sessions(listen.Path+path), m.node.Events()
+	return m.node.Share(listen.Path + path)
 }
 
-// Seen returns how many nodes there are, this one included.
-func (m *Member) Seen() int {
+// Limits returns the nodes as those that have their limits together; nil: this process is alone.
+func (m *Member) Limits() *limit.Group {
 	if m == nil {
-		return 1
+		return nil
 	}
-	return m.node.Seen()
+	return m.limits
 }
 
-// Owned puts a check behind the middlewares around a server: for a session that another node may have, nothing is sent to
-// the server.
-func (m *Member) Owned(around func(server string) mcp.Middleware) func(server string) mcp.Middleware {
+// Owned returns the check for [gateway.Gateway]: for a session that another node may have, nothing is sent to a server; nil: this process
+// is alone.
+func (m *Member) Owned() func() error {
 	if m == nil {
-		return around
+		return nil
 	}
-	return func(server string) mcp.Middleware {
-		outer := around(server)
-		return func(next mcp.Handler) mcp.Handler {
-			return outer(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-				if err := m.node.Check(); err != nil {
-					if call := mcp.CallFrom(ctx); call != nil && call.Session() != nil {
-						return nil, mcp.Errorf(jsonrpc.CodeInternal, "%s. Nothing was sent to the server; try again", strings.TrimPrefix(err.Error(), "cluster: "))
-					}
-				}
-				return next.Handle(ctx, req)
-			}))
+	return func() error {
+		if err := m.node.Check(); err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), "cluster: "))
 		}
+		return nil
 	}
 }
 
@@ -421,6 +428,9 @@ func (m *Member) Report(r *health.Report) {
 		return
 	}
 	r.Cluster = &health.Cluster{Name: m.options.Cluster.Name, Node: m.options.Cluster.Node}
+	if f := m.files.Load(); f != nil {
+		r.Cluster.Config = f.digest()
+	}
 	if m.leaves() && (r.State == health.Ready || r.State == health.Degraded) {
 		r.State = health.Draining
 	}

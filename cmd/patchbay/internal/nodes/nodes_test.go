@@ -6,10 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
 	"github.com/patchbay-dev/patchbay/config/deploy"
 )
@@ -27,11 +33,15 @@ func member(t *testing.T, s *nats.Server, node string) *Member {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shared.Close() })
-	return &Member{options: Options{Cluster: &deploy.Cluster{Name: "c", Node: node}, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)}, shared: shared, changed: make(chan struct{}, 1)}
+	return &Member{
+		options: Options{Cluster: &deploy.Cluster{Name: "c", Node: node}, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)},
+		node:    &cluster.Node{Name: node, State: shared, Bus: shared, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler)},
+		shared:  shared, changed: make(chan struct{}, 1),
+	}
 }
 
-// All nodes have the keys of the first. A key older than a day is replaced by a node that starts alone, which keeps one more.
-func TestKeys(t *testing.T) {
+// All nodes have the keys of tasks of the first, also after the State has lost them, and after all have ended.
+func TestTaskKeys(t *testing.T) {
 	t.Parallel()
 	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
 	if err != nil {
@@ -48,38 +58,24 @@ func TestKeys(t *testing.T) {
 		return m
 	}
 	one, two := begin("n1"), begin("n2")
-	if len(one.Keys()) != 1 || len(one.Keys()[0]) != 32 || !bytes.Equal(one.Keys()[0], two.Keys()[0]) {
-		t.Fatalf("the keys are %x and %x", one.Keys(), two.Keys())
+	if len(one.TaskKeys()) != 1 || len(one.TaskKeys()[0]) != 32 || !bytes.Equal(one.TaskKeys()[0], two.TaskKeys()[0]) {
+		t.Fatalf("the keys are %x and %x", one.TaskKeys(), two.TaskKeys())
 	}
-	age := func() {
-		t.Helper()
-		var r ring
-		e, err := one.shared.Get(ctx, keysKey)
-		if err == nil {
-			err = one.read(e, &r)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Since = r.Since.Add(-2 * keyTime)
-		if err := one.put(ctx, keysKey, r, 0); err != nil {
+	for _, key := range []string{keysKey, nodesKey + ".n1"} {
+		if err := one.remove(ctx, key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	age()
-	if m := begin("n1"); !bytes.Equal(m.Keys()[0], one.Keys()[0]) || len(m.Keys()) != 1 {
-		t.Errorf("a node that starts beside another has the keys %x, not %x", m.Keys(), one.Keys())
+	if !one.lost(ctx) {
+		t.Error("the loss is not seen")
 	}
-	if err := two.forget(ctx); err != nil {
-		t.Fatal(err)
+	for _, m := range []*Member{one, two} {
+		if err := m.forget(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
-	next := begin("n1")
-	if len(next.Keys()) != 2 || bytes.Equal(next.Keys()[0], one.Keys()[0]) || !bytes.Equal(next.Keys()[1], one.Keys()[0]) {
-		t.Errorf("a node that starts alone after two days has the keys %x, after %x", next.Keys(), one.Keys())
-	}
-	age()
-	if last := begin("n1"); len(last.Keys()) != 2 || !bytes.Equal(last.Keys()[1], next.Keys()[0]) {
-		t.Errorf("then %x, after %x", last.Keys(), next.Keys())
+	if three := begin("n3"); len(three.TaskKeys()) != 1 || !bytes.Equal(three.TaskKeys()[0], one.TaskKeys()[0]) {
+		t.Errorf("then %x, after %x", three.TaskKeys(), one.TaskKeys())
 	}
 }
 
@@ -126,7 +122,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close(context.Background()) })
 	m := member(t, s, "n1")
-	raw, err := json.Marshal(ring{Format: format + 1, Since: time.Now(), Keys: [][]byte{make([]byte, 32)}})
+	raw, err := json.Marshal(ring{Format: format + 1, Keys: [][]byte{make([]byte, 32)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +132,38 @@ func TestNewerFormat(t *testing.T) {
 	if err := m.announce(t.Context()); err == nil || !strings.Contains(err.Error(), "gateway.keys has format 2, which patchbay 1.2.3 does not know: update this node") {
 		t.Errorf("keys of a newer version: %v", err)
 	}
-	if m.Keys() != nil {
-		t.Errorf("the keys are %x", m.Keys())
+	if m.TaskKeys() != nil {
+		t.Errorf("the keys are %x", m.TaskKeys())
+	}
+}
+
+// A node whose name another one has waits, and does not take its place in the list.
+func TestNameInUse(t *testing.T) {
+	t.Parallel()
+	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	one, two := member(t, s, "n1"), member(t, s, "n1")
+	if err := one.announce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.node.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer one.node.Leave(context.Background())
+	before, err := one.shared.Get(t.Context(), nodesKey+".n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if err := two.announce(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another node of that name: %v", err)
+	}
+	if after, err := one.shared.Get(t.Context(), nodesKey+".n1"); err != nil || after.Version != before.Version {
+		t.Errorf("the entry of the first has version %d, was %d; %v", after.Version, before.Version, err)
 	}
 }
 
@@ -152,15 +178,76 @@ func TestMissing(t *testing.T) {
 	own := s.Addr().String()
 	c := &deploy.Cluster{NATS: deploy.Embedded, Listen: own, Routes: []string{own, "127.0.0.1:1", "127.0.0.1:2"}}
 	m := &Member{options: Options{Cluster: c}}
-	if got := m.missing(t.Context()); got != "a majority of 3 nodes: 127.0.0.1:1, 127.0.0.1:2 do not answer" {
+	if got := m.missing(t.Context()); got != "a majority of 3 nodes (at the first start of a cluster, for three): 127.0.0.1:1, 127.0.0.1:2 do not answer" {
 		t.Errorf("missing = %q", got)
 	}
 	c.Routes = c.Routes[1:2]
-	if got := m.missing(t.Context()); got != "a majority of 2 nodes: 127.0.0.1:1 does not answer" {
+	if got := m.missing(t.Context()); got != "a majority of 2 nodes (at the first start of a cluster, for three): 127.0.0.1:1 does not answer" {
 		t.Errorf("without its own address: %q", got)
+	}
+	c.Routes = []string{own}
+	if got := m.missing(t.Context()); !strings.Contains(got, "names this one alone") {
+		t.Errorf("with its own address alone: %q", got)
 	}
 	c.NATS = "tls://ada:secret@nats:4222"
 	if got := m.missing(t.Context()); got != "JetStream of tls://nats:4222" {
 		t.Errorf("NATS elsewhere: %q", got)
+	}
+}
+
+// A text that a server of NATS repeats about a node that is not let in is logged once in a while, with the member of gateway.yaml that is wrong, also by
+// the words about what a start waits for.
+func TestHints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		m := &Member{options: Options{Cluster: &deploy.Cluster{NATS: deploy.Embedded}}}
+		log := slog.New(quiet{slog.NewTextHandler(&out, nil), &m.hints})
+		for range 10 {
+			log.Error("nats: 127.0.0.1:1 - rid:5 - Route Error 'Authorization Violation'")
+			log.Warn("nats: Error trying to connect to route (attempt 1)")
+		}
+		if n := strings.Count(out.String(), "\n"); n != 1 || !strings.Contains(out.String(), "cluster.secret") {
+			t.Errorf("%d lines are said: %s", n, out.String())
+		}
+		if list := m.hints.last(); len(list) != 1 || !strings.Contains(list[0], "cluster.secret") {
+			t.Errorf("the hints are %q", list)
+		}
+		time.Sleep(hintTime + time.Second)
+		if list := m.hints.last(); len(list) > 0 {
+			t.Errorf("after a while the hints are %q", list)
+		}
+		if log.Error("nats: Route Error 'Authorization Violation'"); strings.Count(out.String(), "\n") != 2 {
+			t.Error("what goes on is not said again")
+		}
+	})
+}
+
+// Nodes whose policies or keys differ are told apart, not only those with another gateway.yaml or mcp.json.
+func TestDiffer(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	f := &deploy.File{Path: write("gateway.yaml", "x"), Policy: write("policy.yaml", "a"), Auth: []string{"apikeys:keys.jsonl,roles=r", "basic:none", "apikeys:" + write("more.jsonl", "1")}}
+	write("keys.jsonl", "1")
+	nodes := map[string]Files{"n1": Read(f, ""), "n2": Read(f, "")}
+	if got := differ(nodes); len(got) > 0 {
+		t.Errorf("equal nodes differ: %q", got)
+	}
+	write("policy.yaml", "b")
+	nodes["n3"] = Read(f, "")
+	write("keys.jsonl", "2")
+	nodes["n2"] = Read(f, "")
+	write("more.jsonl", "2")
+	if again := Read(f, ""); again == nodes["n2"] {
+		t.Error("a file with an absolute path is not read")
+	}
+	if got, want := differ(nodes), []string{"the nodes have different policies: n1 | n2, n3", "the nodes have different files of auth: n1, n3 | n2"}; !slices.Equal(got, want) {
+		t.Errorf("differ = %q, want %q", got, want)
 	}
 }

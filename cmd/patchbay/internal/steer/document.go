@@ -49,7 +49,7 @@ func schemas() object {
 		"Sessions": of(object{"sessions": list("Session"), "total": number}, "sessions", "total"),
 		"Node":     of(object{"name": text, "state": text, "version": text, "url": text, "since": at, "sessions": number}, "name", "state", "sessions"),
 		"Nodes":    of(object{"cluster": text, "node": text, "nodes": list("Node"), "warnings": names}, "cluster", "node", "nodes"),
-		"Drain":    of(object{"undo": object{"type": "boolean", "description": "true: let it get requests again"}}),
+		"Drain":    of(object{"undo": object{"type": "boolean", "description": "true: let it get requests again"}, "remove": object{"type": "boolean", "description": "true: forget a node that has ended for good"}}),
 		"Drained":  of(object{"node": text, "draining": flag, "text": text}, "node", "draining", "text"),
 		"Login":    of(object{"subject": text, "name": text, "host": text, "since": at, "ends": at}, "subject", "since", "ends"),
 		"Logins":   of(object{"logins": list("Login"), "total": number}, "logins", "total"),

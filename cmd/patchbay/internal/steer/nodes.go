@@ -19,6 +19,8 @@ type Nodes interface {
 	List(ctx context.Context) (*NodeList, error)
 	// Drain says that a node should get no new requests, or with undo that it should, for a person.
 	Drain(ctx context.Context, node string, undo bool, by string) error
+	// Remove makes the others forget a node that has ended for good, for a person. The error is for people.
+	Remove(ctx context.Context, node, by string) error
 }
 
 // NodeList is the state of a cluster.
@@ -76,12 +78,16 @@ func (g *Gateway) drain(w http.ResponseWriter, r *http.Request, c *asked) error 
 		return err
 	}
 	var body struct {
-		Undo bool `json:"undo"`
+		Undo   bool `json:"undo"`
+		Remove bool `json:"remove"`
 	}
 	if len(bytes.TrimSpace(raw)) > 0 {
-		if err := decode(raw, &body, "undo"); err != nil {
-			return fail(http.StatusBadRequest, "the body is not an object with the member undo, or without one: %v", err)
+		if err := decode(raw, &body, "undo", "remove"); err != nil {
+			return fail(http.StatusBadRequest, "the body is not an object with the member undo or remove, or without one: %v", err)
 		}
+	}
+	if body.Undo && body.Remove {
+		return fail(http.StatusBadRequest, "undo and remove are for two requests")
 	}
 	list, err := g.listNodes(r.Context())
 	if err != nil {
@@ -91,6 +97,12 @@ func (g *Gateway) drain(w http.ResponseWriter, r *http.Request, c *asked) error 
 	for _, n := range list.Nodes {
 		if names = append(names, n.Name); n.Name != c.server {
 			continue
+		}
+		if body.Remove && n.State != NotSeen {
+			return fail(http.StatusConflict, "node %s runs; end it first", n.Name)
+		}
+		if body.Remove {
+			break
 		}
 		if n.State == NotSeen && !body.Undo {
 			return fail(http.StatusConflict, "node %s is not seen, so that it gets no requests", n.Name)
@@ -103,6 +115,13 @@ func (g *Gateway) drain(w http.ResponseWriter, r *http.Request, c *asked) error 
 			out.Text = c.server + ": no longer draining"
 		}
 		write(w, http.StatusOK, out)
+		return nil
+	}
+	if body.Remove { // it may have ended long ago
+		if err := g.Nodes.Remove(r.Context(), c.server, c.by); err != nil {
+			return fail(http.StatusConflict, "%v", err)
+		}
+		write(w, http.StatusOK, &Drained{c.server, false, c.server + ": removed; it no longer counts for a majority, and a node of that name does again after five minutes"})
 		return nil
 	}
 	return fail(http.StatusNotFound, "no node %q; nodes: %s%s", c.server, strings.Join(names, ", "), screen.DidYouMean(c.server, names))
@@ -142,9 +161,10 @@ func (c *Client) ShowNodes(ctx context.Context, asJSON bool, line func(string), 
 	return nil
 }
 
-// Drain says that a node of the cluster should get no new requests, or with undo that it should, and prints what was done.
-func (c *Client) Drain(ctx context.Context, node string, undo, asJSON bool, line func(string)) error {
-	body, err := json.Marshal(map[string]bool{"undo": undo})
+// Drain says that a node of the cluster should get no new requests, with undo that it should, or with remove that it has ended for
+// good, and prints what was done.
+func (c *Client) Drain(ctx context.Context, node string, undo, remove, asJSON bool, line func(string)) error {
+	body, err := json.Marshal(map[string]bool{"undo": undo, "remove": remove})
 	if err != nil {
 		return err
 	}

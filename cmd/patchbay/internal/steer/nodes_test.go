@@ -19,6 +19,11 @@ func (p *pair) List(context.Context) (*NodeList, error) {
 	return &NodeList{Cluster: "c", Node: "shop", Nodes: []Node{{Name: "gone", State: NotSeen}, {Name: "other", State: "ready"}, {Name: "shop", State: "ready"}}}, p.fails
 }
 
+func (p *pair) Remove(_ context.Context, node, by string) error {
+	p.asked = append(p.asked, fmt.Sprint("remove ", node, " ", by))
+	return p.fails
+}
+
 func (p *pair) Drain(_ context.Context, node string, undo bool, by string) error {
 	p.asked = append(p.asked, fmt.Sprint(node, " ", undo, " ", by))
 	return p.fails
@@ -43,13 +48,17 @@ func TestDrain(t *testing.T) {
 		{"gone", "", "409 "},
 		{"gone", `{"undo": true}`, "200 "},
 		{"shop", `{"undone": true}`, "400 "},
+		{"other", `{"remove": true}`, "409 "},
+		{"gone", `{"remove": true}`, `200 {"node":"gone","draining":false,"text":"gone: removed`},
+		{"longgone", `{"remove": true}`, "200 "},
+		{"gone", `{"remove": true, "undo": true}`, "400 "},
 		{"shop", "7", "400 "},
 	} {
 		if got := post(tt.node, tt.body); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("drain %s %s = %s, want %s", tt.node, tt.body, got, tt.want)
 		}
 	}
-	if got := strings.Join(p.asked, ", "); got != "shop false as#ada, other true as#ada, gone true as#ada" {
+	if got := strings.Join(p.asked, ", "); got != "shop false as#ada, other true as#ada, gone true as#ada, remove gone as#ada, remove longgone as#ada" {
 		t.Errorf("the cluster was asked %s", got)
 	}
 	p.fails = errors.New("the cluster does not answer")
