@@ -166,8 +166,8 @@ const moves = "the session moves from node to node; try again"
 
 // cutOff reports whether this node has not been seen by the others for so long that no request waits for it.
 func (n *Node) cutOff() bool {
-	since := n.lostAt.Load()
-	return since != nil && time.Since(*since) > answerTime
+	s := n.sight.Load()
+	return s != nil && !s.seen && time.Since(s.since) > answerTime
 }
 
 // regained waits until this node surely has its sessions again, and reports whether it has them before a time.

@@ -56,7 +56,7 @@ func (n *Node) sure(ctx context.Context) error {
 	if err := n.whole(ctx); err != nil {
 		return err
 	}
-	if since := n.seenSince.Load(); since == nil || time.Since(*since) < lossTime {
+	if s := n.sight.Load(); s == nil || !s.seen || time.Since(s.since) < lossTime {
 		return errUnsettled
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -395,6 +396,10 @@ func TestClockBehind(t *testing.T) {
 
 	f.states[0].hook(func(string, string) error { return lost }) // its lease stays
 	f.die(f.nodes[0])
+	await(t, "n1 does not see n0", func() bool {
+		names, err := f.nodes[1].Nodes(t.Context())
+		return err == nil && slices.Equal(names, []string{"n1"})
+	})
 	await(t, "n1 has the session", func() bool { return post(t, f.nodes[1], "POST", id, callWhere).Code == 200 })
 	f.on(t, id, "n1", 1)
 	f.states[0].hook(func(string, string) error { return nil })
@@ -474,4 +479,28 @@ func TestCutOffReads(t *testing.T) {
 			t.Errorf("an unknown session, later: %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// A session that goes to another node while its server here has a request is not called unknown.
+func TestUnknownWhileItMoves(t *testing.T) {
+	t.Parallel()
+	f := twoNodes(t)
+	id := opened(t, f.nodes[0])
+	moved := func(w http.ResponseWriter) bool {
+		f.enter[0].Store(nil)
+		away := errors.New("away")
+		f.buses[1].err.Store(&away)
+		f.states[0].hook(func(string, string) error { return away })
+		await(t, "n1 has the session", func() bool { return strings.Contains(post(t, f.nodes[1], "POST", id, callWhere).Body.String(), "n1 here") })
+		f.buses[1].err.Store(nil)
+		f.states[0].hook(func(string, string) error { return nil })
+		await(t, "n0 is seen again", func() bool { return f.nodes[0].Check() == nil })
+		http.Error(w, "unknown session", http.StatusNotFound)
+		return true
+	}
+	f.enter[0].Store(&moved)
+	if w := post(t, f.nodes[0], "POST", id, callWhere); w.Code != 503 || !strings.Contains(w.Body.String(), "moves from node to node; try again") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	f.on(t, id, "n1", 0, 1)
 }

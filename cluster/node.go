@@ -53,30 +53,34 @@ type Node struct {
 	open     open
 	waiting  waiting
 	owners   owners
-	seen     atomic.Pointer[[]string]  // nodes, when they were last counted; nil: not yet
-	lostAt   atomic.Pointer[time.Time] // when the lease was lost; nil: it was not, or there is another one
-	// seenSince is when the others began to see this node again; zero: since Join; nil: they do not.
-	seenSince atomic.Pointer[time.Time]
-	renewals  renewals
-	keys      keys
-	changes   changes
-	retired   atomic.Bool
-	others    others
-	lines     lines
-	pacer     web.Pacer
-	events    events
-	leaving   context.Context // ends when Leave is called
-	leave     context.CancelFunc
-	stopped   chan struct{} // closed when Leave has served what it could
-	ended     sync.WaitGroup
-	leftOnce  sync.Once
+	seen     atomic.Pointer[[]string] // nodes, when they were last counted; nil: not yet
+	sight    atomic.Pointer[sight]    // nil before Join
+	renewals renewals
+	keys     keys
+	changes  changes
+	retired  atomic.Bool
+	others   others
+	lines    lines
+	pacer    web.Pacer
+	events   events
+	leaving  context.Context // ends when Leave is called
+	leave    context.CancelFunc
+	stopped  chan struct{} // closed when Leave has served what it could
+	ended    sync.WaitGroup
+	leftOnce sync.Once
+}
+
+// sight is whether the others see a node.
+type sight struct {
+	seen  bool
+	since time.Time // since when that is so; zero: since Join
 }
 
 const (
 	// presence is how long a node that has died keeps its name.
 	presence = 3 * time.Second
 	// missing is how long a node whose name is not renewed counts as alive for others that want its sessions, by their clocks.
-	missing = presence - presence/30
+	missing = presence - presence/12
 )
 
 // Join makes the node known to the others. If a node of that name has just died, Join waits for its lease to end, at most as long
@@ -133,7 +137,7 @@ func (n *Node) Join(ctx context.Context) (err error) {
 	n.server.ConnState = n.waiting.note
 	n.listener = l
 	n.lease.Store(lease)
-	n.seenSince.Store(new(time.Time))
+	n.sight.Store(&sight{seen: true})
 	n.ended.Go(func() { _ = n.server.Serve(l) }) // until Leave
 	n.ended.Go(func() { <-n.stopped; deaf() })
 	n.ended.Go(func() { n.stay(lease) })
@@ -356,7 +360,7 @@ var errNotJoined = errors.New("the node has not joined the others: call Join of 
 
 // margin is how long a lease must still be held when something is begun that only its holder may do. With what Lease.safe leaves, others
 // take its sessions a second later at the earliest, when it is missing.
-const margin = 800 * time.Millisecond
+const margin = 950 * time.Millisecond
 
 // owns says whether no other node can have taken the sessions of this one.
 func (n *Node) owns() bool {
@@ -393,9 +397,7 @@ func (n *Node) stay(lease *Lease) {
 		case <-lease.Lost():
 		}
 		n.lease.Store(nil)
-		now := time.Now()
-		n.lostAt.Store(&now)
-		n.seenSince.Store(nil)
+		n.sight.Store(&sight{since: time.Now()})
 		n.Logger.Warn("this node was not seen by the others for a while", "node", n.Name)
 		var warned time.Time
 		for {
@@ -404,9 +406,7 @@ func (n *Node) stay(lease *Lease) {
 				lease = next
 				if err = n.verify(ctx); err == nil {
 					n.lease.Store(lease)
-					n.lostAt.Store(nil)
-					now := time.Now()
-					n.seenSince.Store(&now)
+					n.sight.Store(&sight{seen: true, since: time.Now()})
 					break
 				}
 				_ = lease.Release(ctx) // it ends by itself
@@ -501,7 +501,8 @@ func (w *waiting) any() bool {
 	return len(w.conns) > 0
 }
 
-// Nodes returns the names of the nodes that are seen now.
+// Nodes returns the names of the nodes that are seen now, without those that this one has seen for a few seconds, and not renewed: the
+// clock of the State may be behind.
 func (n *Node) Nodes(ctx context.Context) ([]string, error) {
 	var names []string
 	for c, err := range n.State.Watch(ctx, presencePrefix) {
@@ -512,7 +513,8 @@ func (n *Node) Nodes(ctx context.Context) ([]string, error) {
 			break
 		}
 		// A Watch may begin with what was true a moment ago.
-		switch _, err := n.State.Get(ctx, c.Key); {
+		switch e, err := n.State.Get(ctx, c.Key); {
+		case err == nil && time.Since(n.renewals.at(c.Key, e.Version)) > overdue(presence):
 		case err == nil:
 			names = append(names, c.Key[len(presencePrefix)+1:])
 		case !errors.Is(err, ErrNotFound):

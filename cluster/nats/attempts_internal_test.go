@@ -3,9 +3,12 @@ package nats
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/cluster"
 )
 
 // An attempt whose request gets no answer is over after half a second, and later ones after two seconds at most, however many were refused
@@ -31,4 +34,44 @@ func TestAttemptsAreShort(t *testing.T) {
 			t.Errorf("%d attempts, the first one without an answer took %v, the last one %v: %v", n, first, last, err)
 		}
 	})
+}
+
+// A request without an answer is sent again after half of the time that it has, and the first answer that counts is taken.
+func TestTwice(t *testing.T) {
+	const never = time.Hour
+	for name, c := range map[string]struct {
+		first, second time.Duration // until the answer
+		errs          [2]error
+		value         int
+		took          time.Duration
+	}{
+		"at once":              {first: time.Millisecond, value: 1, took: time.Millisecond},
+		"the second":           {first: never, second: 10 * time.Millisecond, value: 2, took: 260 * time.Millisecond},
+		"the first, late":      {first: 300 * time.Millisecond, second: never, value: 1, took: 300 * time.Millisecond},
+		"a conflict":           {first: 300 * time.Millisecond, second: never, errs: [2]error{cluster.ErrConflict}, took: 300 * time.Millisecond},
+		"refused at once":      {first: time.Millisecond, errs: [2]error{errors.New("no leader yet")}, took: time.Millisecond},
+		"refused, then there":  {first: 300 * time.Millisecond, second: 100 * time.Millisecond, errs: [2]error{errors.New("no leader yet")}, value: 2, took: 350 * time.Millisecond},
+		"both without answers": {first: never, second: never, took: 500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer stop()
+				var calls atomic.Int32
+				begin := time.Now()
+				value, err := twice(ctx, func(ctx context.Context) (int, error) {
+					n := int(calls.Add(1))
+					select {
+					case <-time.After([]time.Duration{c.first, c.second}[n-1]):
+						return n, c.errs[n-1]
+					case <-ctx.Done():
+						return 0, ctx.Err()
+					}
+				})
+				if took := time.Since(begin); took != c.took || (err == nil) != (c.value != 0) || err == nil && value != c.value {
+					t.Errorf("%d, %v after %v, not %d after %v", value, err, took, c.value, c.took)
+				}
+			})
+		})
+	}
 }

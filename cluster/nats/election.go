@@ -23,7 +23,7 @@ var (
 	lostQuorumCheck time.Duration
 )
 
-// hurry makes elections of the servers of this process begin 1.5 to 3 seconds after the last heartbeat of a leader, of which several
+// hurry makes elections of the servers of this process begin 1.25 to 2.25 seconds after the last heartbeat of a leader, of which several
 // fit into that: a process that waits a second for its turn on a busy machine is not taken for dead. A leader that cannot reach most
 // servers gives up after 5 to 10 seconds instead of 10 to 20. It has to be called before the first server starts.
 var hurry = sync.OnceFunc(func() {
@@ -33,7 +33,7 @@ var hurry = sync.OnceFunc(func() {
 			return
 		}
 	}
-	for i, d := range []time.Duration{1500 * time.Millisecond, 3 * time.Second, 250 * time.Millisecond, 5 * time.Second, 5 * time.Second} {
+	for i, d := range []time.Duration{1250 * time.Millisecond, 2250 * time.Millisecond, 250 * time.Millisecond, 5 * time.Second, 5 * time.Second} {
 		*all[i] = d
 	}
 })

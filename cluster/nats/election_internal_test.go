@@ -13,7 +13,7 @@ func electionTime() time.Duration
 func TestElectionTimes(t *testing.T) {
 	hurry()
 	for range 100 {
-		if d := electionTime(); d < 1500*time.Millisecond || d >= 3*time.Second {
+		if d := electionTime(); d < 1250*time.Millisecond || d >= 2250*time.Millisecond {
 			t.Fatalf("an election begins after %v", d)
 		}
 	}

@@ -197,6 +197,37 @@ func attempts(ctx context.Context, f func(ctx context.Context) error) error {
 	}
 }
 
+// twice calls f, and again if half of the time of ctx has passed without an answer: NATS never answers a request that it got before it had
+// chosen a leader. It returns the first answer that counts.
+func twice[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 2)
+	call := func() {
+		value, err := f(ctx)
+		answers <- answer{value, err}
+	}
+	end, _ := ctx.Deadline()
+	half := time.NewTimer(time.Until(end) / 2)
+	defer half.Stop()
+	go call()
+	for open := 1; ; {
+		select {
+		case a := <-answers:
+			if open--; open == 0 || a.err == nil || final(a.err) {
+				return a.value, a.err
+			}
+		case <-half.C:
+			open++
+			go call()
+		}
+	}
+}
+
 // final says whether what failed will fail again.
 func final(err error) bool {
 	var refused *jetstream.APIError

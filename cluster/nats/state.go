@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 	"time"
 
@@ -42,7 +43,9 @@ func deleted(h nats.Header) bool { return h.Get(gone) != "" || h.Get(expired) !=
 // last returns the message of a key, nil if there is none.
 func (c *state) last(ctx context.Context, key string) (m *jetstream.RawStreamMsg, err error) {
 	err = c.attempts(ctx, func(ctx context.Context) error {
-		m, err = c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
+		m, err = twice(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+			return c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
+		})
 		return err
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -101,7 +104,10 @@ func (c *state) change(ctx context.Context, m *nats.Msg, key string, version uin
 		opts = append(opts, jetstream.WithMsgTTL(ttl))
 	}
 	err = c.attempts(ctx, func(ctx context.Context) error {
-		ack, err := c.js.PublishMsg(ctx, m, opts...)
+		ack, err := twice(ctx, func(ctx context.Context) (*jetstream.PubAck, error) {
+			m := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: maps.Clone(m.Header)} // PublishMsg changes the header
+			return c.js.PublishMsg(ctx, m, opts...)
+		})
 		var refused *jetstream.APIError
 		switch {
 		case err == nil:

@@ -33,6 +33,12 @@ import (
 // testRun selects the program that the test binary runs as, when a test starts it again.
 const testRun = "PATCHBAY_TEST_RUN"
 
+// testClock is how far the clock of that program goes before the right time.
+const testClock = "PATCHBAY_TEST_CLOCK"
+
+// skewClock changes the clock of this process, and is nil where tests cannot do that.
+var skewClock func(by time.Duration) error
+
 // testSoon, if set, makes up print its table as soon as it does for people.
 const testSoon = "PATCHBAY_TEST_SOON"
 
@@ -42,12 +48,36 @@ func TestMain(m *testing.M) {
 		if os.Getenv(testSoon) == "" {
 			startTime = 15 * time.Second // the machine may be busy
 		}
+		if by := os.Getenv(testClock); by != "" {
+			if err := clockBy(by); err != nil {
+				log.Fatal(err)
+			}
+		}
 		main()
 	case "stub":
 		stub()
 		return
 	}
 	testscript.Main(m, map[string]func(){"patchbay": main, "stub": stub})
+}
+
+// clockBy changes the clock of this process by a duration.
+func clockBy(text string) error {
+	by, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	before := time.Now()
+	if err := skewClock(by); err != nil {
+		return err
+	}
+	if d := time.Now().Round(0).Sub(before.Round(0)) - by; d.Abs() > time.Second/2 {
+		return fmt.Errorf("the clock differs by %v", by+d)
+	}
+	if d := time.Since(before); d < 0 || d > time.Second/2 {
+		return fmt.Errorf("a moment lasts %v", d)
+	}
+	return nil
 }
 
 // stub is a server for the tests, with features that the built-in ones lack.

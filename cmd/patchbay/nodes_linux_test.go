@@ -31,7 +31,8 @@ import (
 type node struct {
 	name string
 	*running
-	out *transcript
+	out   *transcript
+	clock time.Duration // how far its clock goes before the right time
 }
 
 const nodesFile = `

@@ -49,6 +49,7 @@ type chaos struct {
 	nodes     []*node
 	addresses []string // for clients
 	env       func(i int) []string
+	clocks    []time.Duration // how far those of the nodes go before the right time; nil: they are right
 
 	mu        sync.Mutex
 	processes []*node    // of the nodes, also those that have ended; guarded by mu
@@ -72,10 +73,13 @@ func (c *chaos) counts() map[string]int {
 	return n
 }
 
+// clocks of nodes differ by a minute, as docs/nodes.md allows.
+var clocks = []time.Duration{-30 * time.Second, 0, 30 * time.Second}
+
 // newChaos begins nodes whose gateway.yaml is in a folder, and ends with the text cluster.
-func newChaos(t *testing.T, dir string, n int, cluster string, env func(i int) []string) *chaos {
+func newChaos(t *testing.T, dir string, n int, clocks []time.Duration, cluster string, env func(i int) []string) *chaos {
 	t.Helper()
-	c := &chaos{dir: dir, book: &ledger{path: filepath.Join(dir, "ledger")}, nodes: make([]*node, n), busy: make([]bool, n), addresses: freeAddresses(t, n)}
+	c := &chaos{clocks: clocks, dir: dir, book: &ledger{path: filepath.Join(dir, "ledger")}, nodes: make([]*node, n), busy: make([]bool, n), addresses: freeAddresses(t, n)}
 	writeConfig(t, filepath.Join(c.dir, "mcp.json"), map[string]any{"ledger": map[string]any{"url": c.book.serve(t)}})
 	if err := os.WriteFile(filepath.Join(c.dir, "gateway.yaml"), []byte(chaosFile+cluster), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,10 +96,10 @@ func newChaos(t *testing.T, dir string, n int, cluster string, env func(i int) [
 }
 
 // newChaosEmbedded begins three nodes with the embedded NATS.
-func newChaosEmbedded(t *testing.T) *chaos {
+func newChaosEmbedded(t *testing.T, clocks []time.Duration) *chaos {
 	t.Helper()
 	between := freeAddresses(t, 3)
-	return newChaos(t, t.TempDir(), 3, fmt.Sprintf(chaosEmbedded, "nats://"+strings.Join(between, ", nats://")), func(i int) []string {
+	return newChaos(t, t.TempDir(), 3, clocks, fmt.Sprintf(chaosEmbedded, "nats://"+strings.Join(between, ", nats://")), func(i int) []string {
 		return []string{"NODE_LISTEN=" + between[i], "NODE_SECRET=a secret of the test"}
 	})
 }
@@ -105,6 +109,7 @@ func (c *chaos) begin(t *testing.T, i int) {
 	n := &node{name: fmt.Sprint("n", i+1), running: new(running), out: new(transcript)}
 	n.cmd, n.stderr = program(t, "up", "--gateway", filepath.Join(c.dir, "gateway.yaml"), "--no-page")
 	n.cmd.Env = append(n.cmd.Env, append(c.env(i), "NODE="+n.name)...)
+	n.skewed(c.clocks, i)
 	n.cmd.Stdout = n.out
 	n.url = "http://" + c.addresses[i] + "/mcp"
 	n.begin(t)
@@ -112,6 +117,14 @@ func (c *chaos) begin(t *testing.T, i int) {
 	c.mu.Lock()
 	c.processes = append(c.processes, n)
 	c.mu.Unlock()
+}
+
+// skewed gives the node the clock with a number.
+func (n *node) skewed(clocks []time.Duration, i int) {
+	if clocks != nil && skewClock != nil {
+		n.clock = clocks[i]
+		n.cmd.Env = append(n.cmd.Env, fmt.Sprint(testClock, "=", n.clock))
+	}
 }
 
 // ready reports whether a node says that it may get requests.
@@ -387,7 +400,7 @@ func (c *chaos) limited(t *testing.T, callers []*caller, during time.Duration) {
 	}
 }
 
-// Clients of every revision call through three nodes, which are killed, stopped and restarted meanwhile, and whose disks are full. No
+// Clients of every revision call through three nodes, which are killed, stopped and restarted meanwhile, whose disks are full, and whose clocks differ by a minute. No
 // call runs twice, none that was answered did not run, each is answered or fails with words in time, each that ran is in the log of
 // a node, no session ends, and each change is seen.
 func TestNodesChaos(t *testing.T) {
@@ -395,7 +408,7 @@ func TestNodesChaos(t *testing.T) {
 		t.Skip("starts many processes")
 	}
 	t.Parallel()
-	c := newChaosEmbedded(t)
+	c := newChaosEmbedded(t, clocks)
 	c.run(t, long.Or(200, 10), long.Or(5*time.Minute, 14*time.Second), func(end time.Time) {
 		if long.On() {
 			c.killEvery(t, 10*time.Second, []string{"stop", "full", "end"}, end)

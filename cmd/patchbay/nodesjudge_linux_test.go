@@ -250,7 +250,7 @@ func (c *chaos) logged(t *testing.T, runs map[string]int) map[string][]begun {
 				if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time.IsZero() {
 					t.Errorf("%s: %s: %v", path, line, err)
 				}
-				logged[id[1]] = append(logged[id[1]], begun{n.name, entry.Time})
+				logged[id[1]] = append(logged[id[1]], begun{n.name, entry.Time.Add(-n.clock)})
 			}
 		}
 	}

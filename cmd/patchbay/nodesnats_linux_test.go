@@ -153,7 +153,7 @@ func TestNodesChaosNATS(t *testing.T) {
 		})
 	}
 	begin()
-	c := newChaos(t, dir, long.Or(3, 2), fmt.Sprintf(chaosExternal, address), func(int) []string { return nil })
+	c := newChaos(t, dir, long.Or(3, 2), clocks, fmt.Sprintf(chaosExternal, address), func(int) []string { return nil })
 	c.run(t, long.Or(200, 10), long.Or(5*time.Minute, 14*time.Second), func(end time.Time) {
 		for time.Now().Before(end.Add(-4 * time.Second)) {
 			h := harmed{how: "NATS", span: span{from: time.Now()}}

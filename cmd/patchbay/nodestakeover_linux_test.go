@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
-// takeoverTime is how long a session may wait for another node. Issue 24 asks for 3 s, which is how long the name of a node that has
-// died is kept; bench/nodes measures 2.8 s at most, and this test up to 3.3 s on a machine with two cores. The rest is for a machine that
-// tests other packages meanwhile, and for NATS, which chooses other leaders if it was the leader that died.
-const takeoverTime = 5 * time.Second
+// takeoverTime is how long a session may wait for another node, also if the one that died led NATS. In the gate the machine tests
+// other packages meanwhile.
+var takeoverTime = long.Or(3*time.Second, 5*time.Second)
 
 // The node of some sessions is killed. The next request of each, which is sent at once to another node, and again if it is refused with
 // words, is answered there in time. The test does not run beside others of this package, because it measures time.
@@ -24,7 +24,20 @@ func TestTakeoverTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
 	}
-	c := newChaosEmbedded(t)
+	for range long.Or(6, 1) {
+		takeover(t)
+	}
+}
+
+// takeover kills a node of new ones.
+func takeover(t *testing.T) {
+	c := newChaosEmbedded(t, nil)
+	defer func() {
+		for _, n := range c.nodes {
+			n.cmd.Process.Kill()
+			n.cmd.Wait()
+		}
+	}()
 	var moving []*watcher
 	for i, r := range mcp.Revisions() {
 		if r == mcp.V2026_07_28 {
