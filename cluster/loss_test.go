@@ -491,7 +491,9 @@ func TestUnknownWhileItMoves(t *testing.T) {
 		away := errors.New("away")
 		f.buses[1].err.Store(&away)
 		f.states[0].hook(func(string, string) error { return away })
-		await(t, "n1 has the session", func() bool { return strings.Contains(post(t, f.nodes[1], "POST", id, callWhere).Body.String(), "n1 here") })
+		await(t, "n1 has the session", func() bool {
+			return strings.Contains(post(t, f.nodes[1], "POST", id, callWhere).Body.String(), "n1 here")
+		})
 		f.buses[1].err.Store(nil)
 		f.states[0].hook(func(string, string) error { return nil })
 		await(t, "n0 is seen again", func() bool { return f.nodes[0].Check() == nil })
