@@ -129,7 +129,10 @@ var auditQueryVerb = verb{
 	command:  func() command { return new(auditQueryCmd) },
 }
 
-type auditQueryCmd struct{ auditlog.Lines }
+type auditQueryCmd struct {
+	auditlog.Lines
+	Unended bool `help:"Only calls without an end: they run, or their process died."`
+}
 
 // Run prints the selected lines.
 func (c *auditQueryCmd) Run(a *app) error {
@@ -137,8 +140,12 @@ func (c *auditQueryCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
+	lines := l.All()
+	if c.Unended {
+		lines = l.Unended()
+	}
 	show := a.auditPrinter(nil)
-	for e, err := range l.All() {
+	for e, err := range lines {
 		if err != nil {
 			return err
 		}

@@ -313,6 +313,15 @@ total                    102       1       1   50 ms   95 ms  10.0 kB
 	if s := u.Source(); !strings.Contains(s, fmt.Sprintf("from %d lines of %s", u.Lines, path)) || !strings.Contains(s, "1 call without an end; 5 lines lost") {
 		t.Error(s)
 	}
+	unended := 0
+	for e, err := range opened(t, auditlog.Lines{File: path}).Unended() {
+		if unended++; err != nil || e.Kind != audit.CallBegin {
+			t.Errorf("a call without an end: %+v, %v", e, err)
+		}
+	}
+	if unended != u.Open {
+		t.Errorf("%d calls without an end, not %d", unended, u.Open)
+	}
 	u, err = opened(t, auditlog.Lines{File: path, Tool: "sell"}).Usage([]string{"principal", "client", "server"})
 	if err != nil || len(u.Rows) != 1 || u.Rows[0].Principal != "bob" || u.Rows[0].Client != "desk" || u.Rows[0].Server != "shop" {
 		t.Errorf("%+v, %v", u, err)

@@ -159,11 +159,36 @@ func recent(files []string, since time.Time) []string {
 }
 
 // All returns the selected lines in order. An error is the last element.
-func (l *Log) All() iter.Seq2[*audit.Entry, error] { return l.selected(audit.Read(l.Files...)) }
+func (l *Log) All() iter.Seq2[*audit.Entry, error] { return l.selected(audit.Read(l.Files...), nil) }
+
+// Unended returns the begins of calls, as selected, that have no end in the log: it is not known yet, or never, what has become of them. The
+// files are read twice.
+func (l *Log) Unended() iter.Seq2[*audit.Entry, error] {
+	return func(yield func(*audit.Entry, error) bool) {
+		open := map[string]bool{}
+		for e, err := range audit.Read(l.Files...) {
+			switch {
+			case err != nil: // is found again below
+			case e.Kind == audit.CallBegin:
+				open[callID(e)] = true
+			case e.Kind == audit.CallEnd, e.Kind == audit.Denied:
+				delete(open, callID(e))
+			}
+		}
+		for e, err := range l.selected(audit.Read(l.Files...), func(e *audit.Entry) bool { return e.Kind == audit.CallBegin && open[callID(e)] }) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// callID joins the lines of a call.
+func callID(e *audit.Entry) string { return e.Conversation + "\x00" + e.Call }
 
 // Tail returns the last n selected lines, in order.
 func (l *Log) Tail(n int) (list []*audit.Entry, err error) {
-	for e, err := range l.selected(audit.Backward(l.Files...)) {
+	for e, err := range l.selected(audit.Backward(l.Files...), nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -179,11 +204,11 @@ func (l *Log) Tail(n int) (list []*audit.Entry, err error) {
 // Follow returns the selected lines that are written after those that Tail has seen, until ctx ends.
 // It goes on after an [audit.ErrReplaced].
 func (l *Log) Follow(ctx context.Context) iter.Seq2[*audit.Entry, error] {
-	return l.selected(audit.Follow(ctx, l.Path, l.last))
+	return l.selected(audit.Follow(ctx, l.Path, l.last), nil)
 }
 
-// selected returns the selected ones of lines, and the error that ends them.
-func (l *Log) selected(lines iter.Seq2[*audit.Entry, error]) iter.Seq2[*audit.Entry, error] {
+// selected returns the selected ones of lines, of which more selects some, unless it is nil, and the error that ends them.
+func (l *Log) selected(lines iter.Seq2[*audit.Entry, error], more func(*audit.Entry) bool) iter.Seq2[*audit.Entry, error] {
 	return func(yield func(*audit.Entry, error) bool) {
 		before, bad := int64(0), int64(0) // number of the line before, and bad lines after it
 		for e, err := range lines {
@@ -213,7 +238,7 @@ func (l *Log) selected(lines iter.Seq2[*audit.Entry, error]) iter.Seq2[*audit.En
 			if l.near == "" && l.Filter.Principal != "" && e.Principal != nil && strings.HasSuffix(e.Principal.ID, "#"+l.Filter.Principal) {
 				l.near = e.Principal.ID
 			}
-			if !l.Filter.Match(e) || (e.Kind == audit.Checkpoint || e.Kind == audit.CheckpointOther) && !l.Checkpoints {
+			if !l.Filter.Match(e) || (e.Kind == audit.Checkpoint || e.Kind == audit.CheckpointOther) && !l.Checkpoints || more != nil && !more(e) {
 				continue
 			}
 			l.Selected++

@@ -89,7 +89,7 @@ func (l *Log) Usage(by []string) (*Usage, error) {
 		if err != nil {
 			return nil, err
 		}
-		id := e.Conversation + "\x00" + e.Call
+		id := callID(e)
 		switch e.Kind {
 		case audit.CallBegin:
 			open[id] = true
