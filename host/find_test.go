@@ -29,10 +29,11 @@ func linesOf(t *testing.T, path string) (out []string) {
 }
 
 // Of 300 tools the right one is found by the first search, in the words of the question, nine times of ten. The tools of a
-// request take at most 1,500 tokens, and those of a small server are among them.
+// request take at most 1,500 tokens, and the three of a small server are among them.
 func TestFindsAmongThreeHundred(t *testing.T) {
 	servers := map[string]*mcp.Server{"clock": clock(), "one": {Name: "one", Version: "1"}, "two": {Name: "two", Version: "1"}}
-	all := 2
+	mcp.AddTool(servers["clock"], mcp.Tool{Name: "alarm", Description: "Rings at a time."}, func(context.Context, struct{}) (string, error) { return "", nil })
+	all := 3
 	for _, line := range linesOf(t, "../internal/toolsearch/testdata/tools.txt") {
 		name, rest, _ := strings.Cut(line, ": ")
 		description, arguments, _ := strings.Cut(rest, " (")
@@ -68,7 +69,7 @@ func TestFindsAmongThreeHundred(t *testing.T) {
 		}
 		first, second := m.request(t, 2*asked), m.request(t, 2*asked+1)
 		asked++
-		if got := toolsIn(first); got != "read_more search_tools describe_tool clock_now clock_tick" {
+		if got := toolsIn(first); got != "read_more search_tools describe_tool clock_alarm clock_now clock_tick" {
 			t.Fatalf("the first request has the tools %s", got)
 		}
 		raw, err := json.Marshal(second.Tools)
@@ -76,7 +77,7 @@ func TestFindsAmongThreeHundred(t *testing.T) {
 			t.Fatal(err)
 		}
 		most = max(most, len(raw)/4)
-		if tools := strings.Fields(toolsIn(second)); len(tools) > 5+8 {
+		if tools := strings.Fields(toolsIn(second)); len(tools) > 6+8 {
 			t.Errorf("%d tools are offered after a search", len(tools))
 		} else if slices.ContainsFunc(tools, func(of string) bool { return of == "one_"+name || of == "two_"+name }) {
 			found++
