@@ -345,21 +345,24 @@ func TestStreamsOutliveNodes(t *testing.T) {
 		}
 	}
 	const unknown = "the process that ran this request has ended; whether it has done what was asked is not known"
-	results := make(chan []string, 2)
-	for _, last := range []string{running, lost} {
+	follow := func(last string) <-chan []string {
+		result := make(chan []string, 1)
 		go func() {
 			_, got := texts("ann", ann, last)
-			results <- got
+			result <- got
 		}()
+		return result
 	}
+	ofRunning, ofLost := follow(running), follow(lost)
 	time.Sleep(200 * time.Millisecond)
 	steps[1] <- "later"
 	steps[1] <- "end"
-	nodes[0].Leave(t.Context()) // at once: the first request of the session after Retire must not pass this node
-	if got, want := <-results, []string{"step 2", "later", "done 3"}; !slices.Equal(got, want) {
+	// Its function has got "end", and must share the answer before the node leaves.
+	if got, want := <-ofRunning, []string{"step 2", "later", "done 3"}; !slices.Equal(got, want) {
 		t.Errorf("of a call that has ended since the client gets %q, want %q", got, want)
 	}
-	if got, want := <-results, []string{"step 2", unknown}; !slices.Equal(got, want) {
+	nodes[0].Leave(t.Context())
+	if got, want := <-ofLost, []string{"step 2", unknown}; !slices.Equal(got, want) {
 		t.Errorf("of a call whose node has ended the client gets %q, want %q", got, want)
 	}
 	outside = send(1, "GET", "ann", ann, ids[0], "")

@@ -70,6 +70,10 @@ func TestRoomForSessions(t *testing.T) {
 // A client that is refused because of its description is told why, and an initialize without a State takes only as long as one attempt.
 func TestRefusedInitialize(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, refusedInitialize)
+}
+
+func refusedInitialize(t *testing.T) {
 	m := new(cluster.Memory)
 	state := &hooked{State: m}
 	srv := &mcp.Server{Name: "s", Version: "1"}
@@ -97,6 +101,8 @@ func TestRefusedInitialize(t *testing.T) {
 	if took := time.Since(began); took > 3500*time.Millisecond {
 		t.Errorf("the answer took %v, and one attempt 2 s", took)
 	}
+	state.hook(func(string, string) error { return nil })
+	time.Sleep(time.Minute) // the session that was not opened is dropped
 }
 
 // A client that names the session of another principal gets 404, and does not end the session, also if the server keeps no sessions.

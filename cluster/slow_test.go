@@ -241,6 +241,10 @@ func TestHeadersOfNodesStayInside(t *testing.T) {
 // TestUnreadableRecord sees that a request is refused at once, in words, if the State has something that cannot be the record of its session.
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, unreadableRecord)
+}
+
+func unreadableRecord(t *testing.T) {
 	m := new(cluster.Memory)
 	nodes := pair(t, m, plain, func(http.ResponseWriter, *http.Request) { t.Error("the request was served") })
 	var key string

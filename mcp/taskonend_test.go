@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
+	"net"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -126,58 +128,70 @@ func TestTasksOnEndAtShutdown(t *testing.T) {
 	}
 }
 
+// inMemory serves a server over HTTP to a client, without sockets: a test with a clock of its own can use it.
+func inMemory(t *testing.T, srv *mcp.Server, client *mcp.Client) *mcp.Session {
+	t.Helper()
+	l := &faultyListener{conn: make(chan net.Conn), closed: make(chan struct{})}
+	web := &http.Server{Handler: srv}
+	go func() { _ = web.Serve(l) }() // until it is closed
+	wire := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		l.conn <- far
+		return near, nil
+	}}
+	t.Cleanup(func() {
+		wire.CloseIdleConnections()
+		_ = web.Close()
+	})
+	client.HTTPClient = &http.Client{Transport: wire}
+	s, err := client.Dial(t.Context(), "http://127.0.0.1/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // Shutdown waits for a task as for a call. Meanwhile its caller hears of it over HTTP, and answers its question; other requests are refused.
 func TestShutdownWaitsForTasks(t *testing.T) {
 	mcptest.LeakCheck(t)
 	for _, rev := range []mcp.Revision{mcp.V2026_07_28, mcp.V2025_11_25} {
-		t.Run(string(rev), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { // the time in which its caller gets the result is two polls
 			srv := &mcp.Server{Name: "s", Version: "1"}
-			srv.Tasks.Poll = 10 * time.Millisecond
 			goOn := make(chan struct{})
 			mcp.AddTool(srv, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
 				<-goOn
 				yes, err := mcp.Confirm(ctx, "really?")
 				return fmt.Sprint("done ", yes), err
 			})
-			mcp.AddTool(srv, mcp.Tool{Name: "end", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(context.Context, struct{}) (string, error) { return "", nil })
-			web := httptest.NewServer(srv)
-			defer web.Close()
-			client := &mcp.Client{Name: "c", Revisions: []mcp.Revision{rev}, OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			s := inMemory(t, srv, &mcp.Client{Name: "c", Revisions: []mcp.Revision{rev}, OnElicit: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"confirm": true}}, nil
-			}}
-			s, err := client.Dial(t.Context(), web.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			}})
 			task, err := s.StartTask(t.Context(), "work", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- srv.Shutdown(t.Context()) }()
-			for {
-				if _, err := s.StartTask(t.Context(), "end", nil); err != nil { // after the beginning of Shutdown, which waits for those before, too
-					if !strings.Contains(err.Error(), "shutting down") {
-						t.Error(err)
-					}
-					break
-				}
+			synctest.Wait()
+			if _, err := s.StartTask(t.Context(), "work", nil); err == nil || !strings.Contains(err.Error(), "shutting down") {
+				t.Errorf("%s: another task: %v", rev, err)
 			}
 			if info, err := task.Info(t.Context()); err != nil || info.Status != "working" {
-				t.Errorf("the task is %+v, %v", info, err)
+				t.Errorf("%s: the task is %+v, %v", rev, info, err)
 			}
+			time.Sleep(time.Minute)
 			select {
 			case err := <-ended:
-				t.Fatalf("Shutdown = %v beside a task", err)
-			case <-time.After(50 * time.Millisecond):
+				t.Errorf("%s: Shutdown = %v beside a task", rev, err)
+			default:
 			}
 			close(goOn)
 			if res, err := task.Wait(t.Context()); err != nil || res.Text() != "done true" {
-				t.Errorf("the result is %v, %v", res, err)
+				t.Errorf("%s: the result is %v, %v", rev, res, err)
 			}
 			if err := <-ended; err != nil {
-				t.Error(err)
+				t.Errorf("%s: Shutdown = %v", rev, err)
 			}
 		})
 	}

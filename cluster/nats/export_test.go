@@ -20,6 +20,16 @@ func (s *Server) Leads(cluster string) bool {
 	return s.current.Load().JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "patchbay-"+cluster+"-state")
 }
 
+// Copied reports whether the server has its copy of the State of a cluster and of the events there, as each of three servers does.
+func (s *Server) Copied(cluster string) bool {
+	for _, stream := range []string{"-state", "-recent"} {
+		if !s.current.Load().JetStreamIsStreamCurrent(server.DEFAULT_GLOBAL_ACCOUNT, "patchbay-"+cluster+stream) {
+			return false
+		}
+	}
+	return true
+}
+
 // Abandon ends the connections of this process as its death would: the other nodes are not told.
 func (c *Cluster) Abandon() {
 	c.nc.Close()

@@ -28,7 +28,7 @@ func TestTwoOfThreeBegin(t *testing.T) {
 	}
 	write := func(at int, key string) {
 		t.Helper()
-		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), soon)
 		defer stop()
 		for _, on := range []interface {
 			Put(context.Context, string, []byte, uint64, time.Duration) (uint64, error)
@@ -40,7 +40,7 @@ func TestTwoOfThreeBegin(t *testing.T) {
 	}
 	has := func(at int, key string) {
 		t.Helper()
-		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), soon)
 		defer stop()
 		if _, err := states[at].Get(ctx, key); err != nil {
 			t.Errorf("read %s: %v", key, err)
@@ -68,7 +68,7 @@ func TestRemove(t *testing.T) {
 	for i, s := range list {
 		states[i] = linked(t, s, "removed")
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 3*soon)
 	defer stop()
 	if err := list[0].Remove(ctx, "n7"); err == nil || !strings.Contains(err.Error(), "is not in the cluster") {
 		t.Errorf("a server that is not there: %v", err)
@@ -92,7 +92,9 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	members("n0 n1 n2")
-	time.Sleep(3 * time.Second) // the others copy what it had
+	until(t, "the others have what it had", func() bool {
+		return list[0].Copied("removed") && list[1].Copied("removed") && list[2].Copied("removed")
+	})
 	closeServer(t, list[2])
 	if _, err := states[0].Put(ctx, "k", []byte("x"), 0, 0); err != nil {
 		t.Errorf("without the server that was removed, and another one: %v", err)
