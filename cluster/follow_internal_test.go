@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/eventmemory"
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // The entries that watches of a node keep have a bound, together, and an age. A follower that was slow gets what there is.
 func TestWatchForgets(t *testing.T) {
+	long.WithoutRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
 		begin := func() *bucketWatch {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // TestDialWaitsForAccept sees that a connection is usable when Dial returns it, and that one which is not accepted is an error of Dial.
@@ -41,7 +42,7 @@ func TestDialWaitsForAccept(t *testing.T) {
 					return
 				}
 				defer c.Close()
-				_ = c.SetReadDeadline(time.Now().Add(10 * time.Second)) // it fails if c is closed, as the next read does
+				_ = c.SetReadDeadline(time.Now().Add(soon)) // it fails if c is closed, as the next read does
 				_, errs[i] = io.ReadFull(c, make([]byte, 1))
 			})
 		}
@@ -121,7 +122,8 @@ func TestBurst(t *testing.T) {
 	nodes[0].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/mcp", strings.NewReader("{}")))
 	begin := time.Now()
 	var all sync.WaitGroup
-	for i := range 800 {
+	n := long.OrRaced(800, 100) // a node answers within three seconds, or refuses
+	for i := range n {
 		all.Go(func() {
 			w, body := httptest.NewRecorder(), fmt.Sprint("request ", i)
 			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(body))
@@ -133,5 +135,5 @@ func TestBurst(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("800 requests took %v", time.Since(begin))
+	t.Logf("%d requests took %v", n, time.Since(begin))
 }

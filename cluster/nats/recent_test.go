@@ -58,7 +58,7 @@ func TestEventsLeaveRoom(t *testing.T) {
 		}
 		return false
 	}
-	for end := time.Now().Add(30 * time.Second); !found(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(soon); !found(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the newest event is not found")
 		}

@@ -16,7 +16,7 @@ import (
 
 // takeoverTime is how long a session may wait for another node, also if the one that died led NATS. In the gate the machine tests
 // other packages meanwhile.
-var takeoverTime = long.Or(3*time.Second, 5*time.Second)
+var takeoverTime = long.Or(3*time.Second, 20*time.Second)
 
 // The node of some sessions is killed. The next request of each, which is sent at once to another node, and again if it is refused with
 // words, is answered there in time. The test does not run beside others of this package, because it measures time.
