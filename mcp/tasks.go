@@ -192,7 +192,7 @@ func (m *tasks) spawn(f func()) bool {
 				release()
 				return
 			}
-			last := time.AfterFunc(2*m.poll, release) // its caller may get the result
+			last := time.AfterFunc(max(2*m.poll, time.Second), release) // its caller may get the result, also over a slow network
 			context.AfterFunc(ending, func() {
 				if last.Stop() {
 					release()
