@@ -167,7 +167,7 @@ func (n *Node) heard(path string, message []byte) {
 	c := &n.changes
 	var r changesRecord
 	err := json.Unmarshal(message, &r)
-	if err == nil && r.Format > changesFormat {
+	if r.Format > changesFormat {
 		err = errors.New("a newer version sent them: update this node")
 	}
 	c.mu.Lock()

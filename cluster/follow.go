@@ -279,7 +279,7 @@ func (r *bucketWatch) take(c Change) {
 	var record eventRecord
 	entry := readEntry{bytes: len(c.Value), at: time.Now()}
 	if c.Key != "" && !c.Deleted {
-		if entry.err = json.Unmarshal(c.Value, &record); entry.err == nil && record.Format > eventFormat {
+		if entry.err = json.Unmarshal(c.Value, &record); record.Format > eventFormat {
 			entry.err = fmt.Errorf("it has format %d, this node knows %d: update this node", record.Format, eventFormat)
 		}
 		if entry.err != nil {

@@ -264,12 +264,16 @@ func (n *Node) instead(ctx context.Context, at place) (owner string, err error) 
 	if err == nil {
 		r, err = readRecord(e)
 	}
+	newer := n.newer(r, err)
 	switch {
-	case err != nil:
+	case err != nil && !newer:
 		return "", err
 	case r.Node == at.owner:
 		// The entry is read before: if the node comes back while this one waits, its entry has changed.
-		if err = n.dead(ctx, r.Node, r.Process); err != nil {
+		if failed := n.dead(ctx, r.Node, r.Process); failed != nil {
+			return "", failed
+		}
+		if newer { // another node of that version takes the session
 			return "", err
 		}
 	case r.Node != "":

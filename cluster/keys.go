@@ -115,7 +115,7 @@ func (n *Node) readKeys(ctx context.Context) error {
 		var r ring
 		e, err := n.State.Get(ctx, keysKey)
 		if err == nil {
-			if err = json.Unmarshal(e.Value, &r); err == nil && r.Format > ringFormat {
+			if err = json.Unmarshal(e.Value, &r); r.Format > ringFormat {
 				err = fmt.Errorf("format %d, this node knows %d: update it", r.Format, ringFormat)
 			} else if err == nil && len(r.Keys) == 0 {
 				err = errors.New("no key")

@@ -23,13 +23,14 @@ func sessionKey(path, id string) string {
 	return "session." + hex.EncodeToString(sum[:16])
 }
 
-// recordFormat is the version of record. A node does not touch what a newer version has written.
+// recordFormat is the version of record. A node does not change what a newer version has written, and forwards requests of such a session
+// to its node. It grows with the version of Data (package engine) too, as a node takes a session before it reads that.
 const recordFormat = 1
 
-// record is the value of a session in the State.
+// record is the value of a session in the State. Node means the same in each format.
 type record struct {
 	Format    int             `json:"v"`
-	Node      string          `json:"node"`
+	Node      string          `json:"node"`    // empty: it has given the session up
 	Process   string          `json:"process"` // of the node: a later process of that name has not the session
 	Principal string          `json:"principal,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`   // of the store.Session; empty: no other node can continue it
@@ -45,19 +46,28 @@ var errFormat = errors.New("a newer version of the program has opened the sessio
 // errRecord says that the State has something else in place of a record.
 var errRecord = errors.New("the record of the session in the cluster cannot be read; if that stays so, call initialize again, without Mcp-Session-Id")
 
+// readRecord decodes a record. With the error errFormat it returns the node and the process of the session.
 func readRecord(e Entry) (r record, err error) {
-	if err = json.Unmarshal(e.Value, &r); err != nil {
+	err = json.Unmarshal(e.Value, &r)
+	newer := r.Format > recordFormat // and other members may be of other types
+	if (err == nil || newer) && r.Node != "" {
+		err = Check("key", leaseKey(nodeLease(r.Node)))
+	} else if newer {
+		err = nil
+	}
+	switch {
+	case err != nil:
 		return r, fmt.Errorf("%s: %w (%w)", e.Key, errRecord, err)
-	}
-	if r.Format > recordFormat {
-		return r, fmt.Errorf("%s has format %d, this node knows %d: %w", e.Key, r.Format, recordFormat, errFormat)
-	}
-	if r.Node != "" {
-		if err = Check("key", leaseKey(nodeLease(r.Node))); err != nil {
-			return r, fmt.Errorf("%s: %w (%w)", e.Key, errRecord, err)
-		}
+	case newer:
+		return record{Node: r.Node, Process: r.Process}, fmt.Errorf("%s has format %d, this node knows %d: %w", e.Key, r.Format, recordFormat, errFormat)
 	}
 	return r, nil
+}
+
+// newer says whether the record that readRecord has returned with an error is of a newer format, and names another node. That one has
+// the session, if it has not ended.
+func (n *Node) newer(r record, err error) bool {
+	return errors.Is(err, errFormat) && r.Node != "" && r.Node != n.Name
 }
 
 // size is about how many bytes an entry has in the State.
@@ -327,7 +337,7 @@ func (n *Node) find(ctx context.Context, key string, since time.Time) (owner str
 		return "", err
 	}
 	r, err := readRecord(e)
-	if err != nil {
+	if err != nil && !n.newer(r, err) {
 		return "", err
 	}
 	if r.Node == n.Name || r.Node == "" { // of a process before this one, or of one that has retired
@@ -363,7 +373,7 @@ func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err e
 	} else if err != nil {
 		return "", err
 	}
-	if r, err = readRecord(e); err != nil {
+	if r, err = readRecord(e); err != nil && !n.newer(r, err) {
 		return "", err
 	}
 	if n.wrote(r) { // another request has taken it
@@ -406,7 +416,7 @@ func (n *Node) handOver(ctx context.Context, key string) (owner string, err erro
 		if err == nil {
 			r, err = readRecord(e)
 		}
-		if err != nil || n.wrote(r) {
+		if err != nil && !n.newer(r, err) || n.wrote(r) {
 			return n.Name, err
 		}
 		n.owners.give(key) // another request has given it up at the same moment
@@ -487,7 +497,9 @@ func (n *Node) change(ctx context.Context, key string, f func(context.Context, E
 			e, err = Entry{Key: key}, nil
 			r, mine = n.owners.entry(key)
 		} else if err == nil {
-			r, err = readRecord(e)
+			if r, err = readRecord(e); errors.Is(err, errFormat) { // a node of a newer version has taken it
+				return nil
+			}
 			mine = err == nil && n.wrote(r)
 		}
 		if mine {
@@ -547,6 +559,10 @@ const verifying = 16
 
 func (n *Node) verifyOne(ctx context.Context, key string) error {
 	kept, err := n.putAgain(ctx, key)
+	if errors.Is(err, errRecord) { // then the session is lost, and not the node
+		n.Logger.Warn("a session was lost", "err", err)
+		kept, err = false, nil
+	}
 	if err != nil || kept {
 		return err
 	}

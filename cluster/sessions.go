@@ -147,7 +147,7 @@ func (s *sessions) GetSession(ctx context.Context, id string) (store.Session, bo
 	}
 	r, err := readRecord(e)
 	switch {
-	case err != nil:
+	case err != nil && !n.newer(r, err):
 		return store.Session{}, false, err
 	case !n.wrote(r): // another node has taken it since the request was found to be for this one
 		return store.Session{}, false, ErrOwner

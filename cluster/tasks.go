@@ -138,11 +138,11 @@ func (s *tasks) write(ctx context.Context, t store.Task, key string, value []byt
 
 // readTask decodes a task.
 func readTask(e Entry) (r taskRecord, err error) {
-	if err = json.Unmarshal(e.Value, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", e.Key, err)
-	}
-	if r.Format > taskFormat {
+	if err = json.Unmarshal(e.Value, &r); r.Format > taskFormat { // whatever its other members are
 		return r, fmt.Errorf("%s has format %d, this node knows %d: update this node", e.Key, r.Format, taskFormat)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", e.Key, err)
 	}
 	return r, nil
 }

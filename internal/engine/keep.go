@@ -53,7 +53,8 @@ func (k *Keeping) Noted(ctx context.Context) {
 // Lost implements [note.Continuable].
 func (k *Keeping) Lost() []string { return k.lost }
 
-// stateFormat is the version of sessionState. An older program refuses a newer one.
+// stateFormat is the version of sessionState. An older program refuses a newer one. The format of the record around it (package cluster) grows
+// with it.
 const stateFormat = 1
 
 // sessionState is what another process needs to continue a session.
