@@ -369,6 +369,9 @@ func (m *Member) List(ctx context.Context) (*steer.NodeList, error) {
 				list.Warnings = append(list.Warnings, fmt.Sprintf("node %s: %v", name, err))
 			}
 			n := steer.Node{Name: name, State: of.State, Version: of.Version, URL: of.URL, Since: of.Since, Sessions: of.Sessions}
+			if n.State == "" {
+				n.State = steer.NotRead
+			}
 			switch {
 			case !slices.Contains(seen, name):
 				n.State, n.Sessions = steer.NotSeen, 0

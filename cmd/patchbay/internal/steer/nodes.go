@@ -34,7 +34,7 @@ type NodeList struct {
 // Node is the state of a node.
 type Node struct {
 	Name     string    `json:"name"`
-	State    string    `json:"state"` // as in a report, or draining, or NotSeen
+	State    string    `json:"state"` // as in a report, or draining, NotSeen or NotRead
 	Version  string    `json:"version,omitempty"`
 	URL      string    `json:"url,omitempty"` // for clients
 	Since    time.Time `json:"since,omitzero"`
@@ -43,6 +43,9 @@ type Node struct {
 
 // NotSeen is the state of a node that has ended without a word, or cannot be reached.
 const NotSeen = "not seen"
+
+// NotRead is the state of a node of a newer version, which says it in a format that this one does not know.
+const NotRead = "unknown"
 
 // Drained says what a request to drain a node has done.
 type Drained struct {
