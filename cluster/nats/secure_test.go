@@ -43,9 +43,13 @@ func TestMain(m *testing.M) {
 
 // external serves until its input ends, and prints its address.
 func external(dir string) error {
-	s, err := server.NewServer(&server.Options{
+	opts := &server.Options{
 		Host: "127.0.0.1", Port: -1, Username: "patchbay", Password: "right", JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-	})
+	}
+	if err := secured(opts, dir); err != nil {
+		return err
+	}
+	s, err := server.NewServer(opts)
 	if err != nil {
 		return err
 	}
@@ -62,8 +66,14 @@ func external(dir string) error {
 // process runs a server in another process, and returns its address.
 func process(t *testing.T) string {
 	t.Helper()
+	return processIn(t, t.TempDir())
+}
+
+// processIn is process with a folder, which may have what secured reads.
+func processIn(t *testing.T, dir string) string {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "NATS_TEST_SERVER="+t.TempDir())
+	cmd.Env = append(os.Environ(), "NATS_TEST_SERVER="+dir)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
