@@ -55,7 +55,7 @@ func TryAcquire(ctx context.Context, s State, name, node string, ttl time.Durati
 	}
 	l.fence, l.version, l.until = version, version, begin.Add(l.safe())
 	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go l.renew(ctx)
+	go l.renew(ctx, max(0, ttl/3-time.Since(begin)))
 	return l, nil
 }
 
@@ -113,11 +113,11 @@ func (l *Lease) safe() time.Duration { return l.ttl * 9 / 10 }
 // overdue is how long a lease that is not renewed looks held to others, by their clocks.
 func overdue(ttl time.Duration) time.Duration { return ttl * 11 / 10 }
 
-// renew keeps the lease until ctx ends or it is lost.
-func (l *Lease) renew(ctx context.Context) {
+// renew keeps the lease until ctx ends or it is lost. The first renewal begins after a time.
+func (l *Lease) renew(ctx context.Context, first time.Duration) {
 	defer close(l.done)
 	defer close(l.lost)
-	wait := time.NewTimer(l.ttl / 3)
+	wait := time.NewTimer(first)
 	defer wait.Stop()
 	for {
 		select {
@@ -145,6 +145,7 @@ func (l *Lease) renew(ctx context.Context) {
 			l.mu.Lock()
 			l.version, l.until = version, begin.Add(l.safe())
 			l.mu.Unlock()
+			next = max(0, next-time.Since(begin)) // a State may be slow
 		case ctx.Err() != nil, errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !time.Now().Before(until):
 			return
 		default:
