@@ -308,7 +308,7 @@ func upgraded(t *testing.T, newer string) {
 	m := &mixture{book: &ledger{path: filepath.Join(t.TempDir(), "ledger")}, newer: newer}
 	url := m.book.serve(t)
 	mcp.AddTool(m.book.server, mcp.Tool{Name: "later", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(context.Context, struct{}) (string, error) { return "done later", nil })
-	m.nodes = threeNodes(t, map[string]any{"ledger": map[string]any{"url": url}})
+	m.nodes = threeNodes(t, map[string]any{"ledger": map[string]any{"url": url}, "asking": map[string]any{"url": daysServer(t)}})
 	for _, n := range m.nodes {
 		n.begin(t)
 	}
@@ -321,13 +321,16 @@ func upgraded(t *testing.T, newer string) {
 	m.roll(t, 2)
 	older, now := m.nodes[:2], m.nodes[2]
 	m.listed(t, older[0], now)
+	m.asks(t)
 	m.tasks(t, older[0], now)
 	m.killed(t, older, now)
 	m.stopped(t, older[0], now)
 	m.roll(t, 1)
+	m.asks(t)
 	for _, n := range m.nodes { // one of the older version
 		visit(t, n).goesOn(t, "a session that was opened at "+n.name, m.nodes)
 	}
+	m.taken(t, m.nodes[0], m.nodes[1], m.nodes[2])
 	m.roll(t, 0)
 	for _, n := range m.nodes {
 		if list := m.ready(t, n); len(list.Warnings) > 0 || list.Nodes[0].Version != newerVersion || list.Nodes[2].Version != newerVersion {
@@ -397,6 +400,31 @@ func (m *mixture) tasks(t *testing.T, older, newer *node) {
 	}
 }
 
+// asks sees that questions of calls, which are asked at one node and answered at the next one, are answered.
+func (m *mixture) asks(t *testing.T) {
+	t.Helper()
+	for _, r := range []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28} {
+		s := m.front.client(t, r)
+		for range 3 {
+			if res, err := s.CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
+				t.Errorf("%s: a question: %v, %v", r, res, err)
+			}
+		}
+	}
+}
+
+// refuses sees that an older node says of a session of a newer one that has ended what it cannot do.
+func (n *node) refuses(t *testing.T, v *roamer) {
+	t.Helper()
+	awaited(t, n.name+" refuses a session of a newer node that has ended", func() bool {
+		ok, said := v.does(t, n)
+		if ok {
+			t.Fatalf("%s goes on with a session of a newer node: %s", n.name, said)
+		}
+		return strings.HasPrefix(said, "503 ") && strings.Contains(said, newerSession)
+	})
+}
+
 // killed sees that sessions of a newer node are answered at the older ones, which do not take them when that node is killed, but leave
 // them to it.
 func (m *mixture) killed(t *testing.T, older []*node, newer *node) {
@@ -407,13 +435,7 @@ func (m *mixture) killed(t *testing.T, older []*node, newer *node) {
 	newer.cmd.Process.Kill()
 	newer.cmd.Wait()
 	for _, n := range older {
-		awaited(t, n.name+" refuses a session of a newer node that has ended", func() bool {
-			ok, said := first.does(t, n)
-			if ok {
-				t.Fatalf("%s goes on with a session of a newer node: %s", n.name, said)
-			}
-			return strings.HasPrefix(said, "503 ") && strings.Contains(said, newerSession)
-		})
+		n.refuses(t, first)
 	}
 	second.goesOn(t, "a session of an older node, without the newer one", older)
 	newer.as(t, m.newer)
@@ -422,6 +444,21 @@ func (m *mixture) killed(t *testing.T, older []*node, newer *node) {
 	newer.goesOnWith(t, first)
 	first.goesOn(t, "a session of a newer node that has begun again", m.nodes)
 	m.ready(t, newer)
+}
+
+// taken sees that a session of a newer node that is killed goes on at another newer node, to which the older one forwards then.
+func (m *mixture) taken(t *testing.T, older, dies, takes *node) {
+	t.Helper()
+	v := visit(t, dies)
+	dies.cmd.Process.Kill()
+	dies.cmd.Wait()
+	older.refuses(t, v)
+	takes.goesOnWith(t, v)
+	v.goesOn(t, "a session that a newer node has taken", []*node{older, takes})
+	dies.as(t, m.newer)
+	dies.begin(t)
+	dies.serves(t)
+	m.ready(t, takes)
 }
 
 // goesOnWith waits until a node that has begun again goes on with a session.
