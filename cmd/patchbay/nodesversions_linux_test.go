@@ -205,8 +205,9 @@ func (m *mixture) called(t *testing.T, what string, during func()) {
 	var callers []*caller
 	for i := range 4 {
 		r := []mcp.Revision{mcp.V2025_06_18, mcp.V2026_07_28}[i%2]
-		callers = append(callers, newCaller(fmt.Sprintf("%s-%d", what, i), r, "do", long.Or(20*time.Millisecond, 100*time.Millisecond)))
-		all.Go(func() { callers[i].call(t, m.front, calling) })
+		c := newCaller(fmt.Sprintf("%s-%d", what, i), r, "do", long.Or(20*time.Millisecond, 100*time.Millisecond))
+		callers = append(callers, c)
+		all.Go(func() { c.call(t, m.front, calling) })
 	}
 	more := func(when string) {
 		t.Helper()
