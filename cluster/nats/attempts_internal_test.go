@@ -16,7 +16,7 @@ import (
 func TestAttemptsAreShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, first, last := 0, time.Duration(0), time.Duration(0)
-		err := attempts(t.Context(), func(ctx context.Context) error {
+		err := attempts(t.Context(), firstAttempt, func(ctx context.Context) error {
 			if n++; n <= 1000 {
 				return errors.New("no leader yet")
 			}
@@ -74,4 +74,29 @@ func TestTwice(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where NATS needs more than half a second for an answer, the first request finds that out, and the next ones wait for theirs.
+func TestAttemptsOfSlowNATS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c state
+		for i, want := range []struct {
+			attempts int
+			took     time.Duration
+		}{{3, time.Second/2 + time.Second*9/16 + time.Second*6/10 + 2*settle}, {1, time.Second * 6 / 10}, {1, time.Second * 6 / 10}} {
+			n, begin := 0, time.Now()
+			err := c.attempts(t.Context(), func(ctx context.Context) error {
+				n++
+				select {
+				case <-time.After(600 * time.Millisecond):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+			if took := time.Since(begin); err != nil || n != want.attempts || took != want.took {
+				t.Errorf("request %d: %d attempts in %v, %v; want %d in %v", i, n, took, err, want.attempts, want.took)
+			}
+		}
+	})
 }

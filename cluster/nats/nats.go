@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -53,8 +54,9 @@ type state struct {
 	js       jetstream.JetStream
 	config   jetstream.StreamConfig
 	stream   jetstream.Stream
-	subjects string     // what those of the keys begin with
-	making   sync.Mutex // is held while the stream is made again
+	subjects string       // what those of the keys begin with
+	making   sync.Mutex   // is held while the stream is made again
+	took     atomic.Int64 // how long the last attempt took that was answered; see time.Duration
 }
 
 // Recent returns a State for what may be lost, [cluster.Node.Events]: it has 64 MiB of NATS for all nodes, or as much as NATS can reserve, and the oldest
@@ -99,7 +101,7 @@ func Open(ctx context.Context, nc *nats.Conn, opts Options) (*Cluster, error) {
 			c.config.Replicas = 3
 		}
 	}
-	err = attempts(ctx, func(ctx context.Context) (err error) {
+	err = attempts(ctx, firstAttempt, func(ctx context.Context) (err error) {
 		c.stream, err = js.CreateOrUpdateStream(ctx, c.config)
 		if refused := (*jetstream.APIError)(nil); errors.As(err, &refused) && strings.Contains(refused.Description, "storage type") {
 			c.stream, err = js.Stream(ctx, c.config.Name) // it stays where it is
@@ -135,7 +137,7 @@ func (c *Cluster) openRecent(ctx context.Context, name string) *state {
 	r.config.Subjects, r.config.Discard, r.config.SubjectDeleteMarkerTTL = []string{r.subjects + ">"}, jetstream.DiscardOld, 0
 	r.config.MaxAge = eventmemory.MaxAge
 	for r.config.MaxBytes = mostRecent; r.config.MaxBytes >= leastRecent; r.config.MaxBytes /= 4 {
-		err := attempts(ctx, func(ctx context.Context) (err error) {
+		err := attempts(ctx, firstAttempt, func(ctx context.Context) (err error) {
 			if r.stream, err = c.js.Stream(ctx, r.config.Name); errors.Is(err, jetstream.ErrStreamNotFound) {
 				r.stream, err = c.js.CreateStream(ctx, r.config)
 			}
@@ -162,10 +164,15 @@ const (
 )
 
 // attempts is attempts for what needs the stream. Servers that were all restarted have lost it, if it was in memory: then it is made
-// again, without what was in it.
+// again, without what was in it. Where NATS is slow, the first attempt waits for three times as long as the last one took that was answered.
 func (c *state) attempts(ctx context.Context, f func(ctx context.Context) error) error {
-	return attempts(ctx, func(ctx context.Context) error {
+	first := min(max(firstAttempt, 3*time.Duration(c.took.Load())), lastAttempt)
+	return attempts(ctx, first, func(ctx context.Context) error {
+		begin := time.Now()
 		err := f(ctx)
+		if err == nil || final(err) {
+			c.took.Store(int64(time.Since(begin)))
+		}
 		if (errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)) && c.making.TryLock() {
 			defer c.making.Unlock()
 			_, _ = c.js.CreateStream(ctx, c.config) // the next attempt tells
@@ -174,14 +181,21 @@ func (c *state) attempts(ctx context.Context, f func(ctx context.Context) error)
 	})
 }
 
-// attempts calls f until it works, cannot work, or ctx ends. NATS leaves requests without an answer while it has no leader, so that
-// the first attempt lasts half a second at most, and each one after an attempt without an answer an eighth longer, up to two seconds.
-func attempts(ctx context.Context, f func(ctx context.Context) error) error {
-	for d := time.Second / 2; ; {
+const (
+	// firstAttempt is how long the first one mostly waits for an answer: NATS leaves requests without one while it has no leader.
+	firstAttempt = time.Second / 2
+	// lastAttempt bounds later ones.
+	lastAttempt = 2 * time.Second
+)
+
+// attempts calls f until it works, cannot work, or ctx ends. The first attempt lasts as long as first at most, and each one after an attempt
+// without an answer an eighth longer, up to lastAttempt.
+func attempts(ctx context.Context, first time.Duration, f func(ctx context.Context) error) error {
+	for d := first; ; {
 		try, stop := context.WithTimeout(ctx, d)
 		err := f(try)
 		if try.Err() != nil {
-			d = min(d+d/8, 2*time.Second)
+			d = min(d+d/8, lastAttempt)
 		}
 		stop()
 		switch {
