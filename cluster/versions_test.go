@@ -13,16 +13,6 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 )
 
-// become waits until something is so.
-func become(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not so within %v: %s", patience, what)
-		}
-	}
-}
-
 // rewritten replaces the record of the one session by what change makes of it, and returns that.
 func rewritten(t *testing.T, m *cluster.Memory, change func(record map[string]any)) cluster.Entry {
 	t.Helper()
@@ -117,7 +107,7 @@ func TestBackBesideNewer(t *testing.T) {
 			written := rewritten(t, m, change)
 			const key = "lease.node.n0"
 			var before []byte
-			become(t, "the lease of n0 is lost", func() bool {
+			await(t, "the lease of n0 is lost", func() bool {
 				e, err := m.Get(t.Context(), key)
 				if err != nil {
 					t.Fatal(err)
@@ -125,11 +115,11 @@ func TestBackBesideNewer(t *testing.T) {
 				before = e.Value
 				return m.Delete(t.Context(), key, e.Version) == nil // it may just have been renewed
 			})
-			become(t, "n0 has taken another lease", func() bool {
+			await(t, "n0 has taken another lease", func() bool {
 				e, err := m.Get(t.Context(), key)
 				return err == nil && !bytes.Equal(e.Value, before)
 			})
-			become(t, "n0 is back", func() bool { return nodes[0].Check() == nil })
+			await(t, "n0 is back", func() bool { return nodes[0].Check() == nil })
 			if e, err := m.Get(t.Context(), written.Key); err != nil || e.Version != written.Version {
 				t.Errorf("the record is %+v, %v; it was %+v", e, err, written)
 			}
