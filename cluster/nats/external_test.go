@@ -122,18 +122,20 @@ func TestExternalSecure(t *testing.T) {
 				}
 				return all
 			}
-			suite.State(t, func(t *testing.T) (all []cluster.State) {
-				for _, c := range members(t, 2) {
-					all = append(all, c)
-				}
-				return all
-			})
-			suite.Bus(t, func(t *testing.T) (all []cluster.Bus) {
-				for _, c := range members(t, 2) {
-					all = append(all, c)
-				}
-				return all
-			})
+			if tc.listen == "" {
+				suite.State(t, func(t *testing.T) (all []cluster.State) {
+					for _, c := range members(t, 2) {
+						all = append(all, c)
+					}
+					return all
+				})
+				suite.Bus(t, func(t *testing.T) (all []cluster.Bus) {
+					for _, c := range members(t, 2) {
+						all = append(all, c)
+					}
+					return all
+				})
+			}
 			suite.Nodes(t, func(t *testing.T) (states []cluster.State, buses []cluster.Bus) {
 				for _, c := range members(t, 3) {
 					states, buses = append(states, c), append(buses, c)
