@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/patchbay-dev/patchbay/internal/jsonx"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/internal/wirecheck"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -22,13 +23,24 @@ func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(trace.Fram
 	c := &checked{t: t, rev: rev, check: newChecker(rev)}
 	t.Cleanup(c.close)
 	return func(f trace.Frame) {
-		if f.Message() {
+		if f.Message() && !refusal(&f) {
 			c.frame((f.Dir == trace.Out) == fromClient, f.Msg)
 		}
 		if next != nil {
 			next(f)
 		}
 	}
+}
+
+// refusal reports whether a frame is the body of an HTTP status that refuses a notification or a response, such as one that comes after its
+// session was closed: the error has no id then (basic/transports, section "Sending Messages to the Server").
+func refusal(f *trace.Frame) bool {
+	if f.HTTP == nil || f.HTTP.Status < 400 {
+		return false
+	}
+	_, id := jsonx.Lookup(f.Msg, "id")
+	_, failed := jsonx.Lookup(f.Msg, "error")
+	return failed && !id
 }
 
 // newChecker returns a checker that knows the official extensions too.

@@ -406,3 +406,17 @@ func TestOwnUpdateFlag(t *testing.T) {
 	set("false")
 	write() // compares
 }
+
+// An error without an id is what a server may answer to a notification, with a status of HTTP, and nothing else.
+func TestCheckOfRefusals(t *testing.T) {
+	for status, want := range map[int]int{404: 0, 200: 1} {
+		errs := fake(t, func(t testing.TB) {
+			mcptest.Check(t, mcp.V2025_03_26, true, nil)(trace.Frame{
+				Dir: trace.In, Kind: trace.KindMessage, HTTP: &trace.HTTP{Status: status}, Msg: []byte(`{"jsonrpc":"2.0","error":{"code":-32600,"message":"the session has ended"}}`),
+			})
+		})
+		if len(errs) != want {
+			t.Errorf("status %d: %q", status, errs)
+		}
+	}
+}
