@@ -506,3 +506,28 @@ func TestUnknownWhileItMoves(t *testing.T) {
 	}
 	f.on(t, id, "n1", 0, 1)
 }
+
+// A node whose renewal is late waits for it before it does something for a session, and gives up when the name is lost.
+func TestOwnWaitsForARenewal(t *testing.T) {
+	t.Parallel()
+	for _, comes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := twoNodes(t)
+			f.states[0].hook(func(string, string) error { return errors.New("no answer") })
+			for f.nodes[0].Check() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if comes {
+				time.AfterFunc(time.Second/2, func() { f.states[0].hook(func(string, string) error { return nil }) })
+			}
+			begin := time.Now()
+			err := f.nodes[0].Own(t.Context())
+			if took := time.Since(begin); (err == nil) != comes || !comes && !errors.Is(err, cluster.ErrOwner) || took < time.Second/2 || took > time.Second {
+				t.Errorf("the renewal comes: %v; %v after %v", comes, err, took)
+			}
+			for _, n := range f.nodes {
+				f.die(n)
+			}
+		})
+	}
+}

@@ -80,7 +80,7 @@ const (
 	// presence is how long a node that has died keeps its name.
 	presence = 3 * time.Second
 	// missing is how long a node whose name is not renewed counts as alive for others that want its sessions, by their clocks.
-	missing = presence - presence/12
+	missing = presence - presence/24
 )
 
 // Join makes the node known to the others. If a node of that name has just died, Join waits for its lease to end, at most as long
@@ -360,7 +360,7 @@ var errNotJoined = errors.New("the node has not joined the others: call Join of 
 
 // margin is how long a lease must still be held when something is begun that only its holder may do. With what Lease.safe leaves, others
 // take its sessions a second later at the earliest, when it is missing.
-const margin = 950 * time.Millisecond
+const margin = 825 * time.Millisecond
 
 // owns says whether no other node can have taken the sessions of this one.
 func (n *Node) owns() bool {
@@ -375,6 +375,26 @@ func (n *Node) Check() error {
 		return ErrOwner
 	}
 	return nil
+}
+
+// Own is Check, except that it waits while a renewal of the name is only late, for less than a second.
+func (n *Node) Own(ctx context.Context) error {
+	for {
+		lease := n.lease.Load()
+		switch {
+		case lease == nil:
+			return ErrOwner
+		case lease.HeldFor(margin):
+			return nil
+		case !lease.Held():
+			return ErrOwner
+		}
+		select {
+		case <-ctx.Done():
+			return ErrOwner
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // stay takes the name again when its lease was lost: the State could not be reached for a while.

@@ -48,9 +48,9 @@ type Gateway struct {
 	Lock func(ctx context.Context, server string) (Lock, error)
 
 	// Owned is asked right before a request of a session goes to a server, each time that it is sent, but not for one that only reads. If
-	// it returns an error, nothing is sent: of gateways that appear as one, another one may have the session by now. Check of a cluster.Node
+	// it returns an error, nothing is sent: of gateways that appear as one, another one may have the session by now. Own of a cluster.Node
 	// is one. Nil: no other one can have it.
-	Owned func() error
+	Owned func(ctx context.Context) error
 
 	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for
 	// a server of Run, or up to 3 seconds for its start; later answers are announced as a change.

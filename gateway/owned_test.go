@@ -23,7 +23,7 @@ func TestOwnedRightBeforeTheServer(t *testing.T) {
 				mcp.AddTool(s, mcp.Tool{Name: "run"}, func(context.Context, struct{}) (string, error) { runs.Add(1); return "done", nil })
 			}}
 			var away atomic.Bool
-			g := &gateway.Gateway{Name: "gw", Owned: func() error {
+			g := &gateway.Gateway{Name: "gw", Owned: func(context.Context) error {
 				if away.Load() {
 					return errors.New("the owner has changed")
 				}

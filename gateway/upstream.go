@@ -335,7 +335,7 @@ func (g *Gateway) owned(ctx context.Context, method string) error {
 	if g.Owned == nil || revision.Reads(method) || clientOf(ctx).session == nil {
 		return nil
 	}
-	if err := g.Owned(); err != nil {
+	if err := g.Owned(ctx); err != nil {
 		return unsent{mcp.Errorf(jsonrpc.CodeInternal, "%s. Nothing was sent to the server; try again", err)}
 	}
 	return nil

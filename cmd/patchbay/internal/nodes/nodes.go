@@ -410,12 +410,12 @@ func (m *Member) Limits() *limit.Group {
 
 // Owned returns the check for [gateway.Gateway]: for a session that another node may have, nothing is sent to a server; nil: this process
 // is alone.
-func (m *Member) Owned() func() error {
+func (m *Member) Owned() func(context.Context) error {
 	if m == nil {
 		return nil
 	}
-	return func() error {
-		if err := m.node.Check(); err != nil {
+	return func(ctx context.Context) error {
+		if err := m.node.Own(ctx); err != nil {
 			return errors.New(strings.TrimPrefix(err.Error(), "cluster: "))
 		}
 		return nil
