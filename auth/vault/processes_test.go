@@ -223,7 +223,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	long, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	long, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	unlock, err := v.Lock(long, "x")
 	if err != nil {
