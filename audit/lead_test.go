@@ -44,6 +44,7 @@ func TestLead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := opened(t, Options{Sync: sync})
 			w.several = false // a lone caller gives its lines to the goroutine, which has not begun, after holdTime
+			w.looks = true    // and each caller after leadTime, but for this
 			if sync == SyncGroup && !w.disk.ready() {
 				finished(t, w, 0) // Windows does not remove an open file
 				t.Skip("the kernel does not take requests: " + runtime.GOOS)

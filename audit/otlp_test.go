@@ -117,7 +117,7 @@ func TestExportURL(t *testing.T) {
 	for _, url := range []string{"", "localhost:4318", "/v1/logs", "ftp://collector", "http://"} {
 		begun := time.Now()
 		_, err := (&audit.OTLP{URL: url}).Export(t.Context(), some(1))
-		if err == nil || !strings.Contains(err.Error(), "such as http://localhost:4318") || time.Since(begun) > 2*time.Second {
+		if err == nil || !strings.Contains(err.Error(), "such as http://localhost:4318") || time.Since(begun) > 20*time.Second {
 			t.Errorf("URL %q: %v", url, err)
 		}
 	}

@@ -67,7 +67,7 @@ func TestPipeIsNotALog(t *testing.T) {
 		if err != nil || len(r.Faults) != 1 || r.Faults[0].Kind != audit.NotFile || r.Faults[0].File != rotated {
 			t.Errorf("%s: %v, %+v", name, err, r)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for e, err := range audit.Follow(ctx, path, 0) {
 			if err != nil || e.Seq == 2 {
 				cancel()
