@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	mcp.AddTool(srv, mcp.Tool{Name: "wait"}, func(ctx context.Context, in struct {
 		File string `json:"file"`
 	}) (string, error) {
+		if err := os.WriteFile(in.File+".begun", nil, 0o600); err != nil {
+			return "", err
+		}
 		for ctx.Err() == nil {
 			if _, err := os.Stat(in.File); err == nil {
 				return fmt.Sprint(os.Getpid(), " ", os.Args[1:]), nil
@@ -169,6 +172,7 @@ func TestWatchRestarts(t *testing.T) {
 		}
 		slow <- res.Text()
 	}()
+	soon(t, "the call begins", func() bool { _, err := os.Stat(release + ".begun"); return err == nil }) // else the new process may get it
 	put(t, "22", dir, "src", "other.txt")
 	put(t, "22", dir, "src", "a.js")
 	if got := <-notes; got != "s: restarting, because src/a.js has changed" {
