@@ -61,7 +61,7 @@ func child(t *testing.T, kind string) (*gateway.Gateway, <-chan gateway.Status) 
 
 func wantState(t *testing.T, states <-chan gateway.Status, want gateway.State, reason string) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case s := <-states:

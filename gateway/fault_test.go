@@ -97,7 +97,7 @@ func failedRequestFailsAlone(t *testing.T, rev mcp.Revision, share gateway.Share
 		waited <- text(t.Context(), other, "web_wait", "")
 	}()
 	<-begun
-	limit, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	limit, stop := context.WithTimeout(t.Context(), 40*time.Second)
 	defer stop()
 	if res, err := s.CallTool(limit, "web_echo", numbered{"break it"}); err == nil || limit.Err() != nil {
 		t.Errorf("the call that is broken = %v, %v", res, err)

@@ -216,7 +216,7 @@ func TestListenersAreToldOfServersAndTheirChanges(t *testing.T) {
 	daily := newsServer("daily")
 	g := newGateway(t, map[string]mcp.Handler{"daily": daily}, "daily")
 	s := mcptest.Connect(t, &mcp.Server{Name: "gw", Version: "1", Handler: g}, &mcp.Client{Name: "c", Version: "1"}, mcp.V2026_07_28)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	listening := startListening(ctx, t, s, "weekly://front", "daily://item/7")
 	listening.want("notifications/subscriptions/acknowledged")
@@ -377,7 +377,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 	})
 	g := newGateway(t, map[string]mcp.Handler{"deaf": deaf, "daily": newsServer("daily")}, "deaf", "daily")
 	for _, rev := range mcp.Revisions() {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for e, err := range connect(t, g, rev).Watch(ctx, "deaf://page", "daily://front") {
 			var rpc *mcp.Error
 			switch {
