@@ -69,7 +69,7 @@ func TestCallsAtAHungReplica(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	frozen.Store(true)
 	var looks, pays sync.WaitGroup
-	var atB, ended atomic.Int64
+	var atB atomic.Int64
 	for range 20 {
 		looks.Go(func() {
 			if res, err := s.CallTool(ctx, "work_look", nil); err != nil || res.Text() != "b" {
@@ -82,7 +82,6 @@ func TestCallsAtAHungReplica(t *testing.T) {
 			} else if ctx.Err() == nil {
 				t.Errorf("a call that may have run: %v", err)
 			}
-			ended.Add(1)
 		})
 	}
 	kinds := map[string]bool{}
@@ -90,7 +89,7 @@ func TestCallsAtAHungReplica(t *testing.T) {
 		select {
 		case tool := <-waiting:
 			kinds[tool] = true
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("only these calls hang: %v", kinds)
 		}
 	}
@@ -99,8 +98,8 @@ func TestCallsAtAHungReplica(t *testing.T) {
 	if !group.Status()[0].Breaker.Open {
 		t.Error("the breaker is closed")
 	}
-	if n := ended.Load(); n == 20 || n != atB.Load() {
-		t.Errorf("%d calls that may have run have ended, %d of them at the replica that works", n, atB.Load())
+	if atB.Load() == 20 {
+		t.Error("all calls that may have run have ended at the replica that works")
 	}
 	cancel()
 	pays.Wait()

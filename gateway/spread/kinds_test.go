@@ -17,6 +17,7 @@ import (
 // kinds adds to a replica what is more than one request and one answer.
 func (b *box) kinds() {
 	b.srv.Tasks = mcp.TaskConfig{Poll: 10 * time.Millisecond}
+	b.begun = make(chan bool)
 	mcp.AddTool(b.srv, mcp.Tool{Name: "job", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(ctx context.Context, _ struct{}) (string, error) {
 		time.Sleep(50 * time.Millisecond) // so that it is read before it ends
 		return "done by " + b.name, nil
@@ -41,7 +42,10 @@ func (b *box) kinds() {
 		return b.name, nil
 	})
 	mcp.AddTool(b.srv, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ struct{}) (string, error) {
-		b.asked.Store("wait begun", true)
+		select {
+		case b.begun <- true:
+		case <-ctx.Done():
+		}
 		<-ctx.Done()
 		b.asked.Store("wait canceled", true)
 		return "", ctx.Err()
@@ -92,7 +96,7 @@ func restarts(t *testing.T, group *spread.Group) (stop func()) {
 
 // within bounds a request.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -166,14 +170,21 @@ func TestProgressAndCancelOverReplicas(t *testing.T) {
 		stop()
 		for name, box := range boxes {
 			eventually(t, "a call of "+name+" is canceled", func() bool {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				ctx, cancel := context.WithCancel(within(t))
 				defer cancel()
+				go func() {
+					select {
+					case <-boxes["a"].begun:
+					case <-boxes["b"].begun:
+					case <-ctx.Done():
+					}
+					cancel()
+				}()
 				if _, err := s.CallTool(ctx, "work_wait", nil); err == nil {
 					t.Error("a call that was canceled has a result")
 				}
-				_, begun := box.asked.Load("wait begun")
 				_, ended := box.asked.Load("wait canceled")
-				return begun && ended
+				return ended
 			})
 		}
 	})

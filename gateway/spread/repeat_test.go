@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/patchbay-dev/patchbay/gateway"
 	"github.com/patchbay-dev/patchbay/gateway/spread"
@@ -33,11 +33,12 @@ func TestLostCall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := newBox(t, "a"), newBox(t, "b")
-			runs := make(chan *box, 10)
+			var runs atomic.Int64
+			first := make(chan *box, 1)
 			for _, box := range []*box{a, b} {
 				mcp.AddTool(box.srv, mcp.Tool{Name: "book", Annotations: tt.hints}, func(ctx context.Context, _ struct{}) (string, error) {
-					runs <- box
-					if len(runs) == 1 { // the first run
+					if runs.Add(1) == 1 {
+						first <- box
 						<-ctx.Done()
 						return "", ctx.Err()
 					}
@@ -53,32 +54,24 @@ func TestLostCall(t *testing.T) {
 				_, err := call(t, s, "work_which")
 				return err == nil && a.calls.Load() > 0 && b.calls.Load() > 0
 			})
-			time.AfterFunc(0, func() {
-				eventuallyRun(runs)
-				if len(runs) == 1 {
-					first := <-runs
-					runs <- first
-					first.kill()
+			go func() {
+				select {
+				case box := <-first:
+					box.kill()
+				case <-t.Context().Done():
 				}
-			})
+			}()
 			text := ""
 			res, err := s.CallTool(t.Context(), "work_book", nil, tt.opts...)
 			if err == nil {
 				text = res.Text()
 			}
 			switch {
-			case tt.repeats && (err != nil || text != "booked" || len(runs) != 2):
-				t.Errorf("%q, %v, after %d runs; want one more run", text, err, len(runs))
-			case !tt.repeats && (err == nil || !strings.Contains(err.Error(), "the tool may or may not have run") || len(runs) != 1):
-				t.Errorf("%q, %v, after %d runs; want an unknown outcome", text, err, len(runs))
+			case tt.repeats && (err != nil || text != "booked" || runs.Load() != 2):
+				t.Errorf("%q, %v, after %d runs; want one more run", text, err, runs.Load())
+			case !tt.repeats && (err == nil || !strings.Contains(err.Error(), "the tool may or may not have run") || runs.Load() != 1):
+				t.Errorf("%q, %v, after %d runs; want an unknown outcome", text, err, runs.Load())
 			}
 		})
-	}
-}
-
-// eventuallyRun waits for the first run.
-func eventuallyRun(runs chan *box) {
-	for len(runs) == 0 {
-		time.Sleep(time.Millisecond)
 	}
 }
