@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -24,7 +25,6 @@ import (
 // session any more. It counts what it gets, by method.
 type restarting struct {
 	make func(generation int) *mcp.Server
-	web  *httptest.Server
 
 	now  atomic.Pointer[mcp.Server]
 	mu   sync.Mutex
@@ -32,13 +32,12 @@ type restarting struct {
 	seen map[string]int // guarded by mu
 }
 
-func startRestarting(t testing.TB, newServer func(int) *mcp.Server) (*restarting, string) {
+// startRestarting returns a server in memory, and a client for it. A session is renewed, and is told of, within
+// fractions of a second, so the tests have a clock of their own.
+func startRestarting(t testing.TB, newServer func(int) *mcp.Server) (*restarting, *http.Client) {
 	r := &restarting{make: newServer, seen: map[string]int{}}
 	r.restart()
-	r.web = httptest.NewUnstartedServer(r)
-	r.web.Start()
-	t.Cleanup(func() { r.web.CloseClientConnections(); r.web.Close() })
-	return r, r.web.URL
+	return r, webInMemory(t, r)
 }
 
 func (r *restarting) restart() {
@@ -77,11 +76,11 @@ func (r *restarting) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // them run once. Calls at the same time share the new session, which has the log level and the
 // subscriptions of the old.
 func TestSessionIsOpenedAgain(t *testing.T) {
+	mcptest.LeakCheck(t)
 	for _, rev := range []mcp.Revision{mcp.V2025_03_26, mcp.V2025_06_18, mcp.V2025_11_25} {
-		t.Run(string(rev), func(t *testing.T) {
-			mcptest.LeakCheck(t)
+		synctestRun(t, string(rev), func(t *testing.T) {
 			var ran, logged atomic.Int64
-			r, url := startRestarting(t, func(gen int) *mcp.Server {
+			r, web := startRestarting(t, func(gen int) *mcp.Server {
 				s := library()
 				s.Version = fmt.Sprint(gen)
 				mcp.AddTool(s, mcp.Tool{Name: "run"}, func(ctx context.Context, _ struct{}) (string, error) {
@@ -91,8 +90,8 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 				})
 				return s
 			})
-			c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{rev}, LogLevel: slog.LevelDebug}
-			s, err := c.Dial(t.Context(), url)
+			c := &mcp.Client{Name: "c", HTTPClient: web, Version: "1", Revisions: []mcp.Revision{rev}, LogLevel: slog.LevelDebug}
+			s, err := c.Dial(t.Context(), "http://127.0.0.1/mcp")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,8 +149,8 @@ func TestSessionIsOpenedAgain(t *testing.T) {
 // F3: the loss of state that a server kept for a session over HTTP is always reported, whatever
 // discovers it, and no loss is reported where the server kept nothing.
 func TestSessionIsNotLostInSilence(t *testing.T) {
-	read := func(s *mcp.Session) error { _, err := s.ReadResource(t.Context(), "lib:text"); return err }
-	run := func(s *mcp.Session) error { _, err := s.CallTool(t.Context(), "run", nil); return err }
+	read := func(s *mcp.Session) error { _, err := s.ReadResource(context.Background(), "lib:text"); return err }
+	run := func(s *mcp.Session) error { _, err := s.CallTool(context.Background(), "run", nil); return err }
 	type step struct {
 		name string
 		do   func(*mcp.Session) error
@@ -166,16 +165,16 @@ func TestSessionIsNotLostInSilence(t *testing.T) {
 		{"only reads before", []step{{"read", read, false}}, []step{{"run", run, false}, {"run", run, false}}},
 		{"nothing before", nil, []step{{"run", run, false}}},
 	}
+	mcptest.LeakCheck(t)
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			mcptest.LeakCheck(t)
-			r, url := startRestarting(t, func(int) *mcp.Server {
+		synctestRun(t, tt.name, func(t *testing.T) {
+			r, web := startRestarting(t, func(int) *mcp.Server {
 				s := library()
 				mcp.AddTool(s, mcp.Tool{Name: "run"}, func(context.Context, struct{}) (string, error) { return "", nil })
 				return s
 			})
-			c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
-			s, err := c.Dial(t.Context(), url)
+			c := &mcp.Client{Name: "c", HTTPClient: web, Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
+			s, err := c.Dial(t.Context(), "http://127.0.0.1/mcp")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,21 +203,23 @@ func TestSessionIsNotLostInSilence(t *testing.T) {
 // A session that only listens is opened again too, when its stream is refused.
 func TestListeningSessionIsOpenedAgain(t *testing.T) {
 	mcptest.LeakCheck(t)
-	r, url := startRestarting(t, func(int) *mcp.Server { return library() })
-	c := &mcp.Client{Name: "c", Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
-	s, err := c.Dial(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	events := watching(t, t.Context(), s, "lib:text")
-	r.restart()
-	expect(t, events, "resources/updated lib:text", "prompts/list_changed ", "resources/list_changed ") // it lacks tools
-	if n, l := r.count("initialize"), r.count("resources/subscribe"); n != 2 || l != 2 {
-		t.Errorf("%d times initialize, %d times subscribe, want 2 of each", n, l)
-	}
-	r.now.Load().ResourceUpdated("lib:text")
-	expect(t, events, "resources/updated lib:text")
+	synctest.Test(t, func(t *testing.T) {
+		r, web := startRestarting(t, func(int) *mcp.Server { return library() })
+		c := &mcp.Client{Name: "c", HTTPClient: web, Version: "1", Revisions: []mcp.Revision{mcp.V2025_11_25}}
+		s, err := c.Dial(t.Context(), "http://127.0.0.1/mcp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		events := watching(t, t.Context(), s, "lib:text")
+		r.restart()
+		expect(t, events, "resources/updated lib:text", "prompts/list_changed ", "resources/list_changed ") // it lacks tools
+		if n, l := r.count("initialize"), r.count("resources/subscribe"); n != 2 || l != 2 {
+			t.Errorf("%d times initialize, %d times subscribe, want 2 of each", n, l)
+		}
+		r.now.Load().ResourceUpdated("lib:text")
+		expect(t, events, "resources/updated lib:text")
+	})
 }
 
 // A session that is lost again before it was used ends the Session: no server makes a client

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -132,42 +133,44 @@ func TestTaskEverywhere(t *testing.T) {
 // who asks the next server that has the store.
 func TestTaskInterrupted(t *testing.T) {
 	mcptest.LeakCheck(t)
-	kept := &mapStore{}
-	start := func() (*mcp.Server, *mcp.Session) {
-		s := taskServer()
-		s.Tasks.Store = kept
-		return s, mcptest.Connect(t, s, answeringYes(), mcp.V2026_07_28)
-	}
-	first, near := start()
-	task, err := near.StartTask(t.Context(), "forever", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stuck, err := near.StartTask(t.Context(), "forever", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asLeft, _ := kept.kept.Load(stuck.ID) // as it is when the process dies without a word
-	if err := near.Close(); err != nil {
-		t.Fatal(err)
-	}
-	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer stop()
-	if err := first.Shutdown(short); err != nil {
-		t.Fatal(err)
-	}
-	kept.kept.Store(stuck.ID, asLeft)
-	_, near = start()
-	for _, id := range []string{task.ID, stuck.ID} {
-		info, err := near.Task(id).Info(t.Context())
-		if err != nil || info.Status != "failed" || !strings.Contains(info.Message, "interrupted") {
-			t.Errorf("the interrupted task is %+v, %v", info, err)
+	synctest.Test(t, func(t *testing.T) {
+		kept := &mapStore{}
+		start := func() (*mcp.Server, *mcp.Session) {
+			s := taskServer()
+			s.Tasks.Store = kept
+			return s, mcptest.Connect(t, s, answeringYes(), mcp.V2026_07_28)
 		}
-		var rpc *mcp.Error
-		if _, err := near.Task(id).Wait(t.Context()); !errors.As(err, &rpc) || !strings.Contains(rpc.Message, "interrupted") {
-			t.Errorf("its outcome = %v", err)
+		first, near := start()
+		task, err := near.StartTask(t.Context(), "forever", nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		stuck, err := near.StartTask(t.Context(), "forever", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asLeft, _ := kept.kept.Load(stuck.ID) // as it is when the process dies without a word
+		if err := near.Close(); err != nil {
+			t.Fatal(err)
+		}
+		short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		if err := first.Shutdown(short); err != nil {
+			t.Fatal(err)
+		}
+		kept.kept.Store(stuck.ID, asLeft)
+		_, near = start()
+		for _, id := range []string{task.ID, stuck.ID} {
+			info, err := near.Task(id).Info(t.Context())
+			if err != nil || info.Status != "failed" || !strings.Contains(info.Message, "interrupted") {
+				t.Errorf("the interrupted task is %+v, %v", info, err)
+			}
+			var rpc *mcp.Error
+			if _, err := near.Task(id).Wait(t.Context()); !errors.As(err, &rpc) || !strings.Contains(rpc.Message, "interrupted") {
+				t.Errorf("its outcome = %v", err)
+			}
+		}
+	})
 }
 
 // mapStore is a [store.Tasks] that can be looked into.
@@ -218,7 +221,7 @@ func TestTaskTellsWhoStartedIt(t *testing.T) {
 			if done != float64(i+1) {
 				t.Errorf("progress %v, want %d", done, i+1)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no progress")
 		}
 	}
@@ -271,7 +274,7 @@ func TestTaskGivenUp(t *testing.T) {
 	close(store.let)
 	select {
 	case <-cancelled:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the task was not cancelled")
 	}
 }

@@ -53,37 +53,39 @@ func TestTaskOfAServerThatDies(t *testing.T) {
 
 // Trap 16: Shutdown complains of tasks only if some are left.
 func TestShutdownCountsTasks(t *testing.T) {
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	start := func(work func(context.Context)) *mcp.Server {
-		s := &mcp.Server{Name: "s", Version: "1"}
-		mcp.AddTool(s, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(ctx context.Context, _ struct{}) (string, error) {
-			work(ctx)
-			return "", nil
-		})
-		session := mcptest.Connect(t, s, &mcp.Client{Name: "c"}, mcp.V2026_07_28)
-		if _, err := session.StartTask(t.Context(), "work", nil); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		start := func(work func(context.Context)) *mcp.Server {
+			s := &mcp.Server{Name: "s", Version: "1"}
+			mcp.AddTool(s, mcp.Tool{Name: "work", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskOptional}}, func(ctx context.Context, _ struct{}) (string, error) {
+				work(ctx)
+				return "", nil
+			})
+			session := mcptest.Connect(t, s, &mcp.Client{Name: "c"}, mcp.V2026_07_28)
+			if _, err := session.StartTask(t.Context(), "work", nil); err != nil {
+				t.Fatal(err)
+			}
+			session.Close()
+			return s
 		}
-		session.Close()
-		return s
-	}
-	for range 50 {
-		if err := new(mcp.Server).Shutdown(gone); err != nil {
-			t.Fatalf("Shutdown without a task = %v", err)
+		for range 50 {
+			if err := new(mcp.Server).Shutdown(gone); err != nil {
+				t.Fatalf("Shutdown without a task = %v", err)
+			}
 		}
-	}
-	if err := start(func(context.Context) {}).Shutdown(gone); err != nil && strings.Contains(err.Error(), "task") {
-		t.Errorf("Shutdown after a task = %v", err)
-	}
-	if err := start(func(ctx context.Context) { <-ctx.Done() }).Shutdown(gone); err != nil && strings.Contains(err.Error(), "task") {
-		t.Errorf("Shutdown with a task that heeds its context = %v", err)
-	}
-	release := make(chan struct{})
-	defer close(release)
-	if err := start(func(context.Context) { <-release }).Shutdown(gone); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 tasks did not end") {
-		t.Errorf("Shutdown with a stuck task = %v", err)
-	}
+		if err := start(func(context.Context) {}).Shutdown(gone); err != nil && strings.Contains(err.Error(), "task") {
+			t.Errorf("Shutdown after a task = %v", err)
+		}
+		if err := start(func(ctx context.Context) { <-ctx.Done() }).Shutdown(gone); err != nil && strings.Contains(err.Error(), "task") {
+			t.Errorf("Shutdown with a task that heeds its context = %v", err)
+		}
+		release := make(chan struct{})
+		defer close(release)
+		if err := start(func(context.Context) { <-release }).Shutdown(gone); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 tasks did not end") {
+			t.Errorf("Shutdown with a stuck task = %v", err)
+		}
+	})
 }
 
 // Trap 15: middleware tells a question from a failure.

@@ -103,36 +103,49 @@ func TestTasksOnEnd(t *testing.T) {
 
 // OnEnd gets a result or an error, not both, also for a task that Shutdown ends.
 func TestTasksOnEndAtShutdown(t *testing.T) {
-	type outcome struct {
-		res mcp.Result
-		err error
-	}
-	ends := make(chan outcome, 1)
-	srv := &mcp.Server{Name: "s", Version: "1"}
-	srv.Tasks.OnEnd = func(_ context.Context, res mcp.Result, err error) { ends <- outcome{res, err} }
-	mcp.AddTool(srv, mcp.Tool{Name: "wait", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
-		<-ctx.Done()
-		return "", context.Cause(ctx)
+	synctest.Test(t, func(t *testing.T) {
+		type outcome struct {
+			res mcp.Result
+			err error
+		}
+		ends := make(chan outcome, 1)
+		srv := &mcp.Server{Name: "s", Version: "1"}
+		srv.Tasks.OnEnd = func(_ context.Context, res mcp.Result, err error) { ends <- outcome{res, err} }
+		mcp.AddTool(srv, mcp.Tool{Name: "wait", Execution: mcp.ToolExecution{TaskSupport: mcp.TaskRequired}}, func(ctx context.Context, _ struct{}) (string, error) {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		})
+		s := mcptest.Connect(t, srv, &mcp.Client{}, mcp.V2026_07_28)
+		if _, err := s.StartTask(t.Context(), "wait", nil); err != nil {
+			t.Fatal(err)
+		}
+		short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer stop()
+		if err := srv.Shutdown(short); err != nil {
+			t.Fatal(err)
+		}
+		if end := <-ends; end.res != nil || end.err == nil {
+			t.Errorf("OnEnd got %v and %v, want an error alone", end.res, end.err)
+		}
 	})
-	s := mcptest.Connect(t, srv, &mcp.Client{}, mcp.V2026_07_28)
-	if _, err := s.StartTask(t.Context(), "wait", nil); err != nil {
-		t.Fatal(err)
-	}
-	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	if err := srv.Shutdown(short); err != nil {
-		t.Fatal(err)
-	}
-	if end := <-ends; end.res != nil || end.err == nil {
-		t.Errorf("OnEnd got %v and %v, want an error alone", end.res, end.err)
-	}
 }
 
 // inMemory serves a server over HTTP to a client, without sockets: a test with a clock of its own can use it.
 func inMemory(t *testing.T, srv *mcp.Server, client *mcp.Client) *mcp.Session {
 	t.Helper()
+	client.HTTPClient = webInMemory(t, srv)
+	s, err := client.Dial(t.Context(), "http://127.0.0.1/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// webInMemory serves HTTP to the client that it returns, without sockets.
+func webInMemory(t testing.TB, h http.Handler) *http.Client {
 	l := &faultyListener{conn: make(chan net.Conn), closed: make(chan struct{})}
-	web := &http.Server{Handler: srv}
+	web := &http.Server{Handler: h}
 	go func() { _ = web.Serve(l) }() // until it is closed
 	wire := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -143,13 +156,7 @@ func inMemory(t *testing.T, srv *mcp.Server, client *mcp.Client) *mcp.Session {
 		wire.CloseIdleConnections()
 		_ = web.Close()
 	})
-	client.HTTPClient = &http.Client{Transport: wire}
-	s, err := client.Dial(t.Context(), "http://127.0.0.1/mcp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return &http.Client{Transport: wire}
 }
 
 // Shutdown waits for a task as for a call. Meanwhile its caller hears of it over HTTP, and answers its question; other requests are refused.
