@@ -95,15 +95,17 @@ func TestCancelAfterTheAnswer(t *testing.T) {
 // A legacy server takes back a question by the id that it gave to it, though a request
 // of the client has the same (CANC-25-001, -004).
 func TestServerTakesBackAQuestion(t *testing.T) {
+	asked := make(chan struct{})
 	p := rawClient(t, one(func(ctx context.Context, _ struct{}) (string, error) {
-		asking, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-		defer cancel()
+		asking, cancel := context.WithCancel(ctx)
+		go func() { <-asked; cancel() }()
 		mcp.Elicit[color](asking, "Which?")
 		return "went on", ctx.Err()
 	}))
 	p.initialize(mcp.V2025_11_25, `{"elicitation":{}}`)
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}`)
 	question := p.read()
+	close(asked)
 	if question.Kind() != jsonrpc.KindRequest {
 		t.Fatalf("got %s", show(&question))
 	}
