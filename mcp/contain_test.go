@@ -482,10 +482,16 @@ func TestContainClient(t *testing.T) {
 			<-events
 		}
 		for range 2 {
-			if _, err := s.CallTool(t.Context(), "change", nil); err != nil {
-				t.Fatal(err)
+			for heard := false; !heard; { // a change before the GET stream opens is not told
+				if _, err := s.CallTool(t.Context(), "change", nil); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-events:
+					heard = true
+				case <-time.After(time.Second):
+				}
 			}
-			<-events
 		}
 		which.Store(0)
 	})

@@ -59,6 +59,9 @@ func TestListVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, heard := s.ListVersion("tools/list")
+			for end := time.Now().Add(time.Minute); heard != tt.heard && time.Now().Before(end); before, heard = s.ListVersion("tools/list") {
+				time.Sleep(time.Millisecond) // the GET stream may open later than the session
+			}
 			if heard != tt.heard {
 				t.Errorf("changes are heard: %v, want %v", heard, tt.heard)
 			}
@@ -69,7 +72,7 @@ func TestListVersion(t *testing.T) {
 				return
 			}
 			mcp.AddTool(srv, mcp.Tool{Name: "b"}, func(context.Context, struct{}) (string, error) { return "", nil })
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 				if now, _ := s.ListVersion("tools/list"); now > before {
 					break
 				}

@@ -235,6 +235,12 @@ func TestRootsChangeInFront(t *testing.T) {
 							t.Fatal(err)
 						}
 						defer s.Close()
+						for { // the question outside of a call goes over the GET stream
+							if _, open := s.ListVersion("tools/list"); open {
+								break
+							}
+							time.Sleep(time.Millisecond)
+						}
 					} else {
 						mcptest.Connect(t, srv, fc, front)
 					}
