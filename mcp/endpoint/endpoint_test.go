@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/auth"
@@ -34,6 +35,44 @@ func get(t *testing.T, client *http.Client, url string) (int, string) {
 	body, _ := io.ReadAll(res.Body)
 	return res.StatusCode, string(body)
 }
+
+// memory is a listener for connections in memory, so that a test can have a clock of its own.
+type memory struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  sync.Once
+}
+
+func newMemory() *memory { return &memory{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (l *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memory) Close() error   { l.close.Do(func() { close(l.closed) }); return nil }
+func (l *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+// client returns a client whose requests all go to l.
+func (l *memory) client(t *testing.T) *http.Client {
+	wire := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		select {
+		case l.conns <- far:
+			return near, nil
+		case <-l.closed:
+			return nil, net.ErrClosed
+		}
+	}}
+	t.Cleanup(wire.CloseIdleConnections)
+	return &http.Client{Transport: wire}
+}
+
+const inMemory = "http://127.0.0.1"
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
@@ -140,36 +179,38 @@ func TestGracefulEnd(t *testing.T) {
 // A call that does not end within Grace is canceled, and is answered.
 func TestGraceIsOver(t *testing.T) {
 	mcptest.LeakCheck(t)
-	called := make(chan struct{})
-	srv := &mcp.Server{Name: "s"}
-	mcp.AddTool(srv, mcp.Tool{Name: "slow"}, func(ctx context.Context, _ struct{}) (string, error) {
-		close(called)
-		<-ctx.Done()
-		return "", context.Cause(ctx)
-	})
-	ln := listen(t)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	served := make(chan error, 1)
-	go func() { served <- (&endpoint.HTTP{Server: srv, Grace: 50 * time.Millisecond}).Serve(ctx, ln) }()
-	s, err := new(mcp.Client).Dial(t.Context(), "http://"+ln.Addr().String()+"/mcp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if res, err := s.CallTool(t.Context(), "slow", nil); err != nil || !res.IsError || !strings.Contains(res.Text(), "shutting down") {
-			t.Errorf("the call = %v, %v", res, err)
+	synctest.Test(t, func(t *testing.T) {
+		called := make(chan struct{})
+		srv := &mcp.Server{Name: "s"}
+		mcp.AddTool(srv, mcp.Tool{Name: "slow"}, func(ctx context.Context, _ struct{}) (string, error) {
+			close(called)
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		})
+		ln := newMemory()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		served := make(chan error, 1)
+		go func() { served <- (&endpoint.HTTP{Server: srv, Grace: 50 * time.Millisecond}).Serve(ctx, ln) }()
+		s, err := (&mcp.Client{HTTPClient: ln.client(t)}).Dial(t.Context(), inMemory+"/mcp")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
-	<-called
-	stop()
-	<-ended
-	if err := <-served; err != nil {
-		t.Errorf("Serve = %v", err)
-	}
+		defer s.Close()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if res, err := s.CallTool(t.Context(), "slow", nil); err != nil || !res.IsError || !strings.Contains(res.Text(), "shutting down") {
+				t.Errorf("the call = %v, %v", res, err)
+			}
+		}()
+		<-called
+		stop()
+		<-ended
+		if err := <-served; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+	})
 }
 
 // Without fields, other paths name that of the server. With TLS it is HTTPS.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/transport/sse"
@@ -280,23 +281,50 @@ func TestEndOfStream(t *testing.T) {
 
 // An http.Server.ReadTimeout and WriteTimeout do not end a stream.
 func TestServerTimeouts(t *testing.T) {
-	hs := httptest.NewUnstartedServer(newServer())
-	hs.Config.ReadTimeout, hs.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
-	hs.Start()
-	t.Cleanup(func() { hs.CloseClientConnections(); hs.Close() })
-	conn, err := sse.Dial(t.Context(), sse.ClientOptions{URL: hs.URL + "/"})
-	if err != nil {
-		t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) { // a machine with other work would exceed such times
+		l := &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
+		hs := &http.Server{Handler: newServer(), ReadTimeout: 50 * time.Millisecond, WriteTimeout: 50 * time.Millisecond}
+		go hs.Serve(l)
+		wire := &http.Transport{DialContext: l.dial}
+		t.Cleanup(func() { wire.CloseIdleConnections(); hs.Close() })
+		conn, err := sse.Dial(t.Context(), sse.ClientOptions{URL: "http://127.0.0.1/", HTTP: &http.Client{Transport: wire}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		time.Sleep(200 * time.Millisecond)
+		if err := conn.Write([]byte(`{"a":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		if frame, err := conn.Read(nil); string(frame) != `{"a":1}` || err != nil {
+			t.Errorf("Read = %s, %v", frame, err)
+		}
+	})
+}
+
+// memory is a listener for connections in memory.
+type memory struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  sync.Once
+}
+
+func (l *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
-	defer conn.Close()
-	later := time.NewTimer(200 * time.Millisecond)
-	<-later.C // the absence of an end takes time to see
-	if err := conn.Write([]byte(`{"a":1}`)); err != nil {
-		t.Fatal(err)
-	}
-	if frame, err := conn.Read(nil); string(frame) != `{"a":1}` || err != nil {
-		t.Errorf("Read = %s, %v", frame, err)
-	}
+}
+
+func (l *memory) Close() error   { l.close.Do(func() { close(l.closed) }); return nil }
+func (l *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func (l *memory) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	l.conns <- far
+	return near, nil
 }
 
 // A thousand clients whose connections are reset leave no goroutines behind, which TestMain
