@@ -11,7 +11,7 @@ import (
 )
 
 // patience is the time that a goroutine may take to end after its test.
-const patience = 5 * time.Second
+const patience = 20 * time.Second
 
 // LeakCheck fails the test if goroutines that started after the call are still running after the
 // test and its Cleanup functions, and reports their stacks. Call it first, and not in a parallel

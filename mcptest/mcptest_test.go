@@ -361,14 +361,17 @@ func TestFaults(t *testing.T) {
 }
 
 func TestLeakCheck(t *testing.T) {
-	stop := make(chan struct{})
-	ended := make(chan struct{})
-	errs := fake(t, func(t testing.TB) {
-		mcptest.LeakCheck(t)
-		go func() { defer close(ended); <-stop }()
+	var errs []string
+	synctest.Test(t, func(t *testing.T) { // the wait for its end takes no time
+		stop := make(chan struct{})
+		ended := make(chan struct{})
+		errs = fake(t, func(t testing.TB) {
+			mcptest.LeakCheck(t)
+			go func() { defer close(ended); <-stop }()
+		})
+		close(stop)
+		<-ended
 	})
-	close(stop)
-	<-ended
 	if len(errs) != 1 || !strings.Contains(errs[0], "mcptest_test.go") {
 		t.Errorf("failures %q, want the stack of the goroutine", errs)
 	}
