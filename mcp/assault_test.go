@@ -322,7 +322,7 @@ func TestHostileHTTPServers(t *testing.T) {
 			}))
 			defer srv.Close()
 			defer srv.CloseClientConnections()
-			c := &mcp.Client{Name: "c", Limits: mcp.Limits{CallTimeout: 500 * time.Millisecond}}
+			c := &mcp.Client{Name: "c"}
 			s, err := c.Dial(t.Context(), srv.URL)
 			if err != nil {
 				t.Fatal(err)
@@ -330,7 +330,7 @@ func TestHostileHTTPServers(t *testing.T) {
 			defer s.Close()
 			peak := watchMemory(t)
 			start := time.Now()
-			if res, err := s.CallTool(t.Context(), "bad", nil); err == nil {
+			if res, err := s.CallTool(t.Context(), "bad", nil, mcp.IdleTimeout(500*time.Millisecond)); err == nil {
 				t.Errorf("the call returned %v, want an error", res)
 			}
 			if d := time.Since(start); d > 20*time.Second {

@@ -89,17 +89,17 @@ func TestStuckAnswer(t *testing.T) {
 					want := context.Canceled
 					if end == "context" {
 						cancel()
-						if err := within(t, called, 20*time.Second); !errors.Is(err, want) {
+						if err := within(t, called, time.Minute); !errors.Is(err, want) {
 							t.Errorf("CallTool = %v, want %v", err, want)
 						}
 					}
 					start := time.Now()
 					s.Close()
-					if took := time.Since(start); took > 4*time.Second {
-						t.Errorf("Close took %v, want at most 4s", took)
+					if took := time.Since(start); took > 20*time.Second {
+						t.Errorf("Close took %v, want at most 20s", took)
 					}
 					if end == "Close" {
-						if err := within(t, called, 20*time.Second); !errors.Is(err, mcp.ErrClosed) {
+						if err := within(t, called, time.Minute); !errors.Is(err, mcp.ErrClosed) {
 							t.Errorf("CallTool = %v, want %v", err, mcp.ErrClosed)
 						}
 					}

@@ -163,7 +163,7 @@ func TestShutdownOfWires(t *testing.T) {
 				if err := w.Shutdown(ctx); (err != nil) != stuck {
 					t.Errorf("Shutdown = %v", err)
 				}
-				if took := time.Since(begin); took > 10*time.Second {
+				if took := time.Since(begin); took > time.Minute {
 					t.Errorf("Shutdown took %v", took)
 				}
 				for range urls {

@@ -239,7 +239,7 @@ func (s *legacyStub) wait(n int) []string {
 	for range n {
 		select {
 		case <-s.note:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			s.t.Fatalf("saw %q, want %d things", s.seen, n)
 		}
 	}
