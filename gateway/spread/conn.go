@@ -334,8 +334,9 @@ func (c *conn) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error)
 			return nil, cmp.Or(last, err)
 		}
 		res, err := leg.send(ctx, req, pinned != nil, c.g.repeats(req, r))
-		if pinned == nil && errors.As(err, new(takenOut)) { // since it was chosen
+		if errors.As(err, new(takenOut)) && ctx.Err() == nil { // since it was chosen; nothing was sent
 			tried[n] = nil
+			n--
 			continue
 		}
 		f := faultOf(ctx, err)

@@ -203,6 +203,7 @@ func TestUseTasks(t *testing.T) {
 	p.Reads("Delete old.txt?")
 	choose(p, "Yes?", "true")
 	p.Press("button", "Accept")
+	p.Until(`[...document.querySelectorAll("main tbody .status")].filter((s) => s.textContent.includes("ok")).length === 2`) // no button moves any more
 	p.Press("button", "result of confirm_delete")
 	p.Reads("old.txt was deleted.")
 	p.Press("button", "result of slow_compute")
