@@ -34,6 +34,7 @@ func Check(t testing.TB, rev mcp.Revision, fromClient bool, next func(trace.Fram
 
 // refusal reports whether a frame is the body of an HTTP status that refuses a notification or a response, such as one that comes after its
 // session was closed: the error has no id then (basic/transports, section "Sending Messages to the Server").
+// A frame does not say what it answers, so such an error in answer to a request passes too.
 func refusal(f *trace.Frame) bool {
 	if f.HTTP == nil || f.HTTP.Status < 400 {
 		return false
