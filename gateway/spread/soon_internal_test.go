@@ -6,9 +6,11 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/patchbay-dev/patchbay/breaker"
 	"github.com/patchbay-dev/patchbay/gateway"
+	"github.com/patchbay-dev/patchbay/internal/note"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -30,6 +32,7 @@ func (o *opened) Allow() error {
 type named struct {
 	name string
 	done chan struct{}
+	once sync.Once
 }
 
 func (n *named) Handle(context.Context, *mcp.Request) (mcp.Result, error) {
@@ -38,7 +41,7 @@ func (n *named) Handle(context.Context, *mcp.Request) (mcp.Result, error) {
 
 func (n *named) Done() <-chan struct{} { return n.done }
 func (n *named) Err() error            { return nil }
-func (n *named) Close() error          { close(n.done); return nil }
+func (n *named) Close() error          { n.once.Do(func() { close(n.done) }); return nil }
 
 // A call waits for a replica whose restart begins while a replica is chosen, after the breaker of the other one has
 // opened. So does the gateway before it sends the call.
@@ -48,7 +51,7 @@ func TestRestartBeginsDuringTheChoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dial := func(name string) Replica {
 					return Replica{Name: name, Open: func(context.Context) (gateway.Upstream, error) {
-						return &named{name, make(chan struct{})}, nil
+						return &named{name: name, done: make(chan struct{})}, nil
 					}}
 				}
 				g := &Group{Name: "work", Logger: slog.New(slog.DiscardHandler), Replicas: []Replica{dial("b"), dial("a")}}
@@ -103,5 +106,60 @@ func TestReachWhileARestartEnds(t *testing.T) {
 	}}
 	if _, err := c.Reach(); err != nil {
 		t.Error(err)
+	}
+}
+
+// attempts calls before with the number of each attempt, when its connection is chosen and nothing is sent.
+type attempts struct {
+	n      int
+	before func(n int)
+}
+
+func (a *attempts) Attempt(context.Context, string) error {
+	a.n++
+	a.before(a.n)
+	return nil
+}
+
+func (a *attempts) Again(context.Context) error { return nil }
+
+// A restart between the choice of a connection and the sending fails no request, however often it happens: neither one
+// that any replica may take, nor one about a task of that replica.
+func TestRestartBeforeTheSending(t *testing.T) {
+	for _, req := range []mcp.Request{
+		{Method: "tools/call", Params: []byte(`{"name":"t"}`)},
+		{Method: "tasks/get", Params: []byte(`{"taskId":"1"}`)},
+	} {
+		t.Run(req.Method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dial := func(context.Context) (gateway.Upstream, error) {
+					return &named{name: "a", done: make(chan struct{})}, nil
+				}
+				g := &Group{Name: "work", Logger: slog.New(slog.DiscardHandler), Replicas: []Replica{{Name: "a", Open: dial}, {Name: "b", Open: dial}}}
+				g.start()
+				defer g.Close()
+				g.replicas[1].breaker = &opened{then: func() {}}
+				g.pinned.tasks = map[string]*replica{"1": g.replicas[0]}
+				up, err := g.Open(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer up.Close()
+				synctest.Wait()
+				const restarts = 20
+				hook := &attempts{before: func(n int) {
+					if n > restarts {
+						return
+					}
+					if err := g.Restart(t.Context(), "a", time.Second); err != nil {
+						t.Error(err)
+					}
+				}}
+				res, err := up.Handle(note.WithAttempts(t.Context(), hook), &req)
+				if err != nil || string(res.JSON()) != `{"of":"a"}` || hook.n != restarts+1 {
+					t.Errorf("after %d attempts: %v, %v", hook.n, res, err)
+				}
+			})
+		})
 	}
 }
