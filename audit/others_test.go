@@ -235,6 +235,7 @@ func TestOthersWithoutKey(t *testing.T) {
 
 // Messages that are not checkpoints, or come in floods, do not fill the log.
 func TestOthersFlood(t *testing.T) {
+	long.WithoutRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		b, dir := new(bus), t.TempDir()
 		one, two := b.start(t, dir, "n1", testKey(t)), b.start(t, dir, "n2", testKey(t))

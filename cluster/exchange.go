@@ -181,7 +181,7 @@ var between = map[string]bool{
 // unsent are headers of a client's request that another node does not get as they are.
 var unsent = func() map[string]bool {
 	all := maps.Clone(between)
-	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate, headerTake, headerPassed} {
+	for _, name := range []string{"Host", "Content-Length", "Expect", headerClient, headerHops, headerCertificate, headerTake, headerPassed, headerWaited} {
 		all[name] = true
 	}
 	return all
@@ -244,6 +244,9 @@ func (l *line) send(r *http.Request, at place, pace *web.Pace) error {
 	}
 	if at.passed {
 		_, _ = o.WriteString(headerPassed + ": " + at.key + "\r\n")
+	}
+	if ms := time.Since(at.since).Milliseconds(); ms > 0 && !at.since.IsZero() {
+		_, _ = o.WriteString(headerWaited + ": " + strconv.FormatInt(ms, 10) + "\r\n")
 	}
 	if taking(r) {
 		_, _ = o.WriteString(headerTake + ": 1\r\n")

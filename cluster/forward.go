@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 	headerNode   = "Patchbay-Cluster-Node"   // of an answer: where the session is
 	headerTake   = "Patchbay-Cluster-Take"   // of a request: it can be sent elsewhere; of an answer: the session has moved, and it shall
 	headerPassed = "Patchbay-Cluster-Passed" // of a message for a call that still runs at a node which has given its session up: the key of that
+	headerWaited = "Patchbay-Cluster-Waited" // of a request: for how many milliseconds its client waits already; missing: for none
 )
 
 // ServeHTTP implements [http.Handler].
@@ -32,11 +34,12 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(headerCertificate)
 	r.Header.Del(headerTake)
 	r.Header.Del(headerPassed)
+	r.Header.Del(headerWaited)
 	if !n.joined.Load() {
 		refuse(w, http.StatusServiceUnavailable, "this node has not joined the others yet; try again")
 		return
 	}
-	n.route(w, r)
+	n.route(w, r, time.Now())
 }
 
 // forwarded serves a request that another node has received.
@@ -57,7 +60,14 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 			n.Logger.Warn("a request is served without its certificate", "err", err)
 		}
 	}
-	n.route(&closing{w, n}, r)
+	n.route(&closing{w, n}, r, time.Now().Add(-waited(r)))
+}
+
+// waited returns for how long the client of a request has waited at the nodes that have forwarded it, and removes the header that says so.
+func waited(r *http.Request) time.Duration {
+	ms, _ := strconv.ParseUint(r.Header.Get(headerWaited), 10, 16)
+	r.Header.Del(headerWaited)
+	return min(time.Duration(ms)*time.Millisecond, answerTime)
 }
 
 // closing sees that an answer over a connection between nodes says that it was the last one, if this node ends. See Retire.
@@ -77,8 +87,8 @@ func (c *closing) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// route serves a request on the node of its session.
-func (n *Node) route(w http.ResponseWriter, r *http.Request) {
+// route serves a request on the node of its session. Its client waits since a time.
+func (n *Node) route(w http.ResponseWriter, r *http.Request, since time.Time) {
 	defer n.open.begin()()
 	hops := r.Header.Get(headerHops)
 	r.Header.Del(headerHops)
@@ -90,10 +100,10 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request) {
 		if n.retired.Load() && hops == "" {
 			other = n.another()
 		}
-		n.at(w, r, place{owner: other, hops: hops, inside: hops != "", since: time.Now()}, nil)
+		n.at(w, r, place{owner: other, hops: hops, inside: hops != "", since: since}, nil)
 		return
 	}
-	key, since := sessionKey(r.URL.Path, id), time.Now()
+	key := sessionKey(r.URL.Path, id)
 	owner, err := n.find(r.Context(), key, since)
 	if err == nil && owner == n.Name && n.retired.Load() {
 		owner, err = n.handOver(r.Context(), key)
@@ -193,14 +203,14 @@ type place struct {
 	key, owner string    // key: of the session; empty: none
 	hops       string    // a character for each node that has forwarded it
 	inside     bool      // it came from another node, not from its client
-	since      time.Time // when the request came
+	since      time.Time // when the request came to the first node; zero: it is a message between nodes
 	last       bool      // what it is about was at a node that has ended
 	moved      int       // how often another node has sent it back, because the session had moved
 	passed     bool      // it is a message for a call at a node that has given the session up
 }
 
-// answerTime bounds how long a client waits for the words that the node of its session cannot be reached.
-const answerTime = 4500 * time.Millisecond
+// answerTime bounds how long a client waits for the words that the node of its session cannot be reached, at all nodes that its request comes to.
+const answerTime = 4 * time.Second
 
 // waitedTime is how long a request has waited that does not wait as usual for what comes next.
 const waitedTime = 500 * time.Millisecond

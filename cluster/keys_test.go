@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
@@ -60,6 +61,7 @@ func leave(n *cluster.Node) {
 // MRTR-26: keys of requestState are replaced each day, while nodes run, end and begin, and two are kept. An answer that a person gives after
 // 14 minutes is taken by a node that has not asked.
 func TestKeysAreReplaced(t *testing.T) {
+	long.WithoutRace(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const days = 3
@@ -118,6 +120,7 @@ func TestKeysAreReplaced(t *testing.T) {
 // Keys that the State has lost are put again, also beside one that a new node has made. A node that the State does not answer keeps its keys,
 // and so does one that meets a newer version's.
 func TestKeysStay(t *testing.T) {
+	long.WithoutRace(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := new(cluster.Memory)

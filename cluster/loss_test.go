@@ -531,3 +531,31 @@ func TestOwnWaitsForARenewal(t *testing.T) {
 		})
 	}
 }
+
+// A request has one time to wait at all nodes that it comes to: for its node to be found at the first one, and for the second one, which the others do not
+// see for the moment.
+func TestOneWaitAtAllNodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := twoNodes(t)
+		id := opened(t, f.nodes[1])
+		f.states[0].hook(func(op, key string) error {
+			if op == "get" && strings.HasPrefix(key, "session.") {
+				time.Sleep(2500 * time.Millisecond)
+			}
+			return nil
+		})
+		f.states[1].hook(func(string, string) error { return errors.New("no answer") })
+		for f.nodes[1].Check() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		begin := time.Now()
+		w := post(t, f.nodes[0], "POST", id, callWhere)
+		if took := time.Since(begin); w.Code != 503 || took < 3900*time.Millisecond || took > 4300*time.Millisecond {
+			t.Errorf("after %v: %d %s, want 503 after 4 s", took, w.Code, w.Body)
+		}
+		for _, n := range f.nodes {
+			f.die(n)
+		}
+	})
+}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 )
 
@@ -377,8 +378,10 @@ func (n *Node) Check() error {
 	return nil
 }
 
-// Own is Check, except that it waits while a renewal of the name is only late, for less than a second.
+// Own is Check, except that it waits while a renewal of the name is only late, for less than a second. It does not wait in a request whose client
+// has waited for nodes already.
 func (n *Node) Own(ctx context.Context) error {
+	var until time.Time
 	for {
 		lease := n.lease.Load()
 		switch {
@@ -387,6 +390,10 @@ func (n *Node) Own(ctx context.Context) error {
 		case lease.HeldFor(margin):
 			return nil
 		case !lease.Held():
+			return ErrOwner
+		case until.IsZero():
+			until = time.Now().Add(node.Wait(ctx, time.Second))
+		case time.Now().After(until):
 			return ErrOwner
 		}
 		select {

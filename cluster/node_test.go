@@ -128,6 +128,7 @@ func TestForwardedHeaders(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer secret")
 		r.Header.Set("X-Forwarded-For", "198.51.100.1")
 		r.Header.Set("Patchbay-Cluster-Client", "203.0.113.9:1")
+		r.Header.Set("Patchbay-Cluster-Waited", "60000")
 		if session != "" {
 			r.Header.Set("Mcp-Session-Id", session)
 		}
@@ -141,7 +142,7 @@ func TestForwardedHeaders(t *testing.T) {
 	}
 	for i, r := range got {
 		if r.RemoteAddr != "192.0.2.7:1234" || r.Host != "mcp.example" || r.URL.RequestURI() != "/some/path?q=1" ||
-			r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-For") != "198.51.100.1" || r.Header.Get("Patchbay-Cluster-Client") != "" {
+			r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("X-Forwarded-For") != "198.51.100.1" || r.Header.Get("Patchbay-Cluster-Client") != "" || r.Header.Get("Patchbay-Cluster-Waited") != "" {
 			t.Errorf("request %d: %s %s %s %v", i, r.RemoteAddr, r.Host, r.URL.RequestURI(), r.Header)
 		}
 	}

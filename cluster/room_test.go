@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/store"
 )
@@ -22,6 +23,7 @@ import (
 // The descriptions of clients have a bound, for each principal a part of it, so that they do not push names and leases out of the
 // State. Sessions that end make room.
 func TestRoomForSessions(t *testing.T) {
+	long.WithoutRace(t)
 	t.Parallel()
 	m := new(cluster.Memory)
 	n := &cluster.Node{Name: "n", State: m, Bus: m, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler)}

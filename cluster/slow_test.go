@@ -2,8 +2,10 @@ package cluster_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
+	"github.com/patchbay-dev/patchbay/internal/node"
 )
 
 // pipes is a listener whose connections hold no bytes that nobody reads.
@@ -274,4 +277,39 @@ func unreadableRecord(t *testing.T) {
 			t.Errorf("with the record %s: the refusal took %v", value, took)
 		}
 	}
+}
+
+// TestSlowBodyForAnotherNode sees that a request without a session, whose node is known from its body, gets there however long its client needs for
+// the body.
+func TestSlowBodyForAnotherNode(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := new(cluster.Memory)
+		var first http.Handler
+		for _, name := range []string{"n1", "n0"} {
+			n := &cluster.Node{Name: name, State: m, Bus: m, Logger: slog.New(slog.DiscardHandler), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if here := node.From(r.Context()); here.NodeName() == "n1" || !here.SendTo("n1", w, r, body) {
+					fmt.Fprintf(w, "%s has %s", here.NodeName(), body)
+				}
+			})}
+			if err := n.Join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer n.Leave(context.Background())
+			first = n
+		}
+		far, near := io.Pipe()
+		go func() {
+			time.Sleep(15 * time.Second)
+			io.WriteString(near, "all of it")
+			near.Close()
+		}()
+		r := httptest.NewRequest("POST", "/mcp", far)
+		w := httptest.NewRecorder()
+		first.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || w.Body.String() != "n1 has all of it" {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
 }

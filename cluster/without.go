@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"time"
 )
 
 // without is a request without a session, which may be about something that another node has: a task, a call that waits for
@@ -25,6 +26,9 @@ func (r *without) SendTo(name string, w http.ResponseWriter, in *http.Request, b
 	in.ContentLength = int64(len(body))
 	to := r.at
 	to.owner = name
+	if !to.inside {
+		to.since = time.Now() // its client may have needed long for the body
+	}
 	r.node.at(w, in, to, nil)
 	return true
 }

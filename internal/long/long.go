@@ -42,10 +42,10 @@ func OrRaced[T any](full, raced T) T {
 }
 
 // WithoutRace skips a test under the race detector, which makes it too slow. Scripts run the tests
-// of a file that calls it once more without the detector.
+// that call it once more without the detector.
 func WithoutRace(t testing.TB) {
 	t.Helper()
 	if raced {
-		t.Skip("moves much data: runs without the race detector")
+		t.Skip("takes too long with the race detector: runs without it")
 	}
 }
