@@ -137,16 +137,16 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		n.Logger.Warn("the node of a session is not known", "err", err)
 		refuse(w, http.StatusServiceUnavailable, "the cluster does not answer; try again")
 	case p.owner == "" && p.key == "":
-		n.serve(w, r.WithContext(node.With(r.Context(), &without{n, p})), "", false)
+		n.serve(w, r.WithContext(node.With(p.waits(r).Context(), &without{n, p, time.Since(p.since)})), "", false)
 	case p.owner == "":
-		n.serve(w, r, p.key, false)
+		n.serve(w, p.waits(r), p.key, false)
 	case p.owner == n.Name && !n.owns():
 		switch long := n.cutOff(); {
 		case !long && n.regained(r.Context(), p.since.Add(answerTime)):
 			p.owner, err = n.find(r.Context(), p.key, p.since) // another node may have taken it meanwhile
 			n.at(w, r, p, err)
 		case r.Method == http.MethodPost && !n.owners.unkept(p.key):
-			n.serve(w, r.WithContext(node.WithReads(r.Context())), p.key, true)
+			n.serve(w, r.WithContext(node.WithReads(p.waits(r).Context())), p.key, true)
 		default:
 			refuse(w, http.StatusServiceUnavailable, "this node is cut off from the others, one of which may have the session; try again")
 		}
@@ -154,10 +154,7 @@ func (n *Node) at(w http.ResponseWriter, r *http.Request, p place, err error) {
 		if p.inside {
 			w.Header().Set(headerNode, n.Name)
 		}
-		if time.Since(p.since) > waitedTime {
-			r = r.WithContext(node.WithUntil(r.Context(), p.since.Add(answerTime+waitedTime/2)))
-		}
-		n.serve(w, r, p.key, true)
+		n.serve(w, p.waits(r), p.key, true)
 	case len(p.hops) == maxHops:
 		refuse(w, http.StatusServiceUnavailable, moves)
 	default:
@@ -214,6 +211,14 @@ const answerTime = 4 * time.Second
 
 // waitedTime is how long a request has waited that does not wait as usual for what comes next.
 const waitedTime = 500 * time.Millisecond
+
+// waits returns a request of which what comes next waits for other nodes only as long as is left of its time, if it has waited.
+func (p *place) waits(r *http.Request) *http.Request {
+	if time.Since(p.since) <= waitedTime {
+		return r
+	}
+	return r.WithContext(node.WithUntil(r.Context(), p.since.Add(answerTime+waitedTime/2)))
+}
 
 // dialError says that nothing of a request was sent.
 type dialError struct{ error }

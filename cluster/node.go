@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -227,10 +228,51 @@ func (n *Node) release() {
 // no name.
 const retiredTopic = "node.retired"
 
-// others are nodes that have said that they retire.
+// others is what this node knows of nodes that end and begin.
 type others struct {
-	mu sync.Mutex
-	at map[string]time.Time // when, by name; guarded by mu
+	mu    sync.Mutex
+	at    map[string]time.Time // when nodes have said that they retire, by name; guarded by mu
+	begun map[string]begun     // the processes of nodes, by name; guarded by mu
+}
+
+// begun is when this node has seen that a process began; zero: the process was there before.
+type begun struct {
+	process string
+	at      time.Time
+}
+
+// rolling is how long a process that has begun is taken for one that is not about to be restarted, while others are.
+const rolling = 10 * time.Minute
+
+// saw notes the process of a node, and whether this node saw it begin.
+func (o *others) saw(name, process string, begins bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begun[name].process == process {
+		return
+	}
+	if o.begun == nil {
+		o.begun = map[string]begun{}
+	}
+	b := begun{process: process}
+	if begins {
+		b.at = time.Now()
+		delete(o.at, name)
+	}
+	o.begun[name] = b
+}
+
+// last returns the node of a list that began last; empty: none has begun a short time ago.
+func (o *others) last(names []string) (last string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at := time.Now().Add(-rolling)
+	for _, name := range names {
+		if b := o.begun[name]; b.at.After(at) {
+			last, at = name, b.at
+		}
+	}
+	return last
 }
 
 // recently is how long a node that has retired is not given sessions. It mostly ends before, and may then begin again.
@@ -253,20 +295,26 @@ func (o *others) ends(name string) bool {
 	return ok && time.Since(at) <= recently
 }
 
-// another returns another node, if possible one that has not said that it retires; empty: there is none.
+// another returns another node, if possible one that has not said that it retires; empty: there is none. It is the one that began last, if a node
+// has begun a short time ago: when all nodes are restarted in turn, that one will not be restarted again.
 func (n *Node) another() string {
-	list := n.seen.Load()
-	if list == nil {
-		return ""
-	}
-	rest := slices.DeleteFunc(slices.Clone(*list), func(name string) bool { return name == n.Name })
+	rest := n.rest()
 	if len(rest) == 0 {
 		return ""
 	}
 	if staying := slices.DeleteFunc(slices.Clone(rest), n.others.ends); len(staying) > 0 {
 		rest = staying
 	}
-	return rest[rand.IntN(len(rest))]
+	return cmp.Or(n.others.last(rest), rest[rand.IntN(len(rest))])
+}
+
+// rest returns the other nodes, as far as this one knows.
+func (n *Node) rest() []string {
+	list := n.seen.Load()
+	if list == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(*list), func(name string) bool { return name == n.Name })
 }
 
 // sees says whether there is a node of a name, as far as this one knows.
@@ -283,7 +331,7 @@ func (n *Node) count() {
 		<-n.stopped
 		stop()
 	}()
-	for ctx.Err() == nil {
+	for known := false; ctx.Err() == nil; {
 		live, all := map[string]bool{}, false
 		for c, err := range n.State.Watch(ctx, presencePrefix) {
 			if err != nil {
@@ -292,12 +340,13 @@ func (n *Node) count() {
 			was := len(live)
 			switch {
 			case c.Key == "":
-				all, was = true, -1
+				all, known, was = true, true, -1
 			case c.Deleted:
 				delete(live, c.Key[len(presencePrefix)+1:])
 			default: // mostly a renewal
 				live[c.Key[len(presencePrefix)+1:]] = true
 				n.renewals.at(c.Key, c.Version)
+				n.others.saw(c.Key[len(presencePrefix)+1:], process(c.Entry), known)
 			}
 			if all && len(live) != was {
 				names := slices.Collect(maps.Keys(live))

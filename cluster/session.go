@@ -341,7 +341,15 @@ func (n *Node) find(ctx context.Context, key string, since time.Time) (owner str
 		return "", err
 	}
 	if r.Node == n.Name || r.Node == "" { // of a process before this one, or of one that has retired
-		if other := n.another(); r.Node == "" && n.retired.Load() && other != "" {
+		other := ""
+		switch {
+		case r.Node != "":
+		case n.retired.Load():
+			other = n.another()
+		default:
+			other = n.others.last(slices.DeleteFunc(n.rest(), n.others.ends)) // see another
+		}
+		if other != "" {
 			return other, nil
 		}
 		return n.take(ctx, e, r)

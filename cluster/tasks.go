@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/store"
 )
 
@@ -201,7 +202,7 @@ func (s *tasks) GetTask(ctx context.Context, id string) (store.Task, bool, error
 	if !s.node.joined.Load() {
 		return store.Task{}, false, errNotJoined
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	ctx, stop := context.WithTimeoutCause(ctx, node.Wait(ctx, patience), errAway)
 	defer stop()
 	for last := uint64(0); ; {
 		e, err := s.node.State.Get(ctx, s.taskKey(id))
@@ -243,7 +244,7 @@ func (n *Node) lives(ctx context.Context, node, of string) (bool, error) {
 
 // ListTasks implements [store.Tasks].
 func (s *tasks) ListTasks(ctx context.Context, owner, after string, limit int) ([]store.Task, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, patience, errAway)
+	ctx, stop := context.WithTimeoutCause(ctx, node.Wait(ctx, patience), errAway)
 	defer stop()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()

@@ -10,8 +10,9 @@ import (
 // without is a request without a session, which may be about something that another node has: a task, a call that waits for
 // answers, or an event stream of HTTP+SSE. It implements [node.Node].
 type without struct {
-	node *Node
-	at   place
+	node   *Node
+	at     place
+	waited time.Duration // for how long its client had waited for nodes when this one began to serve it
 }
 
 func (r *without) NodeName() string { return r.node.Name }
@@ -26,9 +27,7 @@ func (r *without) SendTo(name string, w http.ResponseWriter, in *http.Request, b
 	in.ContentLength = int64(len(body))
 	to := r.at
 	to.owner = name
-	if !to.inside {
-		to.since = time.Now() // its client may have needed long for the body
-	}
+	to.since = time.Now().Add(-r.waited) // its client may have needed long for the body
 	r.node.at(w, in, to, nil)
 	return true
 }

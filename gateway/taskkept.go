@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/node"
 	"github.com/patchbay-dev/patchbay/internal/step"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
@@ -87,7 +88,7 @@ func (g *Gateway) ofAnother(ctx context.Context, id string) (*keptTask, error) {
 	if g.Tasks == nil {
 		return nil, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, keptPatience)
+	ctx, stop := context.WithTimeout(ctx, node.Wait(ctx, keptPatience))
 	defer stop()
 	record, ok, err := g.Tasks.GetTask(ctx, id)
 	if err == nil && (!ok || record.Owner != principalOf(ctx)) {

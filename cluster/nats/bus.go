@@ -410,7 +410,7 @@ func (b *bus) greet(ctx context.Context, node string) (id string, answer *nats.M
 	for _, wait := range []time.Duration{greeting / 6, greeting - greeting/6} {
 		id = rand.Text() // a node that answers late has two connections, one of which it gives up
 		try, stop := context.WithTimeout(ctx, wait)
-		answer, err = b.nc.RequestMsgWithContext(try, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
+		answer, err = request(try, b.nc, &nats.Msg{Subject: b.dials(node), Data: []byte(b.id + " " + id)})
 		late := err != nil && try.Err() != nil && ctx.Err() == nil // it may have died, be about to end, or be busy
 		stop()
 		switch {
@@ -421,6 +421,25 @@ func (b *bus) greet(ctx context.Context, node string) (id string, answer *nats.M
 		}
 	}
 	return "", nil, errSilent
+}
+
+// request sends a request, and returns when its context ends also while the connection is made again, in which its methods wait without an end.
+func request(ctx context.Context, nc *nats.Conn, msg *nats.Msg) (*nats.Msg, error) {
+	type answer struct {
+		msg *nats.Msg
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		msg, err := nc.RequestMsgWithContext(ctx, msg)
+		answered <- answer{msg, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.msg, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // listener has the connections to a node that wait.

@@ -238,6 +238,9 @@ func twice[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (
 		case <-half.C:
 			open++
 			go call()
+		case <-ctx.Done(): // while the connection is made again, its calls wait without an end
+			var none T
+			return none, context.Cause(ctx)
 		}
 	}
 }

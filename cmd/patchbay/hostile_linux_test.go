@@ -25,7 +25,8 @@ func TestHostileChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := func(script string) map[string]any {
-		within := "5s"
+		within := "2s" // of floods, each of which takes a processor
+
 		if strings.Contains(script, "STUB") { // it has to be ready, beside floods
 			within = "1m"
 		}

@@ -160,8 +160,8 @@ type begun struct {
 }
 
 // explained sees that a call failed with words that are listed, and that those words are true: a call that was refused has not run. A
-// connection may break without words, and the outcome of a call may be unknown, only if the node of the connection, or the one that ran
-// the call, was killed, stopped or ended then.
+// connection may break without words only if its node was killed, stopped or ended then, and the outcome of a call may be unknown only if the node that
+// ran it was killed or stopped, or NATS was killed, which all pass that nodes forward there.
 func (c *chaos) explained(t *testing.T, f failure, runs map[string]int, logs map[string][]begun) {
 	t.Helper()
 	var names []string
@@ -197,22 +197,25 @@ func (c *chaos) explained(t *testing.T, f failure, runs map[string]int, logs map
 				names = append(names, n.name)
 			}
 		}
-		if slices.ContainsFunc(names, func(name string) bool { return c.harmed(name, f.span) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return c.harmed(name, f.span, "end") }) {
 			return
 		}
 		report := t.Logf // in the gate, other tests may keep a node from running for so long that others take it for dead
 		if long.On() {
 			report = t.Errorf
 		}
-		report("%s: the outcome of the call at %s is not known (%s), and none of those was harmed: %s", f.id, names, at, f.text)
+		report("%s: the outcome of the call at %s is not known (%s), and none of those was killed or stopped: %s", f.id, names, at, f.text)
 	default:
 		t.Errorf("%s: it failed with words that are not listed, at %s (%s): %s", f.id, names, at, f.text)
 	}
 }
 
-// harmed reports whether a node was killed, stopped or ended, or all were cut off from each other, at a time or right before.
-func (c *chaos) harmed(node string, during span) bool {
+// harmed reports whether a node was killed, stopped or ended, or all were cut off from each other, at a time or right before, but for some ways.
+func (c *chaos) harmed(node string, during span, but ...string) bool {
 	return slices.ContainsFunc(c.harms, func(h harmed) bool {
+		if slices.Contains(but, h.how) {
+			return false
+		}
 		after := time.Second
 		switch h.how {
 		case "stop":

@@ -126,8 +126,8 @@ func (c *chaos) back(t *testing.T) {
 	}
 }
 
-// Clients of every revision call through three nodes, in the gate two, whose NATS is killed and begins again, without what it had in
-// memory. The nodes are ready again by themselves, no session ends, and whatever holds for other faults holds here.
+// Clients of every revision call through three nodes, in the gate two, whose NATS is killed and begins again, with what is on
+// its disk. The nodes are ready again by themselves, no session ends, and whatever holds for other faults holds here.
 func TestNodesChaosNATS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")

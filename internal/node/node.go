@@ -48,13 +48,18 @@ func WithUntil(ctx context.Context, t time.Time) context.Context {
 	return context.WithValue(ctx, untilKey{}, t)
 }
 
-// Wait returns for how long a request may still wait for other processes: most, unless it has waited for them already.
+// Wait returns for how long a request may still wait for other processes: most, unless it has just waited for them already. Then it is a tenth of a second
+// at least, in which those answer that can be reached: the body of a request may be slow, too.
 func Wait(ctx context.Context, most time.Duration) time.Duration {
-	if t, ok := ctx.Value(untilKey{}).(time.Time); ok {
-		return max(0, min(most, time.Until(t)))
+	t, ok := ctx.Value(untilKey{}).(time.Time)
+	if left := time.Until(t); ok && left > -forgotten {
+		return min(most, max(left, time.Second/10))
 	}
 	return most
 }
+
+// forgotten is how long after its time it does not matter any more that a request has waited: it is at work.
+const forgotten = 5 * time.Second
 
 // Name returns the name of the process of a request that may be sent to another one, or "".
 func Name(ctx context.Context) string {

@@ -222,7 +222,7 @@ func (s *Server) pass(ctx context.Context, sess *session, msg *jsonrpc.Message) 
 	if !ok || !sess.continued {
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, storeTime)
+	ctx, stop := context.WithTimeout(ctx, node.Wait(ctx, storeTime))
 	defer stop()
 	if err := shared.Pass(ctx, sess.id, jsonrpc.Append(nil, msg)); err != nil {
 		s.Logger.Warn("a message for a call that runs in another process was lost", "conn", sess.name, "err", err)

@@ -124,7 +124,7 @@ func (s *Server) reserve(principal string) (wait time.Duration, err error) {
 		}
 		s.removeLocked(quiet)
 		s.mu.Unlock()
-		quiet.finish(fmt.Errorf("%w: it was replaced by a newer session of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded))
+		go quiet.finish(fmt.Errorf("%w: it was replaced by a newer session of its caller (HTTPConfig.MaxSessions)", ErrSessionEnded)) // a store may be slow
 	}
 }
 
