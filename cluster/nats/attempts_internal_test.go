@@ -100,3 +100,21 @@ func TestAttemptsOfSlowNATS(t *testing.T) {
 		}
 	})
 }
+
+// A call ends with its context, also one that waits for something else: a connection that is made again holds its lock.
+func TestCallsEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		defer close(held)
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		defer stop()
+		began := time.Now()
+		err := attempts(ctx, firstAttempt, func(ctx context.Context) error {
+			_, err := twice(ctx, func(context.Context) (int, error) { <-held; return 0, nil })
+			return err
+		})
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 3*time.Second+settle {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}

@@ -141,8 +141,27 @@ func (c *state) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Chan
 			yield(cluster.Change{}, err)
 			return
 		}
-		if err := c.watch(ctx, prefix, yield); err != nil && ctx.Err() == nil {
-			yield(cluster.Change{}, fmt.Errorf("watch of %s: %w", prefix, err))
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		changes := make(chan cluster.Change, 16)
+		var failed error // set before changes is closed
+		go func() {      // ends a moment after ctx, or when the client of NATS does: while it makes a consumer again, it does not listen
+			defer close(changes)
+			failed = c.watch(ctx, prefix, changes)
+		}()
+		for {
+			select {
+			case change, more := <-changes:
+				switch {
+				case !more && ctx.Err() == nil:
+					yield(cluster.Change{}, fmt.Errorf("watch of %s: %w", prefix, failed))
+					return
+				case !more, !yield(change, nil):
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }
@@ -151,7 +170,20 @@ func (c *state) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Chan
 // at most 1,000 of them.
 const unusedTime = 5 * time.Second
 
-func (c *state) watch(ctx context.Context, prefix string, yield func(cluster.Change, error) bool) error {
+// stopTime is how long a watch has to end by itself before its consumer is stopped. One that is stopped while the client of NATS makes it again may never
+// learn of it.
+const stopTime = time.Second
+
+// watch sends the changes until ctx ends, or something fails.
+func (c *state) watch(ctx context.Context, prefix string, changes chan<- cluster.Change) error {
+	send := func(change cluster.Change) bool {
+		select {
+		case changes <- change:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
 	var consumer jetstream.Consumer
 	var info *jetstream.ConsumerInfo
 	err := c.attempts(ctx, func(ctx context.Context) (err error) {
@@ -176,16 +208,24 @@ func (c *state) watch(ctx context.Context, prefix string, yield func(cluster.Cha
 		return err
 	}
 	defer messages.Stop()
-	defer context.AfterFunc(ctx, messages.Stop)()
+	over := make(chan struct{})
+	defer close(over)
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-over:
+		case <-time.After(stopTime):
+			messages.Stop()
+		}
+	})()
 	missing := int(info.NumPending) // of the entries that were there
 	for {
 		if missing == 0 {
-			if !yield(cluster.Change{}, nil) {
+			if !send(cluster.Change{}) {
 				return nil
 			}
 			missing = -1
 		}
-		m, err := messages.Next()
+		m, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return err
 		}
@@ -204,7 +244,7 @@ func (c *state) watch(ctx context.Context, prefix string, yield func(cluster.Cha
 		if first && change.Deleted {
 			continue // the trace of one that was gone before
 		}
-		if !yield(change, nil) {
+		if !send(change) {
 			return nil
 		}
 	}
