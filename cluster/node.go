@@ -505,7 +505,7 @@ func (n *Node) stay(lease *Lease) {
 
 // Leave ends the node: others no longer find it, and requests that they have forwarded get until ctx ends. Its own
 // requests are for its http.Server and then the Shutdown of its mcp.Server to end, before Leave. Without a State that answers it takes up to four
-// seconds longer.
+// seconds longer, and never more than ten.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.server == nil {
 		return nil
@@ -518,13 +518,27 @@ func (n *Node) Leave(ctx context.Context) error {
 	}
 	_ = n.flush(flushTime) // while the node has its name; that events are lost is logged
 	n.leftOnce.Do(func() { close(n.stopped) })
-	n.ended.Wait()
+	ended := make(chan struct{})
+	go func() {
+		n.ended.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(partsTime): // a State or a Bus keeps one of them
+		err = errors.Join(err, errParts)
+	}
 	n.lines.close(time.Now())
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	return nil
 }
+
+// partsTime bounds how long Leave waits for what the node does beside requests, which ends within the times of the State and the Bus.
+const partsTime = 10 * time.Second
+
+var errParts = fmt.Errorf("what it does for the others did not end within %v", partsTime)
 
 const (
 	drainTime = time.Second // for other nodes to close their connections to one that leaves

@@ -494,6 +494,8 @@ func drains(t *testing.T, nodes []*node) {
 func (n *node) end(t *testing.T) {
 	t.Helper()
 	n.cmd.Process.Signal(syscall.SIGTERM)
+	stuck := time.AfterFunc(2*time.Minute, func() { n.cmd.Process.Signal(syscall.SIGQUIT) }) // its last words are what its goroutines do
+	defer stuck.Stop()
 	if err := n.cmd.Wait(); err != nil {
 		t.Errorf("%s: %v: %s", n.name, err, n.stderr)
 	}
