@@ -109,7 +109,8 @@ func (c *conn) keep(i int, l *line) {
 			}
 		}
 		began := time.Now()
-		c.wg.Go(func() { r.compare(c.ctx, l.up, c.leader) })
+		up := l.up // there may be another connection, or none, when the goroutine begins
+		c.wg.Go(func() { r.compare(c.ctx, up, c.leader) })
 		c.follow(l)
 		l.up.Close()
 		if c.ctx.Err() != nil {
