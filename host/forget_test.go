@@ -9,6 +9,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/host"
 	"github.com/patchbay-dev/patchbay/host/model"
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // stepper is a model that makes another call in each step, from the last step on the same one, and keeps nothing.
@@ -56,6 +57,7 @@ func (m *stepper) Generate(ctx context.Context, req *model.Request, emit func(mo
 // A turn that forgets takes no more memory after many steps than after some, whether its summaries are
 // written, fail or are off. A loop at its end is still noticed, the conversation goes on, and Undo undoes it.
 func TestTurnOfManyStepsIsFlat(t *testing.T) {
+	long.WithoutRace(t)
 	const some, many = 2100, 3100
 	for _, tt := range []struct {
 		name    string

@@ -161,6 +161,7 @@ func TestShare(t *testing.T) {
 
 // While somebody looks for something, nothing is left out below 12,000 frames a second.
 func TestShareOfSearch(t *testing.T) {
+	long.WithoutRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newFlow(t)
 		r.calls(3_000, 2_500, plain...)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/auth/login"
 	"github.com/patchbay-dev/patchbay/auth/vault"
+	"github.com/patchbay-dev/patchbay/internal/long"
 )
 
 // ring is a keyring; nil: there is none.
@@ -140,6 +141,7 @@ func searchPlanted(t *testing.T, dir string) {
 // A passphrase is stretched by as many iterations as OWASP recommends for PBKDF2 with SHA-256, and
 // the file of the key says how many it has.
 func TestIterations(t *testing.T) {
+	long.WithoutRace(t)
 	before := vault.Iterations(recommended)
 	defer vault.Iterations(before)
 	dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/patchbay-dev/patchbay/gateway/view"
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
 	"github.com/patchbay-dev/patchbay/middleware"
@@ -108,6 +109,7 @@ func TestListsAreKept(t *testing.T) {
 // A result of 40 MB is cut like any other, and of its rest so much can be read as one caller may have; the
 // end says what is missing.
 func TestRestIsBounded(t *testing.T) {
+	long.WithoutRace(t)
 	srv := &mcp.Server{Name: "large"}
 	line := strings.Repeat("x", 999) + "\n"
 	mcp.AddTool(srv, mcp.Tool{Name: "all"}, func(context.Context, struct{}) (string, error) { return strings.Repeat(line, 40_000), nil })

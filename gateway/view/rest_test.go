@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/patchbay-dev/patchbay/internal/long"
 	"github.com/patchbay-dev/patchbay/internal/principal"
 	"github.com/patchbay-dev/patchbay/mcp"
 )
@@ -96,6 +97,7 @@ func TestRestIsTheCallers(t *testing.T) {
 // One principal has at most 32 MiB of rests, all together 64 MiB. The oldest are dropped: first those of the
 // principal who needs room.
 func TestRestsAreDropped(t *testing.T) {
+	long.WithoutRace(t)
 	const most = 20 << 20
 	k := new(rests)
 	uris := map[string]string{}
