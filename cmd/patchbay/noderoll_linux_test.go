@@ -53,8 +53,9 @@ func (c *rollClient) call(ctx context.Context, t *testing.T, s *mcp.Session) {
 		switch {
 		case err != nil && n%2 == 1 && c.revision != mcp.V2026_07_28 && strings.Contains(err.Error(), "kept for you is gone: the process that used it for your session has ended. This request did not reach it"):
 			restarts := c.restarts.Load()
-			// A session goes to the node that began last: only those of the first one that is restarted go to one that will be, too.
-			if lost := c.lost.Add(1); lost > min(restarts, 2*((restarts+2)/3)) {
+			// A session goes to the node that began last: only those of the first one that is restarted go to one that will be, too. In the gate, other tests
+			// may keep a node from running for so long that another one takes its sessions.
+			if lost := c.lost.Add(1); lost > long.Or(min(restarts, 2*((restarts+2)/3)), restarts) {
 				t.Errorf("%s: its state was lost %d times in %d restarts of three nodes", c.name, lost, restarts)
 			}
 		case err != nil:
