@@ -298,15 +298,18 @@ func (o *others) ends(name string) bool {
 // another returns another node, if possible one that has not said that it retires; empty: there is none. It is the one that began last, if a node
 // has begun a short time ago: when all nodes are restarted in turn, that one will not be restarted again.
 func (n *Node) another() string {
-	rest := n.rest()
-	if len(rest) == 0 {
+	list := n.staying()
+	if len(list) == 0 {
+		list = n.rest()
+	}
+	if len(list) == 0 {
 		return ""
 	}
-	if staying := slices.DeleteFunc(slices.Clone(rest), n.others.ends); len(staying) > 0 {
-		rest = staying
-	}
-	return cmp.Or(n.others.last(rest), rest[rand.IntN(len(rest))])
+	return cmp.Or(n.others.last(list), list[rand.IntN(len(list))])
 }
+
+// staying returns the other nodes that have not said that they retire.
+func (n *Node) staying() []string { return slices.DeleteFunc(n.rest(), n.others.ends) }
 
 // rest returns the other nodes, as far as this one knows.
 func (n *Node) rest() []string {
@@ -427,8 +430,8 @@ func (n *Node) Check() error {
 	return nil
 }
 
-// Own is Check, except that it waits while a renewal of the name is only late, for less than a second. It does not wait in a request whose client
-// has waited for nodes already.
+// Own is Check, except that it waits while a renewal of the name is only late, for less than a second, and for what is left of the
+// time of a request whose client has waited for nodes already.
 func (n *Node) Own(ctx context.Context) error {
 	var until time.Time
 	for {
@@ -505,7 +508,7 @@ func (n *Node) stay(lease *Lease) {
 
 // Leave ends the node: others no longer find it, and requests that they have forwarded get until ctx ends. Its own
 // requests are for its http.Server and then the Shutdown of its mcp.Server to end, before Leave. Without a State that answers it takes up to four
-// seconds longer, and never more than ten.
+// seconds longer, and twelve if a call of the State or the Bus does not end with its context.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.server == nil {
 		return nil

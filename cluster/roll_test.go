@@ -2,10 +2,12 @@ package cluster_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
+	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -54,17 +56,11 @@ func (f *rolled) end(t *testing.T, i int) {
 func (f *rolled) where(t *testing.T, i int, id string) string {
 	t.Helper()
 	w := post(t, f.nodes[i], "POST", id, callWhere)
-	var res struct {
-		Result struct{ Content []struct{ Text string } }
-	}
-	body := w.Body.String()
-	if _, data, ok := strings.Cut(body, "data: {"); ok {
-		body = "{" + data
-	}
-	if err := json.NewDecoder(strings.NewReader(body)).Decode(&res); err != nil || w.Code != 200 || len(res.Result.Content) != 1 {
+	process := regexp.MustCompile(`process \d+`).FindString(w.Body.String())
+	if w.Code != 200 || process == "" {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	return res.Result.Content[0].Text
+	return process
 }
 
 // Nodes that are restarted in turn, twice. A session of the first one moves twice each time, and one of the others once: none goes to a node that will be
@@ -140,4 +136,41 @@ func TestSessionsMoveLittleInARoll(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stubborn is a State whose watches of nodes do not end with their context.
+type stubborn struct {
+	cluster.State
+	held chan struct{}
+}
+
+func (s stubborn) Watch(ctx context.Context, prefix string) iter.Seq2[cluster.Change, error] {
+	return func(yield func(cluster.Change, error) bool) {
+		for c, err := range s.State.Watch(ctx, prefix) {
+			if !yield(c, err) {
+				return
+			}
+		}
+		if prefix == "lease.node" {
+			<-s.held
+		}
+	}
+}
+
+// Leave does not wait for a State that does not end what it was asked for, and says so.
+func TestLeaveWithAStubbornState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, held := new(cluster.Memory), make(chan struct{})
+		defer close(held)
+		n := &cluster.Node{Name: "n", State: stubborn{m, held}, Bus: m, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler)}
+		if err := n.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err := n.Leave(t.Context())
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not end within 10s") || took > 12*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
 }

@@ -347,7 +347,7 @@ func (n *Node) find(ctx context.Context, key string, since time.Time) (owner str
 		case n.retired.Load():
 			other = n.another()
 		default:
-			other = n.others.last(slices.DeleteFunc(n.rest(), n.others.ends)) // see another
+			other = n.others.last(n.staying()) // see another
 		}
 		if other != "" {
 			return other, nil

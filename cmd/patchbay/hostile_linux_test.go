@@ -25,8 +25,7 @@ func TestHostileChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell := func(script string) map[string]any {
-		within := "2s" // of floods, each of which takes a processor
-
+		within := "2s"                        // short, as each flood takes a processor
 		if strings.Contains(script, "STUB") { // it has to be ready, beside floods
 			within = "1m"
 		}
