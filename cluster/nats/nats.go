@@ -9,6 +9,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,21 +164,39 @@ const (
 	duplicates = 2 * time.Minute
 )
 
-// attempts is attempts for what needs the stream. Servers that were all restarted have lost it, if it was in memory: then it is made
-// again, without what was in it. Where NATS is slow, the first attempt waits for three times as long as the last one took that was answered.
+// attempts is attempts for what needs the stream, and cannot be under way twice.
 func (c *state) attempts(ctx context.Context, f func(ctx context.Context) error) error {
-	first := min(max(firstAttempt, 3*time.Duration(c.took.Load())), lastAttempt)
-	return attempts(ctx, first, func(ctx context.Context) error {
-		begin := time.Now()
-		err := f(ctx)
-		if err == nil || final(err) {
-			c.took.Store(int64(time.Since(begin)))
-		}
-		if (errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)) && c.making.TryLock() {
-			defer c.making.Unlock()
-			_, _ = c.js.CreateStream(ctx, c.config) // the next attempt tells
-		}
-		return err
+	return attempts(ctx, c.first(), func(ctx context.Context) error { return c.attempt(ctx, f) })
+}
+
+// first is how long the first attempt waits: where NATS is slow, three times as long as the last one took that was answered.
+func (c *state) first() time.Duration {
+	return min(max(firstAttempt, 3*time.Duration(c.took.Load())), lastAttempt)
+}
+
+// attempt calls f once, and notes how long that took. Servers that were all restarted have lost the stream, if it was in memory: then it is made
+// again, without what was in it.
+func (c *state) attempt(ctx context.Context, f func(ctx context.Context) error) error {
+	begin := time.Now()
+	err := f(ctx)
+	if err == nil || final(err) {
+		c.took.Store(int64(time.Since(begin)))
+	}
+	if (errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse)) && c.making.TryLock() {
+		defer c.making.Unlock()
+		_, _ = c.js.CreateStream(ctx, c.config) // the next attempt tells
+	}
+	return err
+}
+
+// asked is asked for what needs the stream of c.
+func asked[T any](ctx context.Context, c *state, f func(ctx context.Context) (T, error)) (T, error) {
+	return ask(ctx, c.first()/2, func(ctx context.Context) (value T, err error) {
+		err = c.attempt(ctx, func(ctx context.Context) error {
+			value, err = f(ctx)
+			return err
+		})
+		return value, err
 	})
 }
 
@@ -211,39 +230,51 @@ func attempts(ctx context.Context, first time.Duration, f func(ctx context.Conte
 	}
 }
 
-// twice calls f, and again if half of the time of ctx has passed without an answer: NATS never answers a request that it got before it had
-// chosen a leader. It returns the first answer that counts.
-func twice[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+// ask is attempts for a request that may be sent again while the one before it has no answer: NATS never answers one that it got before it had
+// chosen a leader. The first time that happens after again, and later after an eighth more each time, up to half of lastAttempt. Each request has lastAttempt for
+// its answer, which may be late where NATS has just become slow, and the first one that counts is returned.
+func ask[T any](ctx context.Context, again time.Duration, f func(ctx context.Context) (T, error)) (none T, err error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	answers := make(chan answer, 2)
+	all, stop := context.WithCancel(ctx)
+	defer stop()
+	answers := make(chan answer)
 	call := func() {
-		value, err := f(ctx)
-		answers <- answer{value, err}
+		try, stop := context.WithTimeout(all, lastAttempt)
+		defer stop()
+		value, err := f(try)
+		select {
+		case answers <- answer{value, err}:
+		case <-all.Done():
+		}
 	}
-	end, _ := ctx.Deadline()
-	half := time.NewTimer(time.Until(end) / 2)
-	defer half.Stop()
+	next := time.NewTimer(again)
+	defer next.Stop()
 	go call()
 	for open := 1; ; {
 		select {
 		case a := <-answers:
-			if open--; open == 0 || a.err == nil || final(a.err) {
+			if a.err == nil || final(a.err) {
 				return a.value, a.err
 			}
-		case <-half.C:
-			open++
+			if err, open = a.err, open-1; open == 0 {
+				next.Reset(settle)
+			}
+		case <-next.C:
 			go call()
-		case <-ctx.Done(): // while the connection is made again, its calls wait without an end
-			var none T
-			return none, context.Cause(ctx)
+			next.Reset(again)
+			if open++; open > 1 {
+				again = min(again+again/8, lastAttempt/2)
+			}
+		case <-ctx.Done(): // calls may go on for a while: when the connection is made again, they wait without an end
+			return none, fmt.Errorf("%w (%w)", context.Cause(ctx), cmp.Or(err, errNoAnswer))
 		}
 	}
 }
+
+var errNoAnswer = errors.New("nats: no answer")
 
 // final says whether what failed will fail again.
 func final(err error) bool {

@@ -356,7 +356,7 @@ func (a *apart) reads(t *testing.T, at int, session string) {
 type watched struct {
 	state  cluster.State // over a direct connection
 	leases []string
-	pause  atomic.Int64 // the longest time in which this did not run, or NATS did not answer directly; see time.Duration
+	pause  atomic.Int64 // the longest time in which this did not run, or NATS did not keep something over a direct connection; see time.Duration
 }
 
 func (a *apart) watch(t *testing.T) *watched {
@@ -378,9 +378,12 @@ func (a *apart) watch(t *testing.T) *watched {
 	t.Cleanup(func() { <-stopped })
 	go func() {
 		defer close(stopped)
+		version := uint64(0)
 		for last := time.Now(); t.Context().Err() == nil; last = time.Now() {
-			time.Sleep(10 * time.Millisecond)
-			_ = nc.FlushTimeout(time.Minute) // if it fails, that took long
+			time.Sleep(20 * time.Millisecond)
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			version, _ = c.Put(ctx, "pause", nil, version, 0) // if it fails, that took long
+			stop()
 			w.pause.Store(max(w.pause.Load(), int64(time.Since(last))))
 		}
 	}()
@@ -470,6 +473,39 @@ func late(t *testing.T, address string) {
 		if node := a.work(t, at, sessions[2]); node == "n2" {
 			t.Errorf("n%d: a session is at %s, which has ended", at, node)
 		}
+	}
+}
+
+// A lease is renewed also when NATS becomes slow from one moment to the next, and needs longer for an answer than requests wait before they are
+// sent again.
+func TestSuddenlySlowNATS(t *testing.T) {
+	t.Parallel()
+	way := newSlowWay(t, strings.TrimPrefix(process(t), "nats://"))
+	nc, err := natsgo.Connect("nats://"+way.Addr().String(), natsgo.UserInfo("patchbay", "right"), natsgo.Timeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	c, err := nats.Open(ctx, nc, nats.Options{Cluster: rand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	lease, err := cluster.TryAcquire(ctx, c, "slow", "n0", 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way.delay.Store(int64(330 * time.Millisecond))
+	select {
+	case <-lease.Lost():
+		t.Error("the lease is lost")
+	case <-time.After(5 * time.Second):
+	}
+	way.whole()
+	if err := lease.Release(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

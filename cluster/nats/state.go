@@ -41,12 +41,9 @@ func (c *state) Get(ctx context.Context, key string) (cluster.Entry, error) {
 func deleted(h nats.Header) bool { return h.Get(gone) != "" || h.Get(expired) != "" }
 
 // last returns the message of a key, nil if there is none.
-func (c *state) last(ctx context.Context, key string) (m *jetstream.RawStreamMsg, err error) {
-	err = c.attempts(ctx, func(ctx context.Context) error {
-		m, err = twice(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
-			return c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
-		})
-		return err
+func (c *state) last(ctx context.Context, key string) (*jetstream.RawStreamMsg, error) {
+	m, err := asked(ctx, c, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
@@ -96,30 +93,27 @@ func (c *state) Delete(ctx context.Context, key string, version uint64) error {
 
 // change writes a message in place of that with the given sequence. If its acknowledgement is lost, it is sent again with the
 // same id, which JetStream counts once.
-func (c *state) change(ctx context.Context, m *nats.Msg, key string, version uint64, ttl time.Duration) (next uint64, err error) {
+func (c *state) change(ctx context.Context, m *nats.Msg, key string, version uint64, ttl time.Duration) (uint64, error) {
 	opts := []jetstream.PublishOpt{
 		jetstream.WithExpectLastSequencePerSubject(version), jetstream.WithMsgID(nuid.Next()), jetstream.WithRetryAttempts(0),
 	}
 	if ttl > 0 {
 		opts = append(opts, jetstream.WithMsgTTL(ttl))
 	}
-	err = c.attempts(ctx, func(ctx context.Context) error {
-		ack, err := twice(ctx, func(ctx context.Context) (*jetstream.PubAck, error) {
-			m := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: maps.Clone(m.Header)} // PublishMsg changes the header
-			return c.js.PublishMsg(ctx, m, opts...)
-		})
+	return asked(ctx, c, func(ctx context.Context) (uint64, error) {
+		m := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: maps.Clone(m.Header)} // PublishMsg changes the header
+		ack, err := c.js.PublishMsg(ctx, m, opts...)
 		var refused *jetstream.APIError
 		switch {
 		case err == nil:
-			next = ack.Sequence
+			return ack.Sequence, nil
 		case errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence:
-			return cluster.ErrConflict
+			return 0, cluster.ErrConflict
 		case errors.As(err, &refused) && refused.ErrorCode == inFlight && !c.at(ctx, key, version):
-			return cluster.ErrConflict
+			return 0, cluster.ErrConflict
 		}
-		return err
+		return 0, err
 	})
-	return next, err
 }
 
 // at says whether the last message of a key still has the given sequence, 0 for none.
