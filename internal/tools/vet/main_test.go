@@ -8,17 +8,22 @@ import (
 
 func TestRun(t *testing.T) {
 	for _, tc := range []struct {
-		name, code string
-		good       bool
+		name, file, code string
+		good             bool
 	}{
-		{"good", "package p\n", true},
-		{"types", "package p\n\nvar x int = \"a\"\n", false},
-		{"vet", "package p\n\nimport \"fmt\"\n\nfunc F() { fmt.Printf(\"%d\", \"a\") }\n", false},
+		{"good", "p_windows.go", "package p\n", true},
+		{"types", "p_windows.go", "package p\n\nvar x int = \"a\"\n", false},
+		{"vet", "p_windows.go", "package p\n\nimport \"fmt\"\n\nfunc F() { fmt.Printf(\"%d\", \"a\") }\n", false},
+		{"a function that never returns", "p_windows.go", "package p\n\nimport \"log\"\n\nfunc F() { defer log.Print(); for { log.Fatal() } }\n", true},
+		{"vet of a test", "p_windows_test.go", "package p_test\n\nimport \"fmt\"\n\nfunc F() { fmt.Printf(\"%d\", \"a\") }\n", false},
+		{"a package that is not there", "p_windows.go", "package p\n\nimport _ \"nowhere\"\n", false},
+		{"types, with another package", "p_windows.go", "package p\n\nimport \"os\"\n\nvar _ int = os.Getpid\n", false},
+		{"types, all systems", "all.go", "package p\n\nvar x int = \"a\"\n", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("GOOS", "windows")
-			for name, text := range map[string]string{"go.mod": "module p\n\ngo 1.26\n", "p.go": "package p\n", "p_windows.go": tc.code, "p_linux.go": "what is for Linux is not read\n"} {
+			for name, text := range map[string]string{"go.mod": "module p\n\ngo 1.26\n", "p.go": "package p\n", tc.file: tc.code, "p_linux.go": "what is for Linux is not read\n"} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
