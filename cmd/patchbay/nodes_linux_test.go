@@ -501,7 +501,7 @@ func (n *node) end(t *testing.T) {
 	}
 }
 
-// ends ends the third node while clients call, and sees that no call fails, also of a session of that node.
+// ends ends the third node while clients call, and removes it. It sees that no call fails, also of a session of that node.
 func ends(t *testing.T, nodes []*node, f *front) {
 	f.turn.Store(-1) // n1 opens the next session
 	older := f.client(t, mcp.V2025_11_25)
@@ -542,6 +542,13 @@ func ends(t *testing.T, nodes []*node, f *front) {
 	if list, _, _ := nodesAt(t, nodes[1]); states(list) != "n1 ready, n2 ready" || !slices.Contains(list.Warnings, counts) {
 		t.Errorf("the nodes are %s, %q", states(list), list.Warnings)
 	}
+	if out, said, code := nodes[0].steer(t, "drain", "n3", "--remove"); code != 0 || !strings.HasPrefix(out, "n3: removed") {
+		t.Errorf("drain n3 --remove = %d %s%s", code, out, said)
+	}
+	awaited(t, "n3 does not count", func() bool {
+		list, _, _ := nodesAt(t, nodes[1])
+		return !slices.Contains(list.Warnings, counts)
+	})
 	for _, r := range []mcp.Revision{mcp.V2025_11_25, mcp.V2026_07_28} {
 		if res, err := f.client(t, r).CallTool(t.Context(), "asking_ask", nil); err != nil || res.Text() != "Thursday" {
 			t.Errorf("%s: a question with two nodes: %v, %v", r, res, err)
