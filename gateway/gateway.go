@@ -48,8 +48,9 @@ type Gateway struct {
 	Lock func(ctx context.Context, server string) (Lock, error)
 
 	// Owned is asked right before a request of a session goes to a server, each time that it is sent, but not for one that only reads. If
-	// it returns an error, nothing is sent: of gateways that appear as one, another one may have the session by now. Own of a cluster.Node
-	// is one. Nil: no other one can have it.
+	// it returns an error, nothing is sent: of gateways that appear as one, another one may have the session by now. It is asked first with a
+	// context that has ended, and then must not wait, also for requests without a session; after an error again, with that of the request. Own of a
+	// cluster.Node is one. Nil: no other one can have it.
 	Owned func(ctx context.Context) error
 
 	// ListTimeout bounds how long an upstream may take to list. A caller's list waits a second for

@@ -332,7 +332,8 @@ func (up *upstream) attempt(ctx context.Context, req *mcp.Request) (res mcp.Resu
 
 // owned returns why a request must not be sent, or nil (see [Gateway.Owned]).
 func (g *Gateway) owned(ctx context.Context, method string) error {
-	if g.Owned == nil || revision.Reads(method) || clientOf(ctx).session == nil {
+	// Mostly nothing was lost, and then the client, whose description costs more than the question, need not be known.
+	if g.Owned == nil || revision.Reads(method) || g.Owned(past) == nil || clientOf(ctx).session == nil {
 		return nil
 	}
 	if err := g.Owned(ctx); err != nil {
@@ -340,6 +341,13 @@ func (g *Gateway) owned(ctx context.Context, method string) error {
 	}
 	return nil
 }
+
+// past is a context that has ended.
+var past = func() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	return ctx
+}()
 
 // lost reports whether a request failed because the connection broke, so that its outcome is
 // unknown.
