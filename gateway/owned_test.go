@@ -23,8 +23,12 @@ func TestOwnedRightBeforeTheServer(t *testing.T) {
 				mcp.AddTool(s, mcp.Tool{Name: "run"}, func(context.Context, struct{}) (string, error) { runs.Add(1); return "done", nil })
 			}}
 			var away atomic.Bool
-			g := &gateway.Gateway{Name: "gw", Owned: func(context.Context) error {
+			var waits atomic.Int32 // how often it was asked so that it may wait
+			g := &gateway.Gateway{Name: "gw", Owned: func(ctx context.Context) error {
 				if away.Load() {
+					if ctx.Err() == nil {
+						waits.Add(1)
+					}
 					return errors.New("the owner has changed")
 				}
 				return nil
@@ -54,8 +58,9 @@ func TestOwnedRightBeforeTheServer(t *testing.T) {
 			if share == gateway.Exclusive {
 				s.Close()
 			}
-			if got := called(t, connect(t, g, mcp.V2026_07_28), "db_run", nil); got != "done" {
-				t.Errorf("%v: without a session: %s", share, got)
+			waited := waits.Load()
+			if got := called(t, connect(t, g, mcp.V2026_07_28), "db_run", nil); got != "done" || waited == 0 || waits.Load() != waited {
+				t.Errorf("%v: without a session: %s; it was asked %d times so that it may wait before, and %d times for that", share, got, waited, waits.Load()-waited)
 			}
 		})
 	}

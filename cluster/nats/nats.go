@@ -189,7 +189,7 @@ func (c *state) attempt(ctx context.Context, f func(ctx context.Context) error) 
 	return err
 }
 
-// asked is asked for what needs the stream of c.
+// asked is ask for what needs the stream of c.
 func asked[T any](ctx context.Context, c *state, f func(ctx context.Context) (T, error)) (T, error) {
 	return ask(ctx, c.first()/2, func(ctx context.Context) (value T, err error) {
 		err = c.attempt(ctx, func(ctx context.Context) error {
