@@ -35,11 +35,27 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Del(headerTake)
 	r.Header.Del(headerPassed)
 	r.Header.Del(headerWaited)
-	if !n.joined.Load() {
+	since := time.Now()
+	if !n.joins(r.Context(), since.Add(patience)) {
 		refuse(w, http.StatusServiceUnavailable, "this node has not joined the others yet; try again")
 		return
 	}
-	n.route(w, r, time.Now())
+	n.route(w, r, since)
+}
+
+// joins waits until Join has returned, and reports whether it has before a time.
+func (n *Node) joins(ctx context.Context, until time.Time) bool {
+	for !n.joined.Load() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(until) {
+			return n.joined.Load()
+		}
+	}
+	return true
 }
 
 // forwarded serves a request that another node has received.

@@ -86,7 +86,7 @@ const (
 )
 
 // Join makes the node known to the others. If a node of that name has just died, Join waits for its lease to end, at most as long
-// as ctx; if one lives, that is forever. Until Join has returned, the node answers requests with 503, and its stores keep nothing. A Node joins once.
+// as ctx; if one lives, that is forever. Until Join has returned, a request waits, three seconds at most, and is then answered with 503; the node's stores keep nothing. A Node joins once.
 func (n *Node) Join(ctx context.Context) (err error) {
 	if !n.begun.CompareAndSwap(false, true) {
 		return fmt.Errorf("node %s: has joined already, and a Node joins once: make another one", n.Name)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/patchbay-dev/patchbay/cluster"
@@ -484,6 +485,46 @@ func TestBeforeJoin(t *testing.T) {
 		}
 		leave(n)
 	}
+}
+
+// A request to a node that joins waits for it, and is refused in words if that takes too long.
+func TestRequestWhileJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(cluster.Memory)
+		srv := &mcp.Server{Name: "s", Version: "1"}
+		n := &cluster.Node{Name: "n0", State: m, Bus: m, Handler: srv, Logger: slog.New(slog.DiscardHandler)}
+		srv.Shared = n.Share("/mcp")
+		send := func(ctx context.Context) (int, time.Duration) {
+			begin := time.Now()
+			r := httptest.NewRequestWithContext(ctx, "POST", "http://127.0.0.1/mcp", strings.NewReader(initialize))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			w := httptest.NewRecorder()
+			n.ServeHTTP(w, r)
+			return w.Code, time.Since(begin)
+		}
+		if code, took := send(t.Context()); code != http.StatusServiceUnavailable || took < 2900*time.Millisecond || took > 3100*time.Millisecond {
+			t.Errorf("a node that does not join: %d after %v", code, took)
+		}
+		gone, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if code, took := send(gone); code != http.StatusServiceUnavailable || took > 1100*time.Millisecond {
+			t.Errorf("the client has gone: %d after %v", code, took)
+		}
+		joined := make(chan error, 1)
+		go func() {
+			time.Sleep(2 * time.Second)
+			joined <- n.Join(t.Context())
+		}()
+		if code, took := send(t.Context()); code != http.StatusOK || took < 1900*time.Millisecond || took > 2900*time.Millisecond {
+			t.Errorf("a node that joins after 2 seconds: %d after %v", code, took)
+		}
+		if err := <-joined; err != nil {
+			t.Fatal(err)
+		}
+		leave(n)
+		srv.Shutdown(context.Background())
+	})
 }
 
 // A node warns once of sessions at a path for which none are kept, where it keeps some for another one.

@@ -2,12 +2,10 @@ package main
 
 import (
 	"errors"
-	"net/http"
 
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/complete"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/nodes"
 	"github.com/patchbay-dev/patchbay/cmd/patchbay/internal/steer"
-	"github.com/patchbay-dev/patchbay/internal/listen"
 )
 
 var nodesVerb = verb{
@@ -86,17 +84,6 @@ func (a *app) member(steered func(node, event, by string)) (*nodes.Member, error
 func (h *upServer) nodeSteered(node, event, by string) {
 	h.a.talk.Note("node %s: %s, by %s", node, nodes.Texts[event], by)
 	h.chain.Steered(by, event, "", map[string]any{"action": event, "node": node})
-}
-
-// join puts this node in front of its endpoint, if it is in a cluster.
-func (h *upServer) join(w *listen.Endpoint) error {
-	if h.member == nil {
-		return nil
-	}
-	h.steers.Nodes = h.member
-	return w.InFront(func(here http.Handler) (http.Handler, error) {
-		return h.member.Join(h.a.ctx, h.seen, h.chain.Trail(), here)
-	})
 }
 
 // seen returns what other nodes see of this one.

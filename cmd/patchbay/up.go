@@ -187,9 +187,6 @@ func (c *upCmd) Run(a *app) error {
 			return err
 		}
 		pagelink.Add(page, further)
-		if err := h.join(w); err != nil {
-			return err
-		}
 		heap := make([]byte, heapFloor)
 		defer runtime.KeepAlive(heap)
 	}
@@ -203,14 +200,19 @@ func (c *upCmd) Run(a *app) error {
 		return err
 	}
 	defer unsteered()
-	h.servers.Set(p.servers, p.faulty, p.share)
+	var served <-chan error
+	start := func() { h.servers.Set(p.servers, p.faulty, p.share) }
+	if c.Stdio {
+		start()
+	} else if served, err = h.member.Serve(a.ctx, w, h.seen, made.Trail(), start); err != nil {
+		return err
+	}
 	defer a.openSocket(h.report, further).Close()
 	ctx, stop := context.WithCancel(a.ctx)
 	defer stop()
 	var following sync.WaitGroup
 	following.Go(func() { h.followLogins(ctx) })
 	following.Go(func() { made.Follow(ctx, h.gateway.Changed, h.readiness) })
-	var served <-chan error
 	if c.Stdio {
 		a.noteStdio()
 		over := make(chan error, 1)
@@ -218,7 +220,6 @@ func (c *upCmd) Run(a *app) error {
 		served = over
 		a.talk.Note("serving %s over stdio (%s)", strings.Join(h.servers.Names(), ", "), p.from)
 	} else {
-		served = w.Serve()
 		if err := h.show(ctx); err != nil {
 			return err
 		}

@@ -27,6 +27,9 @@ func (h *upServer) steered() {
 		},
 		Refused: h.chain.Unsteered,
 	}
+	if h.member != nil {
+		h.steers.Nodes = h.member
+	}
 	h.chain.Open(h.steers.Calls.Around)
 }
 

@@ -20,7 +20,7 @@ func TestInFront(t *testing.T) {
 	}
 	e := New(&mcp.Server{Name: "s"}, l, Options{Log: slog.New(slog.DiscardHandler)})
 	e.Mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ready") })
-	err = e.InFront(func(here http.Handler) (http.Handler, error) {
+	e.InFront(func(here http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Mcp-Session-Id") == "" {
 				here.ServeHTTP(w, r)
@@ -31,11 +31,8 @@ func TestInFront(t *testing.T) {
 				http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			}
-		}), nil
+		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	served := e.Serve()
 	ask := func(method, path, session string) *http.Response {
 		req, err := http.NewRequestWithContext(t.Context(), method, strings.TrimSuffix(e.URL, Path)+path, nil)

@@ -147,17 +147,14 @@ func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
 // InFront puts a handler in front of all that clients of MCP reach, the limiter and the guard too: around is called with what
 // serves a request here. Loops are refused before it. Event streams that are not served here end with the endpoint, after the calls
 // in progress. It is called before Serve.
-func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error)) error {
+func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 	here := e.http.Handler
-	front, err := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p, ok := r.Context().Value(paced{}).(*paced); ok {
 			p.here = true
 		}
 		here.ServeHTTP(w, r)
 	}))
-	if err != nil {
-		return err
-	}
 	ended, end := context.WithCancel(context.Background())
 	e.http.RegisterOnShutdown(end)
 	e.http.Handler = hop.Refuse(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -178,7 +175,6 @@ func (e *Endpoint) InFront(around func(here http.Handler) (http.Handler, error))
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the next request on the connection
 		}
 	}))
-	return nil
 }
 
 // paced disconnects a client that does not read the answer to a request that is not served here. The handlers of requests

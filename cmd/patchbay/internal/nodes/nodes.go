@@ -1,7 +1,7 @@
 // Package nodes makes one gateway of several "patchbay up", which the member cluster of gateway.yaml describes.
 //
 // [Open] joins what the nodes share, in servers of NATS in the nodes themselves or elsewhere, and waits until a majority
-// of them answers. [Member.Join] then puts a [cluster.Node] in front of the endpoint. NATS is imported here alone.
+// of them answers. [Member.Serve] then puts a [cluster.Node] in front of the endpoint. NATS is imported here alone.
 //
 // # Guarantees
 //
@@ -57,7 +57,7 @@ type Options struct {
 // ErrAway is the error of [Open] if a majority of the nodes, or NATS elsewhere, does not answer in time.
 var ErrAway = fmt.Errorf("nodes: no answer within %v", formTime)
 
-// Member is this process as a node of a cluster. A nil Member is a gateway alone: of its methods, List, Drain and Join are not
+// Member is this process as a node of a cluster. A nil Member is a gateway alone: of its methods, List and Drain are not
 // called then.
 type Member struct {
 	options Options
@@ -72,7 +72,8 @@ type Member struct {
 	limits  *limit.Group
 	apart   func() // ends limits
 
-	joined   bool
+	joined   bool          // the others know this node
+	begun    chan struct{} // closed when join lets it serve
 	left     bool          // Leave was called
 	draining atomic.Bool   // because a person wants it
 	ending   atomic.Bool   // Ending was called
@@ -97,7 +98,7 @@ const (
 // Open joins the cluster. It waits until a majority of its nodes answers, at most two minutes, or until ctx ends. Close ends
 // what it has begun.
 func Open(ctx context.Context, o Options) (*Member, error) {
-	m := &Member{options: o, changed: make(chan struct{}, 1), node: &cluster.Node{Name: o.Cluster.Node, Logger: o.Logger}}
+	m := &Member{options: o, begun: make(chan struct{}), changed: make(chan struct{}, 1), node: &cluster.Node{Name: o.Cluster.Node, Logger: o.Logger}}
 	ctx, stop := context.WithTimeoutCause(ctx, formTime, ErrAway)
 	defer stop()
 	if err := m.open(ctx); err != nil {
@@ -275,28 +276,33 @@ func (m *Member) missing(ctx context.Context) string {
 	return text + strings.Join(away, ", ") + " do not answer"
 }
 
-// Join puts the node in front of a handler, which serves what a single process would, and makes it known to the others. The
-// result serves clients; Leave ends it. The function about is called every few seconds, for what others see of this node. The nodes
-// note each other's checkpoints in their audit logs; nil: this one has none. Its log is closed after Leave.
-func (m *Member) Join(ctx context.Context, about func() About, trail *audit.Trail, handler http.Handler) (http.Handler, error) {
-	m.node.Handler = handler
-	ctx, stop := context.WithTimeoutCause(ctx, formTime, fmt.Errorf("another node has the name %q", m.options.Cluster.Node))
-	defer stop()
-	if err := m.node.Join(ctx); err != nil {
+// Serve serves an endpoint, and starts what it serves with the function start; Leave ends the node. As the port of the endpoint takes
+// connections, a node serves before it has joined the others: a request waits then, three seconds at most, and is answered with 503.
+// The function about is called every few seconds, for what others see of this node. The nodes note each other's checkpoints in their
+// audit logs; nil: this one has none. Its log is closed after Leave. The channel is that of the endpoint's Serve.
+func (m *Member) Serve(ctx context.Context, e *listen.Endpoint, about func() About, trail *audit.Trail, start func()) (<-chan error, error) {
+	if m == nil {
+		start()
+		return e.Serve(), nil
+	}
+	e.InFront(m.front)
+	served := e.Serve()
+	if err := m.join(ctx, about, trail, start); err != nil {
+		_ = e.End(ctx, 0) // nothing has begun
 		return nil, fmt.Errorf("cluster %s: %w", m.options.Cluster.Name, err)
 	}
-	m.joined = true
-	live, end := context.WithCancel(context.Background())
-	m.stop = end
-	if trail != nil {
-		run, err := exchange(live, m.shared, m.shared, trail.Log)
-		if err != nil {
-			return nil, fmt.Errorf("cluster %s: %w", m.options.Cluster.Name, err)
+	return served, nil
+}
+
+// front puts the node in front of a handler, which serves what a single process would.
+func (m *Member) front(here http.Handler) http.Handler {
+	m.node.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-m.begun: // mostly long ago
+			here.ServeHTTP(w, r)
+		case <-r.Context().Done():
 		}
-		m.ended.Go(run)
-	}
-	m.ended.Go(func() { m.watch(live) })
-	m.ended.Go(func() { m.publish(live, about) })
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.leaves() {
 			// The client, or a proxy, sends its next request over a new connection, which goes to another node. A request that it
@@ -304,7 +310,31 @@ func (m *Member) Join(ctx context.Context, about func() About, trail *audit.Trai
 			w.Header().Set("Connection", "close")
 		}
 		m.node.ServeHTTP(w, r)
-	}), nil
+	})
+}
+
+// join makes the node known to the others, and lets it serve.
+func (m *Member) join(ctx context.Context, about func() About, trail *audit.Trail, start func()) error {
+	ctx, stop := context.WithTimeoutCause(ctx, formTime, fmt.Errorf("another node has the name %q", m.options.Cluster.Node))
+	defer stop()
+	if err := m.node.Join(ctx); err != nil {
+		return err
+	}
+	m.joined = true
+	live, end := context.WithCancel(context.Background())
+	m.stop = end
+	if trail != nil {
+		run, err := exchange(live, m.shared, m.shared, trail.Log)
+		if err != nil {
+			return err
+		}
+		m.ended.Go(run)
+	}
+	m.ended.Go(func() { m.watch(live) })
+	start()
+	close(m.begun)
+	m.ended.Go(func() { m.publish(live, about) })
+	return nil
 }
 
 // leaves says whether load balancers should send this node no requests.
@@ -430,6 +460,13 @@ func (m *Member) Report(r *health.Report) {
 	r.Cluster = &health.Cluster{Name: m.options.Cluster.Name, Node: m.options.Cluster.Node}
 	if f := m.files.Load(); f != nil {
 		r.Cluster.Config = f.digest()
+	}
+	select {
+	case <-m.begun:
+	default:
+		if r.State != health.Failing {
+			r.State, r.Reason = health.Starting, "this node has not joined the others yet"
+		}
 	}
 	if m.leaves() && (r.State == health.Ready || r.State == health.Degraded) {
 		r.State = health.Draining

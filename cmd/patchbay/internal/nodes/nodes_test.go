@@ -5,12 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +22,9 @@ import (
 	"github.com/patchbay-dev/patchbay/cluster"
 	"github.com/patchbay-dev/patchbay/cluster/nats"
 	"github.com/patchbay-dev/patchbay/config/deploy"
+	"github.com/patchbay-dev/patchbay/internal/health"
+	"github.com/patchbay-dev/patchbay/internal/listen"
+	"github.com/patchbay-dev/patchbay/mcp"
 )
 
 // member returns a node that has not announced itself, of a cluster in a server of NATS.
@@ -36,7 +43,7 @@ func member(t *testing.T, s *nats.Server, node string) *Member {
 	return &Member{
 		options: Options{Cluster: &deploy.Cluster{Name: "c", Node: node}, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)},
 		node:    &cluster.Node{Name: node, State: shared, Bus: shared, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler)},
-		shared:  shared, changed: make(chan struct{}, 1),
+		shared:  shared, begun: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 }
 
@@ -164,6 +171,106 @@ func TestNameInUse(t *testing.T) {
 	}
 	if after, err := one.shared.Get(t.Context(), nodesKey+".n1"); err != nil || after.Version != before.Version {
 		t.Errorf("the entry of the first has version %d, was %d; %v", after.Version, before.Version, err)
+	}
+}
+
+// A node whose port takes connections answers callers while it joins the others, and serves none before its servers have begun.
+func TestServeWhileJoining(t *testing.T) {
+	t.Parallel()
+	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	before := member(t, s, "n1") // has the name
+	if err := before.node.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	type serving struct {
+		*Member
+		url   string
+		ended chan error // of Serve
+	}
+	var started atomic.Int32
+	serve := func(ctx context.Context) serving {
+		m := member(t, s, "n1")
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := &mcp.Server{Name: "s", Version: "1"}
+		mcp.AddTool(srv, mcp.Tool{Name: "started"}, func(context.Context, struct{}) (string, error) { return fmt.Sprint(started.Load()), nil })
+		e := listen.New(srv, l, listen.Options{Log: slog.New(slog.DiscardHandler)})
+		health.Handle(e.Mux, health.OverGuarded, srv, func() *health.Report {
+			r := &health.Report{State: health.Ready}
+			m.Report(r)
+			return r
+		})
+		out := serving{m, e.URL, make(chan error, 1)}
+		go func() {
+			_, err := m.Serve(ctx, e, func() About { return About{} }, nil, func() {
+				time.Sleep(200 * time.Millisecond) // requests that wait for the node come now
+				started.Add(1)
+			})
+			out.ended <- err
+		}()
+		t.Cleanup(func() { m.Leave(context.Background()); e.End(context.Background(), 0) })
+		return out
+	}
+	call := func(url string) string {
+		session, err := (&mcp.Client{Name: "c", Revisions: []mcp.Revision{mcp.V2026_07_28}}).Dial(t.Context(), url)
+		if err != nil {
+			return err.Error()
+		}
+		defer session.Close()
+		res, err := session.CallTool(t.Context(), "started", nil)
+		if err != nil {
+			return err.Error()
+		}
+		return res.Text()
+	}
+	said := func(res *http.Response, err error) string {
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		return fmt.Sprint(res.StatusCode, " ", string(body))
+	}
+	ready := func(url string) string { return said(http.Get(strings.TrimSuffix(url, listen.Path) + "/readyz")) }
+	const words = "this node has not joined the others yet"
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	gone := serve(ctx)
+	begin := time.Now()
+	if said := said(http.Post(gone.url, "application/json", strings.NewReader("{}"))); !strings.HasPrefix(said, "503 ") || !strings.Contains(said, words) || time.Since(begin) > 5*time.Second {
+		t.Errorf("while it joins, after %v: %s", time.Since(begin), said)
+	}
+	if said := ready(gone.url); !strings.HasPrefix(said, "503 ") || !strings.Contains(said, `"starting"`) || !strings.Contains(said, words) {
+		t.Errorf("/readyz while it joins: %s", said)
+	}
+	stop()
+	if err := <-gone.ended; err == nil || !strings.Contains(err.Error(), "cluster c: node n1: ") {
+		t.Errorf("a node that was ended while it joins: %v", err)
+	}
+	if said := ready(gone.url); !strings.Contains(said, "connect") { // refused
+		t.Errorf("its port then: %s", said)
+	}
+
+	next := serve(t.Context())
+	answered := make(chan string, 1)
+	go func() { answered <- call(next.url) }()
+	time.Sleep(time.Second / 2)
+	before.node.Leave(t.Context())
+	if said := <-answered; said != "1" { // not 0, and not started by the one before
+		t.Errorf("a call that came before the node had joined: %s", said)
+	}
+	if err := <-next.ended; err != nil {
+		t.Fatal(err)
+	}
+	if said := ready(next.url); !strings.HasPrefix(said, "200 ") || strings.Contains(said, words) {
+		t.Errorf("/readyz of a node that has joined: %s", said)
 	}
 }
 
