@@ -15,6 +15,14 @@ import (
 
 const headerSession = "Mcp-Session-Id"
 
+// sessionOf returns the session of a request or an answer; empty: none.
+func sessionOf(h http.Header) string {
+	if values := h[headerSession]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // Headers from node to node. Those of clients are removed, and clients get none.
 const (
 	headerPrefix = "Patchbay-Cluster-"
@@ -29,18 +37,15 @@ const (
 
 // ServeHTTP implements [http.Handler].
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Header.Del(headerClient)
-	r.Header.Del(headerHops)
-	r.Header.Del(headerCertificate)
-	r.Header.Del(headerTake)
-	r.Header.Del(headerPassed)
-	r.Header.Del(headerWaited)
+	for _, name := range [...]string{headerClient, headerHops, headerCertificate, headerTake, headerPassed, headerWaited} {
+		delete(r.Header, name) // which is canonical
+	}
 	since := time.Now()
 	if !n.joins(r.Context(), since.Add(patience)) {
 		refuse(w, http.StatusServiceUnavailable, "this node has not joined the others yet; try again")
 		return
 	}
-	n.route(w, r, since)
+	n.route(w, r, "", false, since)
 }
 
 // joins waits until Join has returned, and reports whether it has before a time.
@@ -76,7 +81,11 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 			n.Logger.Warn("a request is served without its certificate", "err", err)
 		}
 	}
-	n.route(&closing{w, n}, r, time.Now().Add(-waited(r)))
+	hops := r.Header.Get(headerHops)
+	r.Header.Del(headerHops)
+	takes := r.Header.Get(headerTake) != ""
+	r.Header.Del(headerTake)
+	n.route(&closing{w, n}, r, hops, takes, time.Now().Add(-waited(r)))
 }
 
 // waited returns for how long the client of a request has waited at the nodes that have forwarded it, and removes the header that says so.
@@ -103,14 +112,11 @@ func (c *closing) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// route serves a request on the node of its session. Its client waits since a time.
-func (n *Node) route(w http.ResponseWriter, r *http.Request, since time.Time) {
+// route serves a request on the node of its session. Hops has a character for each node that has forwarded it, and takes says that
+// the last of them can send it elsewhere. Its client waits since a time.
+func (n *Node) route(w http.ResponseWriter, r *http.Request, hops string, takes bool, since time.Time) {
 	defer n.open.begin()()
-	hops := r.Header.Get(headerHops)
-	r.Header.Del(headerHops)
-	takes := r.Header.Get(headerTake) != ""
-	r.Header.Del(headerTake)
-	id := r.Header.Get(headerSession)
+	id := sessionOf(r.Header)
 	if id == "" || len(id) > 1024 {
 		other := ""
 		if n.retired.Load() && hops == "" {

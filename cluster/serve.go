@@ -7,10 +7,10 @@ import (
 // serve serves a request on this node, and tells the State of sessions that begin and end. Key is that of its session; empty: none. Ours says
 // that it was a session of this node when it was looked for.
 func (n *Node) serve(w http.ResponseWriter, r *http.Request, key string, ours bool) {
-	o := &opening{ResponseWriter: w, node: n, request: r, known: r.Header.Get(headerSession) != ""}
+	o := &opening{ResponseWriter: w, node: n, request: r, known: sessionOf(r.Header) != ""}
 	if key == "" {
 		n.Handler.ServeHTTP(o, r)
-		if o.status == 0 && o.Header().Get(headerSession) != "" { // an answer without a body
+		if o.status == 0 && sessionOf(o.Header()) != "" { // an answer without a body
 			o.WriteHeader(http.StatusOK)
 		}
 		return
@@ -68,7 +68,7 @@ func (o *opening) WriteHeader(status int) {
 		refuse(o.ResponseWriter, http.StatusServiceUnavailable, moves)
 		return
 	}
-	if id := o.Header().Get(headerSession); id != "" && !o.known && status < 300 {
+	if id := sessionOf(o.Header()); id != "" && !o.known && status < 300 {
 		if path := o.request.URL.Path; o.node.paths.strange(path) {
 			o.node.Logger.Warn("sessions at this path end with this node: Share and Sessions of the node were called for others", "path", path)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/hop"
 	"github.com/patchbay-dev/patchbay/internal/jsonx"
+	"github.com/patchbay-dev/patchbay/internal/stack"
 	"github.com/patchbay-dev/patchbay/internal/text"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/mcp"
@@ -279,7 +280,7 @@ func (g *Gateway) listTimeout() time.Duration {
 // Handle routes a request. It refuses a request that this gateway has already forwarded, because
 // then one of its servers leads back to it.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	deepen()
+	stack.Grow()
 	if err := g.accepts(req); err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
 func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 	here := e.http.Handler
 	front := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p, ok := r.Context().Value(paced{}).(*paced); ok {
+		if p := pacedOf(w); p != nil {
 			p.here = true
 		}
 		here.ServeHTTP(w, r)
@@ -163,14 +163,13 @@ func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 			return
 		}
 		p := &paced{ResponseWriter: w}
-		ctx := context.WithValue(r.Context(), paced{}, p)
 		if r.Method == http.MethodGet {
-			stream, stop := context.WithCancel(ctx)
+			stream, stop := context.WithCancel(r.Context())
 			defer stop()
 			defer context.AfterFunc(ended, stop)()
-			ctx = stream
+			r = r.WithContext(stream)
 		}
-		front.ServeHTTP(p, r.WithContext(ctx))
+		front.ServeHTTP(p, r)
 		if p.set {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the next request on the connection
 		}
@@ -182,6 +181,20 @@ func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 type paced struct {
 	http.ResponseWriter
 	here, set bool
+}
+
+// pacedOf returns what a writer writes to; nil: the request came from another node.
+func pacedOf(w http.ResponseWriter) *paced {
+	for {
+		if p, ok := w.(*paced); ok {
+			return p
+		}
+		in, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return nil
+		}
+		w = in.Unwrap()
+	}
 }
 
 // readTime is how long a client may take to read.

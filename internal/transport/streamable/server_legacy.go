@@ -10,6 +10,7 @@ import (
 
 	"github.com/patchbay-dev/patchbay/internal/engine"
 	"github.com/patchbay-dev/patchbay/internal/revision"
+	"github.com/patchbay-dev/patchbay/internal/stack"
 	"github.com/patchbay-dev/patchbay/internal/transport/web"
 	"github.com/patchbay-dev/patchbay/jsonrpc"
 	"github.com/patchbay-dev/patchbay/store"
@@ -202,6 +203,7 @@ func (s *Server) call(p *posted, r *http.Request, version string) (goesOn bool) 
 	p.left = func() { close(gone) }
 	go func() { // ends with the call, for which Shutdown waits
 		defer close(done)
+		stack.Grow()
 		s.answer(st, p, r)
 	}()
 	select {

@@ -298,10 +298,15 @@ func (m *Member) Serve(ctx context.Context, e *listen.Endpoint, about func() Abo
 func (m *Member) front(here http.Handler) http.Handler {
 	m.node.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-m.begun: // mostly long ago
-			here.ServeHTTP(w, r)
-		case <-r.Context().Done():
+		case <-m.begun:
+		default:
+			select {
+			case <-m.begun:
+			case <-r.Context().Done():
+				return
+			}
 		}
+		here.ServeHTTP(w, r)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m.leaves() {
