@@ -122,6 +122,7 @@ type front struct {
 	away []atomic.Bool // of to: /readyz says that it may get no requests
 
 	mu       sync.Mutex
+	late     time.Duration  // how long it keeps the end of a connection; set before the first one
 	measured bool           // set before the first connection
 	posts    []exchange     // that took longer than a second, if they are measured; guarded by mu
 	taken    map[string]int // nodes of connections by the addresses of clients, -1: none; guarded by mu
@@ -203,6 +204,7 @@ func (f *front) pass(c net.Conn) {
 			to.(*net.TCPConn).CloseWrite()
 		}()
 		io.Copy(c, to)
+		time.Sleep(f.late)
 		if e := (exchange{n, span{begin, time.Now()}, string(head)}); f.measured && string(method) == "P" && e.to.Sub(e.from) > time.Second {
 			f.mu.Lock()
 			f.posts = append(f.posts, e)

@@ -52,6 +52,9 @@ func TestInFront(t *testing.T) {
 		res := ask(tt.method, tt.path, tt.session)
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
+		if res.Close {
+			t.Errorf("%s %s ends its connection", tt.method, tt.path)
+		}
 		if string(body) != tt.want {
 			t.Errorf("%s %s = %q, want %q", tt.method, tt.path, body, tt.want)
 		}
@@ -63,6 +66,9 @@ func TestInFront(t *testing.T) {
 	}
 	stream := ask("GET", "/mcp", "x")
 	defer stream.Body.Close()
+	if !stream.Close {
+		t.Error("the connection of a stream may be used again, while the endpoint ends")
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- e.End(t.Context(), time.Hour) }()
 	if _, err := io.ReadAll(stream.Body); err != nil {

@@ -168,6 +168,9 @@ func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 			defer stop()
 			defer context.AfterFunc(ended, stop)()
 			r = r.WithContext(stream)
+			if r.ProtoMajor == 1 {
+				w.Header().Set("Connection", "close") // also for a stream of another node: a client must not reuse it while this one ends
+			}
 		}
 		front.ServeHTTP(p, r)
 		if p.set {

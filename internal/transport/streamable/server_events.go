@@ -248,7 +248,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.done(sess, &l.run)
-	p := &response{server: s, w: w, left: func() { l.Cancel(nil) }}
+	p := &response{server: s, w: w, last: ends(r), left: func() { l.Cancel(nil) }}
 	defer p.end()
 	if !s.listen(r.Context(), l, p, sess, r.Header.Get("Last-Event-ID")) {
 		return

@@ -71,6 +71,7 @@ func (s *Server) admit(p *posted, r *http.Request) (version string, ok bool) {
 	p.begin(r.Context(), ErrDisconnected)
 	p.ctx.Caused(s.Recorder.Conn(r.Context()), msg.ID)
 	p.endless, p.ofTask = msg.Method == revision.MethodListen, revision.OfTasks(msg.Method)
+	p.last = p.endless && ends(r)
 	p.quiet.Store(&p.response)
 	version, refusal := s.Engine.Peer(&p.ctx, msg, s.principal(r))
 	if refusal != nil {

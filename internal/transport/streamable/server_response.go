@@ -41,6 +41,7 @@ type response struct {
 	stream   *stream // of a legacy call; nil: of a modern one
 	noJSON   bool    // the client does not take JSON; guarded by mu once the handler runs
 	noEvents error   // why there can be no event stream: errNoEvents, or a [web.BufferedError]
+	last     bool    // an event stream here is the last that its connection has
 	abrupt   bool    // a handler has ended the goroutine of net/http, which will not finish the response
 
 	// For the stream on this response: left, if not nil, is called when the stream has released the
@@ -73,7 +74,13 @@ var (
 	typeEvents = []string{"text/event-stream"}
 	noStore    = []string{"no-store"}
 	noBuffer   = []string{"no"}
+	closes     = []string{"close"}
 )
+
+// ends reports whether the connection of a stream without an end of its own should end with it. Such a stream mostly ends because the
+// server does: a client that reused the connection at that moment would lose a request, which a balancer that is slow to pass on the
+// end makes likely. HTTP/2 says by itself which requests were not served.
+func ends(r *http.Request) bool { return r.ProtoMajor == 1 }
 
 // open makes the response an event stream.
 func (p *response) open() error {
@@ -92,6 +99,9 @@ func (p *response) openLocked() {
 	}
 	p.beginEvents()
 	p.w.Header()["X-Accel-Buffering"] = noBuffer // HTTP-26-019
+	if p.last {
+		p.w.Header()["Connection"] = closes
+	}
 	p.w.WriteHeader(http.StatusOK)
 	if d := p.server.KeepAlive; d > 0 {
 		p.beat = time.AfterFunc(d, p.comment)
@@ -249,7 +259,7 @@ func (p *response) json(status int, body []byte) error {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	if p.abrupt {
-		h["Connection"] = []string{"close"} // net/http is about to
+		h["Connection"] = closes // net/http is about to
 	}
 	p.w.WriteHeader(status)
 	return p.whole(body)
