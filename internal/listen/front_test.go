@@ -1,6 +1,9 @@
 package listen
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -82,6 +85,89 @@ func TestInFront(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Error("the endpoint waits for a stream")
+	}
+	<-served
+}
+
+// While a node ends, a client whose call is answered with a stream sends its next request over the same connection, and it is served.
+// One without a request is closed, and all are when the calls have ended.
+func TestFollowsCall(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(&mcp.Server{Name: "s"}, l, Options{Log: slog.New(slog.DiscardHandler)})
+	over := make(chan bool)
+	e.InFront(func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.Header.Get("Mcp-Session-Id") {
+			case "idle":
+				io.WriteString(w, "served")
+				return
+			case "next":
+				w.Header().Set("Connection", "close")
+				io.WriteString(w, "served")
+				return
+			}
+			io.WriteString(w, "begun, ")
+			http.NewResponseController(w).Flush()
+			<-over
+			io.WriteString(w, "and over")
+		})
+	})
+	served := e.Serve()
+	dial := func() (net.Conn, *bufio.Reader) {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(time.Minute))
+		return c, bufio.NewReader(c)
+	}
+	send := func(c net.Conn, session string) {
+		t.Helper()
+		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\nMcp-Session-Id: %s\r\n\r\n", Path, l.Addr(), session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := func(in *bufio.Reader) string {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err.Error()
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			return err.Error()
+		}
+		return string(body)
+	}
+	idle, idleIn := dial()
+	send(idle, "idle")
+	if said := answer(idleIn); said != "served" {
+		t.Fatal(said)
+	}
+	call, in := dial()
+	send(call, "stream")
+	if _, err := in.Peek(1); err != nil { // the stream has begun
+		t.Fatal(err)
+	}
+	e.Close()
+	close(over)
+	if said := answer(in); said != "begun, and over" {
+		t.Fatal(said)
+	}
+	send(call, "next")
+	if said := answer(in); said != "served" {
+		t.Errorf("the request after a call: %s", said)
+	}
+	for what, in := range map[string]*bufio.Reader{"after that": in, "without a request": idleIn} {
+		if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+			t.Errorf("a connection %s: %v", what, err)
+		}
+	}
+	if err := e.End(t.Context(), 0); err != nil {
+		t.Error(err)
 	}
 	<-served
 }

@@ -90,6 +90,7 @@ type Endpoint struct {
 	listener net.Listener
 	beside   net.Listener // at the other address of loopback; nil: there is none
 	kept     bool         // systemd keeps a socket for the next process
+	fronted  bool         // InFront was called
 	close    sync.Once
 	options  Options
 	http     *http.Server
@@ -146,9 +147,10 @@ func (e *Endpoint) Below(find func(path string) *mcp.Server) { e.find = find }
 
 // InFront puts a handler in front of all that clients of MCP reach, the limiter and the guard too: around is called with what
 // serves a request here. Loops are refused before it. Event streams that are not served here end with the endpoint, after the calls
-// in progress. It is called before Serve.
+// in progress, and requests go on to be served over open connections until all calls in progress have ended. It is called before Serve.
 func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 	here := e.http.Handler
+	e.fronted = true
 	front := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := pacedOf(w); p != nil {
 			p.here = true
@@ -382,6 +384,9 @@ func (e *Endpoint) Close() {
 			_ = e.beside.Close()
 		}
 		e.http.SetKeepAlivesEnabled(false)
+		if e.fronted { // for the request that follows a call whose answer is a stream; what is in front ends the connection
+			e.http.SetKeepAlivesEnabled(true)
+		}
 		time.Sleep(acceptedTime)
 	})
 }
@@ -401,8 +406,12 @@ func (e *Endpoint) End(ctx context.Context, d time.Duration) error {
 			all.Go(func() { _ = srv.(*mcp.Server).Shutdown(ctx) })
 			return true
 		})
-		defer all.Wait()
-		return e.srv.Shutdown(ctx)
+		err := e.srv.Shutdown(ctx)
+		all.Wait()
+		if e.fronted {
+			time.Sleep(acceptedTime) // as in Close
+		}
+		return err
 	}
 	if e.options.Login != nil {
 		defer e.options.Login.Close() // another process may use its folder
