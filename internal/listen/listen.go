@@ -384,7 +384,7 @@ func (e *Endpoint) Close() {
 			_ = e.beside.Close()
 		}
 		e.http.SetKeepAlivesEnabled(false)
-		if e.fronted { // for the request that follows a call whose answer is a stream; what is in front ends the connection
+		if e.fronted { // for the request that follows a call whose answer is a stream; its answer ends the connection
 			e.http.SetKeepAlivesEnabled(true)
 		}
 		time.Sleep(acceptedTime)
