@@ -50,10 +50,8 @@ func TestStreamsCloseTheirConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { res.Body.Close() })
-			if proto := 1; h2 {
-				if proto = 2; res.ProtoMajor != proto {
-					t.Fatalf("%s over %s", method, res.Proto)
-				}
+			if (res.ProtoMajor == 2) != h2 {
+				t.Fatalf("%s over %s", method, res.Proto)
 			}
 			return res
 		}

@@ -27,6 +27,17 @@ import (
 	"github.com/patchbay-dev/patchbay/mcp"
 )
 
+// server returns a server of NATS.
+func server(t *testing.T) *nats.Server {
+	t.Helper()
+	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
 // member returns a node that has not announced itself, of a cluster in a server of NATS.
 func member(t *testing.T, s *nats.Server, node string) *Member {
 	t.Helper()
@@ -50,11 +61,7 @@ func member(t *testing.T, s *nats.Server, node string) *Member {
 // All nodes have the keys of tasks of the first, also after the State has lost them, and after all have ended.
 func TestTaskKeys(t *testing.T) {
 	t.Parallel()
-	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(context.Background()) })
+	s := server(t)
 	ctx := t.Context()
 	begin := func(name string) *Member {
 		t.Helper()
@@ -89,11 +96,7 @@ func TestTaskKeys(t *testing.T) {
 // One node at a time has an exclusive server.
 func TestLock(t *testing.T) {
 	t.Parallel()
-	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(context.Background()) })
+	s := server(t)
 	const server = "a server: of 100 % any/name"
 	held, err := member(t, s, "n1").Lock()(t.Context(), server)
 	if err != nil || !held.HeldFor(time.Second) {
@@ -123,11 +126,7 @@ func TestLock(t *testing.T) {
 // A node refuses keys in a format that it does not know, and lists a node that writes one with a warning.
 func TestNewerFormat(t *testing.T) {
 	t.Parallel()
-	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(context.Background()) })
+	s := server(t)
 	m := member(t, s, "n1")
 	raw, err := json.Marshal(ring{Format: format + 1, Keys: [][]byte{make([]byte, 32)}})
 	if err != nil {
@@ -147,11 +146,7 @@ func TestNewerFormat(t *testing.T) {
 // A node whose name another one has waits, and does not take its place in the list.
 func TestNameInUse(t *testing.T) {
 	t.Parallel()
-	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(context.Background()) })
+	s := server(t)
 	one, two := member(t, s, "n1"), member(t, s, "n1")
 	if err := one.announce(t.Context()); err != nil {
 		t.Fatal(err)
@@ -177,11 +172,7 @@ func TestNameInUse(t *testing.T) {
 // A node whose port takes connections answers callers while it joins the others, and serves none before its servers have begun.
 func TestServeWhileJoining(t *testing.T) {
 	t.Parallel()
-	s, err := nats.Start(nats.ServerOptions{Cluster: "c", Node: "nats", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close(context.Background()) })
+	s := server(t)
 	before := member(t, s, "n1") // has the name
 	if err := before.node.Join(t.Context()); err != nil {
 		t.Fatal(err)
