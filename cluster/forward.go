@@ -295,7 +295,7 @@ func (n *Node) instead(ctx context.Context, at place) (owner string, err error) 
 	}
 	e, err := n.State.Get(ctx, at.key)
 	if errors.Is(err, ErrNotFound) {
-		return "", n.whole(ctx)
+		return "", n.sure(ctx)
 	}
 	var r record
 	if err == nil {

@@ -481,6 +481,32 @@ func TestCutOffReads(t *testing.T) {
 	})
 }
 
+// A session of a node that has ended, which the State does not show, is not called lost while the nodes have just come together: another one may put it
+// there again.
+func TestUnsettledOwner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := twoNodes(t)
+		id := opened(t, f.nodes[1])
+		f.on(t, id, "n1", 0) // so that n0 knows its node
+		f.states[0].hook(func(string, string) error { return errors.New("no answer") })
+		time.Sleep(10 * time.Second) // it loses its name
+		f.states[0].hook(func(string, string) error { return nil })
+		for f.nodes[0].Check() != nil {
+			time.Sleep(time.Second / 10)
+		}
+		f.die(f.nodes[1])
+		f.remove(t, "session")
+		if w := post(t, f.nodes[0], "POST", id, callWhere); w.Code != 503 || !strings.Contains(w.Body.String(), "the nodes have just come together") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		time.Sleep(10 * time.Second)
+		if w := post(t, f.nodes[0], "POST", id, callWhere); w.Code != 404 || !strings.Contains(w.Body.String(), "call initialize again") {
+			t.Errorf("later: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // A session that goes to another node while its server here has a request is not called unknown.
 func TestUnknownWhileItMoves(t *testing.T) {
 	t.Parallel()

@@ -377,7 +377,7 @@ func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err e
 		return "", err
 	}
 	if e, err = n.State.Get(ctx, e.Key); errors.Is(err, ErrNotFound) {
-		return "", n.whole(ctx)
+		return "", n.sure(ctx)
 	} else if err != nil {
 		return "", err
 	}

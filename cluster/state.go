@@ -8,7 +8,8 @@ import (
 
 // A State keeps small values that all nodes see.
 type State interface {
-	// Get returns the newest entry of a key. Without one, the error is [ErrNotFound].
+	// Get returns the newest entry of a key. Without one, the error is [ErrNotFound], and never because something failed: a node that has no
+	// entry is dead to the others, which then take its sessions.
 	Get(ctx context.Context, key string) (Entry, error)
 
 	// Put sets the value of a key that still has the given version, and returns its new one. Version 0 is for a key

@@ -43,12 +43,32 @@ func deleted(h nats.Header) bool { return h.Get(gone) != "" || h.Get(expired) !=
 // last returns the message of a key, nil if there is none.
 func (c *state) last(ctx context.Context, key string) (*jetstream.RawStreamMsg, error) {
 	m, err := asked(ctx, c, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
-		return c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
+		m, err := c.stream.GetLastMsgForSubject(ctx, c.subjects+key)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			err = c.missing(ctx, key)
+		}
+		return m, err
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
 	}
 	return m, err
+}
+
+// errUnread says that a server has a message, and did not return it.
+var errUnread = errors.New("nats: the message cannot be read")
+
+// missing returns ErrMsgNotFound if there is no message of a key. A server says "no message found" also when it fails to read its file, and while it
+// ends, so its index of all messages is asked too.
+func (c *state) missing(ctx context.Context, key string) error {
+	info, err := c.stream.Info(ctx, jetstream.WithSubjectFilter(c.subjects+key))
+	switch {
+	case err != nil:
+		return err
+	case info.State.Subjects[c.subjects+key] > 0:
+		return errUnread
+	}
+	return jetstream.ErrMsgNotFound
 }
 
 // Put implements [cluster.State].
