@@ -45,8 +45,8 @@ const (
 // living is a connection that tells whether it lives and nothing has come that was not asked for.
 type living interface{ Live() bool }
 
-// get returns a line to a node, and whether it was used before.
-func (s *lines) get(ctx context.Context, node string) (l *line, used bool, err error) {
+// get returns a line to a node, and whether it was used before. A new one has to be there by a time.
+func (s *lines) get(ctx context.Context, node string, by time.Time) (l *line, used bool, err error) {
 	s.mu.Lock()
 	for l == nil && len(s.idle[node]) > 0 {
 		last := len(s.idle[node]) - 1
@@ -60,6 +60,8 @@ func (s *lines) get(ctx context.Context, node string) (l *line, used bool, err e
 	if l != nil {
 		return l, true, nil
 	}
+	ctx, stop := context.WithDeadline(ctx, by)
+	defer stop()
 	c, err := s.bus.Dial(ctx, node)
 	if err != nil {
 		return nil, false, &dialError{err}
@@ -117,9 +119,7 @@ func (s *lines) close(until time.Time) {
 // forward sends a request to the node of its place, and its answer to the client.
 func (n *Node) forward(w http.ResponseWriter, r *http.Request, at place) {
 	for {
-		dial, end := context.WithDeadline(r.Context(), at.since.Add(answerTime))
-		l, used, err := n.lines.get(dial, at.owner)
-		end()
+		l, used, err := n.lines.get(r.Context(), at.owner, at.since.Add(answerTime))
 		if err != nil {
 			n.unreached(w, r, at, err)
 			return
@@ -297,7 +297,10 @@ func (l *line) answer(w http.ResponseWriter, res *http.Response) error {
 	skip := andNamed(between, res.Header)
 	for name, values := range res.Header {
 		if !skip[name] && !strings.HasPrefix(name, headerPrefix) {
-			w.Header()[name] = append(w.Header()[name], values...)
+			if own := w.Header()[name]; own != nil {
+				values = append(own, values...)
+			}
+			w.Header()[name] = values
 		}
 	}
 	w.WriteHeader(res.StatusCode)

@@ -90,7 +90,11 @@ func (n *Node) forwarded(w http.ResponseWriter, r *http.Request) {
 
 // waited returns for how long the client of a request has waited at the nodes that have forwarded it, and removes the header that says so.
 func waited(r *http.Request) time.Duration {
-	ms, _ := strconv.ParseUint(r.Header.Get(headerWaited), 10, 16)
+	said := r.Header.Get(headerWaited)
+	if said == "" {
+		return 0
+	}
+	ms, _ := strconv.ParseUint(said, 10, 16)
 	r.Header.Del(headerWaited)
 	return min(time.Duration(ms)*time.Millisecond, answerTime)
 }
@@ -115,7 +119,9 @@ func (c *closing) WriteHeader(status int) {
 // route serves a request on the node of its session. Hops has a character for each node that has forwarded it, and takes says that
 // the last of them can send it elsewhere. Its client waits since a time.
 func (n *Node) route(w http.ResponseWriter, r *http.Request, hops string, takes bool, since time.Time) {
-	defer n.open.begin()()
+	if n.open.begin() {
+		defer n.open.done()
+	}
 	id := sessionOf(r.Header)
 	if id == "" || len(id) > 1024 {
 		other := ""

@@ -106,8 +106,8 @@ var errSilent = fmt.Errorf("it has not answered within %v", dialTime)
 // pipe returns two ends that are connected.
 func pipe(near, far net.Addr) (a, b *stream.Conn) {
 	toA, toB := new(mailbox), new(mailbox)
-	a = stream.New(toB.post, near, far, toA.close)
-	b = stream.New(toA.post, far, near, toB.close)
+	a = stream.New(func(m []byte) error { return toB.post(bytes.Clone(m)) }, near, far, toA.close)
+	b = stream.New(func(m []byte) error { return toA.post(bytes.Clone(m)) }, far, near, toB.close)
 	toA.open(a.Feed)
 	toB.open(b.Feed)
 	return a, b

@@ -185,15 +185,15 @@ type open struct {
 	ended chan struct{} // closed when there are none; nil: the node has not retired; guarded by mu
 }
 
-// begin counts a request until what it returns is called.
-func (o *open) begin() (end func()) {
+// begin counts a request until done is called, and reports false if the node has retired before.
+func (o *open) begin() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended != nil {
-		return func() {}
+		return false
 	}
 	o.n++
-	return o.done
+	return true
 }
 
 func (o *open) done() {

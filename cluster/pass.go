@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // pass sends a message about a call to a node that has given up the session of the call. If no call of the session runs there any more, the
@@ -18,7 +19,7 @@ func (n *Node) pass(ctx context.Context, node, key string, message json.RawMessa
 		if err != nil {
 			return err
 		}
-		l, used, err := n.lines.get(ctx, node)
+		l, used, err := n.lines.get(ctx, node, time.Now().Add(answerTime))
 		if err != nil {
 			return fmt.Errorf("node %s: %w", node, err)
 		}

@@ -19,8 +19,9 @@ import (
 // sessionKey is the key of a session in the State, which does not learn its id: that is a secret. A session belongs to the path
 // at which it was opened.
 func sessionKey(path, id string) string {
-	sum := sha256.Sum256([]byte(path + "\x00" + id))
-	return "session." + hex.EncodeToString(sum[:16])
+	text, key := make([]byte, 0, 128), make([]byte, 0, 40)
+	sum := sha256.Sum256(append(append(append(text, path...), 0), id...))
+	return string(hex.AppendEncode(append(key, "session."...), sum[:16]))
 }
 
 // recordFormat is the version of record. A node does not change what a newer version has written, and forwards requests of such a session

@@ -323,6 +323,7 @@ func (c *chaos) run(t *testing.T, clients int, during time.Duration, harms func(
 	if !t.Failed() {
 		return
 	}
+	t.Logf("clocks, which the logs of the nodes show: %v", c.clocks)
 	for _, h := range c.harms {
 		t.Logf("%s: %s, %s to %s", h.how, h.node, h.from.UTC().Format("15:04:05.000"), h.to.UTC().Format("15:04:05.000"))
 	}

@@ -161,7 +161,7 @@ type begun struct {
 
 // explained sees that a call failed with words that are listed, and that those words are true: a call that was refused has not run. A
 // connection may break without words only if its node was killed, stopped or ended then, and the outcome of a call may be unknown only if the node that
-// ran it was killed or stopped, or NATS was killed, which all pass that nodes forward there.
+// ran it, or one that it passed, was killed or stopped, or NATS was killed, which all pass that nodes forward there.
 func (c *chaos) explained(t *testing.T, f failure, runs map[string]int, logs map[string][]begun) {
 	t.Helper()
 	var names []string
@@ -197,7 +197,8 @@ func (c *chaos) explained(t *testing.T, f failure, runs map[string]int, logs map
 				names = append(names, n.name)
 			}
 		}
-		if slices.ContainsFunc(names, func(name string) bool { return c.harmed(name, f.span, "end") }) {
+		harmed := func(name string) bool { return c.harmed(name, f.span, "end") }
+		if slices.ContainsFunc(names, harmed) || slices.ContainsFunc(c.silent(names, f.to), harmed) {
 			return
 		}
 		report := t.Logf // in the gate, other tests may keep a node from running for so long that others take it for dead
@@ -208,6 +209,25 @@ func (c *chaos) explained(t *testing.T, f failure, runs map[string]int, logs map
 	default:
 		t.Errorf("%s: it failed with words that are not listed, at %s (%s): %s", f.id, names, at, f.text)
 	}
+}
+
+// inVain is what a node says of another one that did not answer a request.
+var inVain = regexp.MustCompile(`time=(\S+) level=WARN msg="a request was forwarded in vain" node=(\S+)`)
+
+// silent returns the nodes that did not answer what some nodes had forwarded right before a time. A call may pass a node that had its session before.
+func (c *chaos) silent(names []string, before time.Time) (list []string) {
+	for _, n := range c.processes {
+		if !slices.Contains(names, n.name) {
+			continue
+		}
+		for _, said := range inVain.FindAllStringSubmatch(n.stderr.String(), -1) {
+			at, err := time.Parse(time.RFC3339, said[1])
+			if past := before.Sub(at.Add(-n.clock)); err == nil && past >= 0 && past < 100*time.Millisecond {
+				list = append(list, said[2])
+			}
+		}
+	}
+	return list
 }
 
 // harmed reports whether a node was killed, stopped or ended, or all were cut off from each other, at a time or right before, but for some ways.

@@ -152,7 +152,7 @@ func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 	here := e.http.Handler
 	e.fronted = true
 	front := around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p := pacedOf(w); p != nil {
+		if p, ok := web.As[*paced](w); ok { // else the request came from another node
 			p.here = true
 		}
 		here.ServeHTTP(w, r)
@@ -186,20 +186,6 @@ func (e *Endpoint) InFront(around func(here http.Handler) http.Handler) {
 type paced struct {
 	http.ResponseWriter
 	here, set bool
-}
-
-// pacedOf returns what a writer writes to; nil: the request came from another node.
-func pacedOf(w http.ResponseWriter) *paced {
-	for {
-		if p, ok := w.(*paced); ok {
-			return p
-		}
-		in, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return nil
-		}
-		w = in.Unwrap()
-	}
 }
 
 // readTime is how long a client may take to read.

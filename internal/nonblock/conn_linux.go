@@ -30,11 +30,11 @@ func (c *conn) Read(b []byte) (int, error) {
 		return c.TCPConn.Read(b)
 	}
 	n, no, err := c.in.read(b)
-	switch op := (*net.OpError)(nil); {
-	case errors.As(err, &op):
-		op.Op = "read" // instead of "raw-read"
-		return 0, err
+	switch {
 	case err != nil:
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			op.Op = "read" // instead of "raw-read"
+		}
 		return 0, err
 	case no != 0:
 		return 0, &net.OpError{Op: "read", Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", no)}

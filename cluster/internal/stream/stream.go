@@ -19,6 +19,8 @@ const (
 	Window = 256 << 10
 	// chunk bounds the bytes of a message.
 	chunk = 32 << 10
+	// kept bounds the memory for messages that a quiet connection keeps, in each direction: most requests and answers need no other.
+	kept = 4 << 10
 )
 
 // Kinds of messages, their first byte. After it stands the number of the message, so that one that is missing is noticed.
@@ -39,7 +41,9 @@ type Conn struct {
 
 	mu         sync.Mutex
 	changed    *sync.Cond // of mu
-	in         []byte     // arrived, and not read
+	in         []byte     // arrived, and not read; in spare, if that is large enough
+	spare      []byte     // room for in
+	out        []byte     // room for a message
 	taken      int        // bytes that were read since the last credit
 	begun      bool       // the other end has sent data, or said that it begins
 	ended      bool       // the other end is closed
@@ -57,7 +61,7 @@ type deadline struct {
 	timer *time.Timer
 }
 
-// New returns an end whose messages send carries to the other one, in order. Send must not wait for the other end; it may
+// New returns an end whose messages send carries to the other one, in order. Send must not wait for the other end, and does not
 // retain messages. Closed is called when the connection is over on this side.
 func New(send func(message []byte) error, local, remote net.Addr, closed func()) *Conn {
 	c := &Conn{send: send, local: local, remote: remote, closed: closed, room: Window}
@@ -93,7 +97,13 @@ func (c *Conn) Feed(message []byte) {
 			c.fail(errors.New("the other end sends more than there is room for"), true)
 			return
 		}
+		if len(c.in) == 0 {
+			c.in = c.spare
+		}
 		c.in, c.begun = append(c.in, body...), true
+		if n := cap(c.in); n <= kept && n > cap(c.spare) {
+			c.spare = c.in[:0]
+		}
 	case kindCredit:
 		credit, n := binary.Uvarint(body)
 		if n <= 0 || credit > Window {
@@ -186,10 +196,11 @@ func (c *Conn) fail(err error, tell bool) {
 // message sends one. The caller holds mu.
 func (c *Conn) message(kind byte, body []byte) error {
 	c.sent++
-	m := make([]byte, 0, 1+binary.MaxVarintLen64+len(body))
-	m = append(m, kind)
-	m = binary.AppendUvarint(m, c.sent)
-	return c.send(append(m, body...))
+	m := binary.AppendUvarint(append(c.out[:0], kind), c.sent)
+	if m = append(m, body...); cap(m) <= kept {
+		c.out = m
+	}
+	return c.send(m)
 }
 
 // Read implements [net.Conn]. Bytes that arrived before the end of the connection are read first.
@@ -220,7 +231,7 @@ func (c *Conn) take(b []byte) int {
 	n := copy(b, c.in)
 	c.in = c.in[n:]
 	if len(c.in) == 0 {
-		c.in = nil // a quiet connection keeps no memory
+		c.in = nil // a quiet connection keeps little memory
 	}
 	c.taken += n
 	if c.taken >= Window/4 && c.err == nil {

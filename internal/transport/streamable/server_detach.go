@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/patchbay-dev/patchbay/internal/transport/web"
 )
 
 // detachable reports whether the response can be ended while its net/http handler goes on. It
@@ -17,17 +19,8 @@ func (p *response) detachable(r *http.Request) bool {
 		return false // a recording lasts until the handler returns
 	}
 	p.chunked = r.ProtoAtLeast(1, 1)
-	for w := p.w; ; {
-		switch v := w.(type) {
-		case http.Hijacker:
-			p.detaches = true
-			return true
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = v.Unwrap()
-		default:
-			return false
-		}
-	}
+	_, p.detaches = web.As[http.Hijacker](p.w)
+	return p.detaches
 }
 
 // watch releases the response as soon as its client disconnects. The lock of the stream is held.

@@ -113,7 +113,8 @@ func (b *Pace) bound(begin time.Time) {
 	if b.w == nil || b.on != nil {
 		return
 	}
-	if b.on = deadlinerOf(b.w); b.on != nil {
+	if on, ok := As[deadliner](b.w); ok {
+		b.on = on
 		b.begin = begin
 		b.extend()
 	}
@@ -209,28 +210,12 @@ func (b *Pace) End() {
 // deadliner is a connection, as its http.ResponseWriter shows it.
 type deadliner interface{ SetReadDeadline(time.Time) error }
 
-// deadlinerOf returns the connection under w, or nil if there is none. It unwraps w like an
-// http.ResponseController, but without allocating an error.
-func deadlinerOf(w http.ResponseWriter) deadliner {
-	for w != nil {
-		if on, ok := w.(deadliner); ok {
-			return on
-		}
-		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		w = inner.Unwrap()
-	}
-	return nil
-}
-
 // BoundBody bounds a body that only net/http reads, if the request has one.
 func BoundBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 {
 		return
 	}
-	if on := deadlinerOf(w); on != nil {
+	if on, ok := As[deadliner](w); ok {
 		_ = on.SetReadDeadline(time.Now().Add(bodyGrace))
 	}
 }
