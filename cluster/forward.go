@@ -301,7 +301,10 @@ func (n *Node) instead(ctx context.Context, at place) (owner string, err error) 
 	}
 	e, err := n.State.Get(ctx, at.key)
 	if errors.Is(err, ErrNotFound) {
-		return "", n.sure(ctx)
+		if err = n.sure(ctx); err == nil {
+			n.Logger.Warn("a session was lost: the State has no entry of it", "key", at.key, "node", at.owner)
+		}
+		return "", err
 	}
 	var r record
 	if err == nil {

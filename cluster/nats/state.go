@@ -58,8 +58,8 @@ func (c *state) last(ctx context.Context, key string) (*jetstream.RawStreamMsg, 
 // errUnread says that a server has a message, and did not return it.
 var errUnread = errors.New("nats: the message cannot be read")
 
-// missing returns ErrMsgNotFound if there is no message of a key. A server says "no message found" also when it fails to read its file, and while it
-// ends, so its index of all messages is asked too.
+// missing returns ErrMsgNotFound if there is no message of a key. A server says "no message found" also when it fails to read one, as from
+// its file, so its index of all messages is asked too.
 func (c *state) missing(ctx context.Context, key string) error {
 	info, err := c.stream.Info(ctx, jetstream.WithSubjectFilter(c.subjects+key))
 	switch {
