@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -505,6 +506,60 @@ func TestUnsettledOwner(t *testing.T) {
 			t.Errorf("later: %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// A session that another node has taken, and given up already, while this one was about to take it is continued here, and not called lost.
+func TestGivenUpAgain(t *testing.T) {
+	t.Parallel()
+	for name, now := range map[string]map[string]string{
+		"by a node that ends":          {"node": "", "process": ""},
+		"by a process before this one": {"node": "n0", "process": "before"},
+	} {
+		for _, seen := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, seen before: %v", name, seen), func(t *testing.T) {
+				t.Parallel()
+				f := twoNodes(t)
+				id := opened(t, f.nodes[1])
+				if seen {
+					f.on(t, id, "n1", 0)
+				}
+				f.die(f.nodes[1])
+				f.states[0].hook(func(op, key string) error {
+					if op == "put" && strings.HasPrefix(key, "session.") {
+						f.states[0].before.Store(nil)
+						f.rewrite(t, key, now)
+					}
+					return nil
+				})
+				if w := post(t, f.nodes[0], "POST", id, callWhere); w.Code != 200 || !strings.Contains(w.Body.String(), "n0 here") {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+				if f.states[0].before.Load() != nil {
+					t.Error("n0 did not take the session")
+				}
+			})
+		}
+	}
+}
+
+// rewrite changes members of an entry as another node would.
+func (f *two) rewrite(t *testing.T, key string, now map[string]string) {
+	e, err := f.memory.Get(t.Context(), key)
+	var r map[string]any
+	if err == nil {
+		err = json.Unmarshal(e.Value, &r)
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for name, value := range now {
+		r[name] = value
+	}
+	e.Value, _ = json.Marshal(r)
+	if _, err := f.memory.Put(t.Context(), key, e.Value, e.Version, time.Hour); err != nil {
+		t.Error(err)
+	}
 }
 
 // A session that goes to another node while its server here has a request is not called unknown.

@@ -359,38 +359,42 @@ func (n *Node) find(ctx context.Context, key string, since time.Time) (owner str
 	return r.Node, nil
 }
 
-// take makes this node the owner of a session of a node that has ended. It returns the owner: another node may have been
-// faster. Without what another node needs to continue it, the session is lost, and nobody has it.
+// take makes this node the owner of a session that no node has: the one that had it has ended, or gives it up. It returns the owner:
+// another node may have been faster. Without what another node needs to continue it, the session is lost, and nobody has it.
 func (n *Node) take(ctx context.Context, e Entry, r record) (owner string, err error) {
-	from := r.Node
-	r.Node, r.Process = n.Name, n.process
-	if r.Data == nil {
-		_ = n.State.Delete(ctx, e.Key, e.Version) // it expires
-		n.Logger.Warn("a session was lost with its node", "node", from)
-		return "", nil
+	for {
+		from := r.Node
+		r.Node, r.Process = n.Name, n.process
+		if r.Data == nil {
+			_ = n.State.Delete(ctx, e.Key, e.Version) // it expires
+			n.Logger.Warn("a session was lost with its node", "node", from)
+			return "", nil
+		}
+		switch _, err = n.State.Put(ctx, e.Key, r.marshal(), e.Version, n.SessionIdle); {
+		case err == nil:
+			n.owners.add(e.Key, r, server{})
+			n.Logger.Info("a session of another node is continued here", "node", from)
+			return n.Name, nil
+		case !errors.Is(err, ErrConflict):
+			return "", err
+		}
+		if e, err = n.State.Get(ctx, e.Key); errors.Is(err, ErrNotFound) {
+			return "", n.sure(ctx)
+		} else if err != nil {
+			return "", err
+		}
+		if r, err = readRecord(e); err != nil && !n.newer(r, err) {
+			return "", err
+		}
+		switch {
+		case n.wrote(r): // another request has taken it
+			n.owners.add(e.Key, r, server{})
+			return n.Name, nil
+		case r.Node != "" && r.Node != n.Name:
+			n.owners.see(e.Key, r.Node)
+			return r.Node, nil
+		} // else another node has taken it, and given it up already
 	}
-	switch _, err = n.State.Put(ctx, e.Key, r.marshal(), e.Version, n.SessionIdle); {
-	case err == nil:
-		n.owners.add(e.Key, r, server{})
-		n.Logger.Info("a session of another node is continued here", "node", from)
-		return n.Name, nil
-	case !errors.Is(err, ErrConflict):
-		return "", err
-	}
-	if e, err = n.State.Get(ctx, e.Key); errors.Is(err, ErrNotFound) {
-		return "", n.sure(ctx)
-	} else if err != nil {
-		return "", err
-	}
-	if r, err = readRecord(e); err != nil && !n.newer(r, err) {
-		return "", err
-	}
-	if n.wrote(r) { // another request has taken it
-		n.owners.add(e.Key, r, server{})
-		return n.Name, nil
-	}
-	n.owners.see(e.Key, r.Node)
-	return r.Node, nil
 }
 
 // handOver gives a session of this node up, and returns the node that shall take it; this one if none can.
