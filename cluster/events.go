@@ -71,7 +71,7 @@ const (
 	maxEventBytes = 500 << 10
 	// maxWaitingBytes bounds what waits for a State that does not answer.
 	maxWaitingBytes = 16 << 20
-	// entryTries is how often an entry is written before others go first.
+	// entryTries is how often an entry is written before those of other buckets go first.
 	entryTries = 3
 )
 
@@ -96,11 +96,12 @@ func (e *sharedEvent) size() int { return len(e.Data) + 80 }
 
 // eventEntry is an entry of the State that is to be written.
 type eventEntry struct {
-	key   string
-	value []byte
-	bytes int // as events count them
-	tries int
-	at    time.Time
+	bucket int
+	key    string
+	value  []byte
+	bytes  int // as events count them
+	tries  int
+	at     time.Time
 }
 
 // bucket returns where the events of a stream are, and the name that it has there.
@@ -266,13 +267,14 @@ func (n *Node) collect() {
 			to.SetEscapeHTML(false)
 			_ = to.Encode(eventRecord{eventFormat, list[:count]}) // it is JSON that was checked
 			v.last++
-			v.entries = append(v.entries, &eventEntry{key: fmt.Sprint(bucketKey(i), ".", n.process, ".", v.last), value: b.Bytes(), bytes: size, at: time.Now()})
+			v.entries = append(v.entries, &eventEntry{bucket: i, key: fmt.Sprint(bucketKey(i), ".", n.process, ".", v.last), value: b.Bytes(), bytes: size, at: time.Now()})
 			list = list[count:]
 		}
 	}
 }
 
-// write writes the entries; writing is held. One that the State has refused several times waits for the others.
+// write writes the entries; writing is held. When the State has refused one several times, those of other buckets go first. Those of one bucket stay in
+// their order: a node that follows a stream takes an event for the next one.
 func (n *Node) write(ctx context.Context) error {
 	v := &n.events
 	for left := len(v.entries); left > 0; left-- {
@@ -280,7 +282,7 @@ func (n *Node) write(ctx context.Context) error {
 		_, err := v.state.Put(ctx, e.key, e.value, 0, eventmemory.MaxAge)
 		if err != nil && !errors.Is(err, ErrConflict) && time.Since(e.at) < eventmemory.MaxAge { // a conflict is with itself: its acknowledgement was lost
 			if e.tries++; e.tries >= entryTries {
-				v.entries = append(v.entries[1:], e)
+				v.entries = othersFirst(v.entries, e.bucket)
 			}
 			return err
 		}
@@ -290,4 +292,17 @@ func (n *Node) write(ctx context.Context) error {
 		v.mu.Unlock()
 	}
 	return nil
+}
+
+// othersFirst returns the entries with those of a bucket behind the others.
+func othersFirst(entries []*eventEntry, bucket int) []*eventEntry {
+	others, own := make([]*eventEntry, 0, len(entries)), []*eventEntry(nil)
+	for _, e := range entries {
+		if e.bucket == bucket {
+			own = append(own, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return append(others, own...)
 }

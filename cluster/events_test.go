@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -225,6 +226,73 @@ func TestEventsWaitForTheState(t *testing.T) {
 		}
 		if events, err := one.After(t.Context(), a, 0); len(events) != 2 || err != nil {
 			t.Errorf("at its node, %q is kept: %v", events, err)
+		}
+	})
+}
+
+// refusing is a State that refuses some entries.
+type refusing struct {
+	cluster.State
+	refuses func(key string) bool
+}
+
+func (r refusing) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	if r.refuses(key) {
+		return 0, errors.New("refused")
+	}
+	return r.State.Put(ctx, key, value, version, ttl)
+}
+
+func (r refusing) Recent() cluster.State { return r }
+
+// A stream keeps its order, and those of other buckets are not held up, when the State has refused an event of it several times.
+func TestEventsStayInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(cluster.Memory)
+		var mu sync.Mutex
+		refused, bucket := 0, "event." // of n0, once it is known; guarded by mu
+		nodes := eventNodes(t, refusing{m, func(key string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if !strings.HasPrefix(key, bucket) || refused == 10 {
+				return false
+			}
+			if refused++; refused == 1 {
+				bucket = key[:strings.LastIndex(key, ".")]
+			}
+			return true
+		}}, m, "n0", "n1")
+		one, two := nodes[0].Events(), nodes[1].Events()
+		a := one.Name("a")
+		appendEvent(t, one, a, 1, `1`)
+		got := make(chan []string, 1)
+		go func() { got <- followed(t, two, a, 0) }()
+		time.Sleep(500 * time.Millisecond) // it is refused once
+		var others []string
+		for i := range 20 { // which is enough for another bucket
+			others = append(others, one.Name(fmt.Sprint("b", i)))
+			appendEvent(t, one, others[i], 1, `1`)
+		}
+		for i := range 3 {
+			appendEvent(t, one, a, int64(2+i), fmt.Sprint(2+i))
+			time.Sleep(time.Second)
+		}
+		there := 0
+		for _, b := range others {
+			there += len(positions(t, two, b))
+		}
+		mu.Lock()
+		if there == 0 || refused < 3 || refused == 10 {
+			t.Errorf("of %d other streams %d are shared, when the State has refused %d times", len(others), there, refused)
+		}
+		mu.Unlock()
+		time.Sleep(20 * time.Second)
+		if err := one.Forget(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if got, want := <-got, []string{"now", "11", "22", "33", "44"}; !slices.Equal(got, want) {
+			t.Errorf("a node that followed the stream got %q, want %q", got, want)
 		}
 	})
 }
