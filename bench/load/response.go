@@ -14,6 +14,7 @@ type response struct {
 	session string // Mcp-Session-Id
 	sse     bool   // the body is an event stream
 	chunked bool
+	closes  bool // the connection ends with the response, as that of a stream may
 	length  int
 	body    []byte
 }
@@ -31,7 +32,7 @@ func (r *response) readHead(in *bufio.Reader) error {
 	if r.status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return fmt.Errorf("status line %.100q", line)
 	}
-	r.session, r.sse, r.chunked, r.length = "", false, false, 0
+	r.session, r.sse, r.chunked, r.closes, r.length = "", false, false, false, 0
 	for {
 		if line, err = headLine(in); err != nil {
 			return err
@@ -56,15 +57,16 @@ func (r *response) readHead(in *bufio.Reader) error {
 		case bytes.EqualFold(name, []byte("Mcp-Session-Id")):
 			r.session = string(value)
 		case bytes.EqualFold(name, []byte("Connection")):
-			if bytes.EqualFold(value, []byte("close")) {
-				return fmt.Errorf("status %d, and the connection is closed", r.status)
-			}
+			r.closes = bytes.EqualFold(value, []byte("close"))
 		}
 	}
 }
 
-// readBody reads the body into r.body.
+// readBody reads the body into r.body. That the connection ends with it is an error, as others shall follow.
 func (r *response) readBody(in *bufio.Reader) error {
+	if r.closes {
+		return fmt.Errorf("status %d, and the connection is closed", r.status)
+	}
 	r.body = r.body[:0]
 	if !r.chunked {
 		return r.take(in, r.length)

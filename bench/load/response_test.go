@@ -67,6 +67,15 @@ func TestResponseSession(t *testing.T) {
 	}
 }
 
+// A stream may end with its connection: servers that end say so in its head.
+func TestStreamThatCloses(t *testing.T) {
+	var r response
+	in := bufio.NewReader(strings.NewReader("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"))
+	if err := r.readHead(in); err != nil || r.status != 200 || !r.sse {
+		t.Errorf("status %d, a stream: %v, %v", r.status, r.sse, err)
+	}
+}
+
 // Reading any broken answer ends within the limits.
 func FuzzResponse(f *testing.F) {
 	f.Add("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
