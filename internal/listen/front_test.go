@@ -115,6 +115,15 @@ func TestFollowsCall(t *testing.T) {
 			io.WriteString(w, "and over")
 		})
 	})
+	waits := make(chan bool, 1) // a connection has no request any more, which its client may know before
+	e.http.ConnState = func(_ net.Conn, now http.ConnState) {
+		if now == http.StateIdle {
+			select {
+			case waits <- true:
+			default:
+			}
+		}
+	}
 	served := e.Serve()
 	dial := func() (net.Conn, *bufio.Reader) {
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -147,6 +156,7 @@ func TestFollowsCall(t *testing.T) {
 	if said := answer(idleIn); said != "served" {
 		t.Fatal(said)
 	}
+	<-waits
 	call, in := dial()
 	send(call, "stream")
 	if _, err := in.Peek(1); err != nil { // the stream has begun
