@@ -188,27 +188,27 @@ func positions(t *testing.T, from store.SharedEvents, stream string) (list []int
 	return list
 }
 
-// failing is a State that takes nothing while it is off.
-type failing struct {
+// refusing is a State that refuses some entries.
+type refusing struct {
 	cluster.State
-	off chan struct{} // has a value while it is off
+	refuses func(key string) bool
 }
 
-func (f failing) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
-	if len(f.off) > 0 && strings.HasPrefix(key, "event.") {
-		return 0, fmt.Errorf("off")
+func (r refusing) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
+	if r.refuses(key) {
+		return 0, errors.New("refused")
 	}
-	return f.State.Put(ctx, key, value, version, ttl)
+	return r.State.Put(ctx, key, value, version, ttl)
 }
 
-func (f failing) Recent() cluster.State { return f }
+func (r refusing) Recent() cluster.State { return r }
 
 // Events wait for a State that does not answer for a while.
 func TestEventsWaitForTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(cluster.Memory)
-		off := make(chan struct{}, 1)
-		nodes := eventNodes(t, failing{m, off}, m, "n0", "n1")
+		off := make(chan struct{}, 1) // has a value while the State takes nothing
+		nodes := eventNodes(t, refusing{m, func(key string) bool { return len(off) > 0 && strings.HasPrefix(key, "event.") }}, m, "n0", "n1")
 		one, two := nodes[0].Events(), nodes[1].Events()
 		off <- struct{}{}
 		a := one.Name("a")
@@ -229,21 +229,6 @@ func TestEventsWaitForTheState(t *testing.T) {
 		}
 	})
 }
-
-// refusing is a State that refuses some entries.
-type refusing struct {
-	cluster.State
-	refuses func(key string) bool
-}
-
-func (r refusing) Put(ctx context.Context, key string, value []byte, version uint64, ttl time.Duration) (uint64, error) {
-	if r.refuses(key) {
-		return 0, errors.New("refused")
-	}
-	return r.State.Put(ctx, key, value, version, ttl)
-}
-
-func (r refusing) Recent() cluster.State { return r }
 
 // A stream keeps its order, and those of other buckets are not held up, when the State has refused an event of it several times.
 func TestEventsStayInOrder(t *testing.T) {

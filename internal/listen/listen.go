@@ -361,7 +361,7 @@ func (e *Endpoint) Serve() <-chan error {
 	return web.Serve(e.http, e.listener)
 }
 
-// Close takes no more connections, and closes those without a request. A proxy then tries another node, which it does not when End
+// Close takes no more connections, and closes those that have no request at that moment. A proxy then tries another node, which it does not when End
 // refuses a call. Connections that were just accepted have a moment to send their request.
 func (e *Endpoint) Close() {
 	e.close.Do(func() {
